@@ -1,0 +1,64 @@
+# Everything below needs only make and Python 3.11 or later. `make` alone lists the commands.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+CODE   := $(wildcard src tests tools benchmarks examples)
+READY  := $(VENV)/ready
+LOCKED := $(VENV)/locked
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench lock format clean environment
+
+help:  ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(READY)  ## watch pipelines run, crash and recover
+	$(BIN)/python examples/demo.py
+
+test: $(READY)  ## run every test, on real SQLite, PostgreSQL and Redis
+	$(BIN)/python -m pytest -n 2 --dist=worksteal $(ARGS)
+
+check: $(READY)  ## everything a reviewer would ask: format, lint, types, layers, guards, tests
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports
+	$(BIN)/python -m tools.guards --sample
+	$(MAKE) test
+
+bench: $(READY)  ## measure throughput and latency
+	$(BIN)/python -m benchmarks
+
+lock: $(READY)  ## pin dependencies again; ARGS=--upgrade takes the newest versions
+	$(BIN)/uv pip compile $(LOCK) -o requirements/runtime.txt pyproject.toml
+	$(BIN)/uv pip compile $(LOCK) -o requirements/dev.txt --group dev pyproject.toml
+
+LOCK = --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+       --custom-compile-command "make lock" $(ARGS)
+
+format: $(READY)  ## format, and fix what can be fixed
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+clean:  ## remove everything that was made here
+	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment is made anew when the lock's text changes, so that it never holds more than the lock.
+$(LOCKED): requirements/dev.txt
+	@cmp -s $< $@ || $(MAKE) --no-print-directory environment
+	@touch $@
+
+environment:
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else \
+	  "Holdfast needs Python 3.11 or later, and $(PYTHON) is %d.%d: try make PYTHON=python3.12" \
+	  % sys.version_info[:2])'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(PIP) install --require-hashes -r requirements/dev.txt
+	@cp requirements/dev.txt $(LOCKED)
+
+$(READY): $(LOCKED) pyproject.toml
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@

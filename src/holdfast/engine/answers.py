@@ -1,0 +1,79 @@
+"""Why a report changed nothing: it came again, came late, or came after a cancel."""
+
+from __future__ import annotations
+
+from holdfast.engine.operations import Complete, Fail, Release, Report
+from holdfast.model.event import OUTCOMES, read_data
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.store.database import Row
+
+
+def answer_report(report: Report, record: Row) -> TransitionResult:
+    status = record["status"]
+    if status is None:
+        return refuse(Refusal.NOT_FOUND, None)
+    outcome, digest = _ending(record)
+    if outcome == "cancelled":
+        return refuse(Refusal.ALREADY_TERMINAL, status, "the attempt was cancelled")
+    if outcome in {"completed", "failed"}:
+        if _said(report) == (outcome, digest):
+            return TransitionResult(ok=True, repeated=True, status=status)
+        return refuse(Refusal.RESULT_CONFLICT, status, f"the attempt has already {outcome}")
+    if outcome == "released" and isinstance(report, Release):
+        return TransitionResult(ok=True, repeated=True, status=status)
+    return refuse(Refusal.STALE_TOKEN, status, _late(report, record))
+
+
+def answer_renewal(report: Report, record: Row) -> TransitionResult:
+    status = record["status"]
+    if status is None:
+        return refuse(Refusal.NOT_FOUND, None)
+    outcome, _ = _ending(record)
+    if outcome is None and record["attempt"] == report.fence and status == "running":
+        return refuse(Refusal.LEASE_EXPIRED, status, "the lease ran out before this renewal")
+    if outcome == "cancelled":
+        return refuse(Refusal.CANCELLED, status, "stop: the attempt was cancelled")
+    if outcome in {"completed", "failed"}:
+        return refuse(Refusal.ALREADY_TERMINAL, status, f"the attempt has already {outcome}")
+    return refuse(Refusal.STALE_TOKEN, status, _late(report, record))
+
+
+def answer_guard(fence: int, record: Row) -> TransitionResult:
+    """Whether a side effect of this attempt may still happen."""
+    status = record["status"]
+    if status is None:
+        return refuse(Refusal.NOT_FOUND, None)
+    if status == "running" and record["attempt"] == fence:
+        if record["lease_expires_at"] > record["now"]:
+            return TransitionResult(ok=True, status=status)
+        return refuse(Refusal.LEASE_EXPIRED, status)
+    outcome, _ = _ending(record)
+    reasons = {
+        "cancelled": Refusal.CANCELLED,
+        "completed": Refusal.ALREADY_TERMINAL,
+        "failed": Refusal.ALREADY_TERMINAL,
+    }
+    taken = Refusal.ALREADY_CLAIMED if record["attempt"] > fence else Refusal.LEASE_EXPIRED
+    return refuse(reasons.get(outcome or "", taken), status, f"at attempt {record['attempt']}")
+
+
+def refuse(reason: Refusal, status: str | None, detail: str = "") -> TransitionResult:
+    return TransitionResult(ok=False, reason=reason, status=status, detail=detail)
+
+
+def _ending(record: Row) -> tuple[str | None, str | None]:
+    data = read_data(record["data"])
+    outcome = "lost" if "lost" in data else OUTCOMES.get(record["type"])
+    return outcome, data.get("digest")
+
+
+def _said(report: Report) -> tuple[str, str] | None:
+    if isinstance(report, Complete):
+        return ("completed", report.digest)
+    if isinstance(report, Fail):
+        return ("failed", report.digest)
+    return None
+
+
+def _late(report: Report, record: Row) -> str:
+    return f"attempt {report.fence} has ended; the task is now at attempt {record['attempt']}"

@@ -1,0 +1,229 @@
+"""What people and programs ask of one task: each a guarded statement and what must follow it."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+from holdfast.engine import reopening
+from holdfast.engine.answers import refuse
+from holdfast.engine.group import Group
+from holdfast.engine.operations import (
+    BlockTask,
+    CancelTask,
+    Controlled,
+    DeleteTask,
+    EditTask,
+    EnqueueTask,
+    HoldTask,
+    ReopenTask,
+    ResetTask,
+    RetryTask,
+    RunNow,
+    UnblockTask,
+    UnholdTask,
+)
+from holdfast.errors import InvalidInput
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.status import TERMINAL
+from holdfast.store.database import Row
+
+EDITABLE = (
+    "title",
+    "agent",
+    "payload",
+    "priority",
+    "position",
+    "tags",
+    "max_attempts",
+    "max_lost",
+    "timeout",
+    "scheduled_for",
+)
+
+
+@singledispatch
+def control(operation: Controlled, group: Group) -> TransitionResult:
+    message = f"{type(operation).__name__} is not an operation on a task, asked in {group}"
+    raise TypeError(message)
+
+
+@control.register
+def _enqueue(operation: EnqueueTask, group: Group) -> TransitionResult:
+    rows = group.change_tasks("enqueue_task", task_id=operation.task_id, actor=operation.actor)
+    return _answer(group, operation, rows, "queued")
+
+
+@control.register
+def _run_now(operation: RunNow, group: Group) -> TransitionResult:
+    rows = group.change_tasks("run_now", task_id=operation.task_id, actor=operation.actor)
+    return _answer(group, operation, rows, "queued")
+
+
+@control.register
+def _cancel(operation: CancelTask, group: Group) -> TransitionResult:
+    rows = group.change_tasks("cancel_tasks", ids=[operation.task_id], actor=operation.actor)
+    if any(row["entity"] == operation.task_id for row in rows):
+        return TransitionResult(ok=True, status="cancelled")
+    return _answer(group, operation, [], "cancelled")
+
+
+@control.register
+def _reset(operation: ResetTask, group: Group) -> TransitionResult:
+    rows = group.change_tasks("reset_task", task_id=operation.task_id, actor=operation.actor)
+    if not rows:
+        return _answer(group, operation, [], "idle")
+    if rows[0]["previous"] == "done":
+        group.change_tasks("block_dependents", task_id=operation.task_id, actor=operation.actor)
+    if rows[0]["run_id"] is not None:
+        reopening.bring_back(group, rows[0]["run_id"], operation.actor)
+    return TransitionResult(ok=True, status="idle")
+
+
+@control.register
+def _retry(operation: RetryTask, group: Group) -> TransitionResult:
+    task = _task(group, operation.task_id)
+    if task is None or task["status"] not in {"failed", "cancelled"}:
+        return _answer(group, operation, [], "queued")
+    if task["run_id"] is not None:
+        return reopening.retry_run(group, task["run_id"], operation.actor)
+    rows = group.change_tasks("retry_task", task_id=operation.task_id, actor=operation.actor)
+    return _answer(group, operation, rows, "queued")
+
+
+@control.register
+def _reopen(operation: ReopenTask, group: Group) -> TransitionResult:
+    rows = reopening.reopen(group, operation.task_id, operation.actor, sorted(TERMINAL))
+    return _answer(group, operation, rows, "queued")
+
+
+@control.register
+def _delete(operation: DeleteTask, group: Group) -> TransitionResult:
+    rows = group.tx.change("delete_task", task_id=operation.task_id, actor=operation.actor)
+    if rows:
+        return TransitionResult(ok=True)
+    task = _task(group, operation.task_id)
+    if task is None:
+        return refuse(Refusal.NOT_FOUND, None)
+    if task["run_id"] is not None:
+        detail = f"it is part of {task['run_id']}; cancel the run instead"
+        return refuse(Refusal.PART_OF_RUN, task["status"], detail)
+    if task["status"] == "running":
+        return refuse(Refusal.INVALID_TRANSITION, "running", "it is running; cancel it first")
+    detail = "other tasks need it or belong to it; delete or unblock them first"
+    return refuse(Refusal.NEEDED_BY_OTHERS, task["status"], detail)
+
+
+@control.register
+def _hold(operation: HoldTask, group: Group) -> TransitionResult:
+    rows = group.change_tasks(
+        "hold_task",
+        task_id=operation.task_id,
+        reason=int(operation.reason),
+        until=operation.until,
+        actor=operation.actor,
+    )
+    return _held(group, operation, rows)
+
+
+@control.register
+def _unhold(operation: UnholdTask, group: Group) -> TransitionResult:
+    rows = group.change_tasks(
+        "unhold_task",
+        task_id=operation.task_id,
+        reason=int(operation.reason),
+        actor=operation.actor,
+    )
+    return _held(group, operation, rows)
+
+
+def _held(group: Group, operation: HoldTask | UnholdTask, rows: list[Row]) -> TransitionResult:
+    if rows:
+        return TransitionResult(ok=True, status=rows[0]["status"])
+    task = _task(group, operation.task_id)
+    if task is None:
+        return refuse(Refusal.NOT_FOUND, None)
+    if task["status"] in TERMINAL:
+        return refuse(Refusal.ALREADY_TERMINAL, task["status"])
+    return TransitionResult(ok=True, repeated=True, status=task["status"])
+
+
+@control.register
+def _block(operation: BlockTask, group: Group) -> TransitionResult:
+    task = _task(group, operation.task_id)
+    if task is None:
+        return refuse(Refusal.NOT_FOUND, None)
+    _check_needs(group, operation, task)
+    rows = group.change_tasks(
+        "block_task", task_id=operation.task_id, ids=operation.on, actor=operation.actor
+    )
+    if rows:
+        since = rows[0]["version"]
+        added = [(operation.task_id, need, since) for need in operation.on]
+        group.tx.run("insert_needs", rows=added)
+    return _answer(group, operation, rows, str(task["status"]))
+
+
+def _check_needs(group: Group, operation: BlockTask, task: Row) -> None:
+    needed = {row["id"]: row for row in group.tx.read("lock_needed", ids=operation.on)}
+    for need in operation.on:
+        if need not in needed:
+            raise InvalidInput("needs", f"{need} is not a task of this store")
+        if needed[need]["run_id"] != task["run_id"]:
+            raise InvalidInput("needs", f"{need} belongs to another run than {task['id']}")
+    if group.tx.read("reachable_needs", task_id=operation.task_id, ids=operation.on):
+        raise InvalidInput("needs", f"{operation.task_id} would need itself: that is a cycle")
+
+
+@control.register
+def _unblock(operation: UnblockTask, group: Group) -> TransitionResult:
+    on = operation.on
+    if on is None:
+        rows = group.tx.read("needs_of", task_id=operation.task_id)
+        on = tuple(row["need_id"] for row in rows)
+    rows = group.change_tasks(
+        "unblock_task", task_id=operation.task_id, ids=on, actor=operation.actor
+    )
+    if rows:
+        group.tx.run("delete_needs", task_id=operation.task_id, ids=on)
+    return _answer(group, operation, rows, "queued")
+
+
+@control.register
+def _edit(operation: EditTask, group: Group) -> TransitionResult:
+    parameters: dict[str, Any] = {name: operation.changes.get(name) for name in EDITABLE}
+    rows = group.change_tasks(
+        "edit_task",
+        task_id=operation.task_id,
+        actor=operation.actor,
+        expected_version=operation.expected_version,
+        reschedule="scheduled_for" in operation.changes,
+        **parameters,
+    )
+    if rows:
+        return TransitionResult(ok=True, status=rows[0]["status"])
+    task = _task(group, operation.task_id)
+    if task is not None and operation.expected_version not in {None, task["version"]}:
+        detail = f"it is at version {task['version']}, not {operation.expected_version}"
+        return refuse(Refusal.VERSION_CONFLICT, task["status"], detail)
+    return _answer(group, operation, [], "edited")
+
+
+def _answer(group: Group, operation: Controlled, rows: list[Row], target: str) -> TransitionResult:
+    if rows:
+        return TransitionResult(ok=True, status=rows[0]["status"])
+    task = _task(group, operation.task_id)
+    if task is None:
+        return refuse(Refusal.NOT_FOUND, None)
+    status = task["status"]
+    if isinstance(operation, CancelTask) and status in TERMINAL:
+        return refuse(Refusal.ALREADY_TERMINAL, status)
+    if isinstance(operation, ResetTask) and status not in {"idle", "running"}:
+        detail = "tasks that need it have started; retry from it instead"
+        return refuse(Refusal.STARTED_DEPENDENTS, status, detail)
+    return refuse(Refusal.INVALID_TRANSITION, status, f"invalid transition {status} → {target}")
+
+
+def _task(group: Group, task_id: str) -> Row | None:
+    rows = group.tx.read("task_by_id", task_id=task_id)
+    return rows[0] if rows else None

@@ -1,0 +1,202 @@
+"""New work: tasks and runs, each key once, and nothing of a refused call left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.engine import slots
+from holdfast.engine.group import Group
+from holdfast.engine.operations import CreateTasks, StartRun, TaskRow
+from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
+from holdfast.model.run import Created
+from holdfast.model.status import Hold
+from holdfast.store.database import Row
+from holdfast.store.patience import Contended
+
+Replies = list[list[Created] | HoldfastError]
+
+
+def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
+    """Refuse what cannot be accepted before the first row, then insert all the rest at once."""
+    wanted = [task for operation in operations for task in operation.tasks]
+    related = {need for task in wanted for need in task.needs}
+    related |= {task.parent_id for task in wanted if task.parent_id is not None}
+    found = group.tx.read("lock_needed", ids=sorted(related)) if related else []
+    known = {row["id"]: row for row in found}
+    keys = Keys(group, "tasks_by_key", [task.key for task in wanted])
+    replies: Replies = []
+    accepted: list[tuple[TaskRow, str]] = []
+    for operation in operations:
+        reply = _settle_keys(keys, operation, known)
+        replies.append(reply)
+        if isinstance(reply, list):
+            new = {each.id for each in reply if each.created}
+            accepted += [(task, operation.actor) for task in operation.tasks if task.id in new]
+    insert_tasks(group, accepted, known, run_holds=0)
+    return replies
+
+
+def _settle_keys(
+    keys: Keys, operation: CreateTasks, known: dict[str, Row]
+) -> list[Created] | HoldfastError:
+    try:
+        for task in operation.tasks:
+            _check_related(task, known)
+        claimed = [keys.claim(task.key, task.body_digest, task.id) for task in operation.tasks]
+    except HoldfastError as error:
+        keys.forget(task.id for task in operation.tasks)
+        return error
+    return [
+        Created(id=found, created=found == task.id)
+        for task, found in zip(operation.tasks, claimed, strict=True)
+    ]
+
+
+def _check_related(task: TaskRow, known: dict[str, Row]) -> None:
+    for need in task.needs:
+        if need not in known:
+            raise InvalidInput("needs", f"{need} is not a task of this store")
+        if known[need]["run_id"] != task.run_id:
+            raise InvalidInput("needs", f"{need} belongs to another run")
+    if task.parent_id is not None and task.parent_id not in known:
+        raise InvalidInput("parent", f"{task.parent_id} is not a task of this store")
+
+
+def insert_tasks(
+    group: Group,
+    tasks: Sequence[tuple[TaskRow, str]],
+    known: dict[str, Row],
+    *,
+    run_holds: int,
+) -> None:
+    if not tasks:
+        return
+    _define_slots(group, [(task.concurrency_key, task.capacity) for task, _ in tasks])
+    inserted = group.change_tasks(
+        "insert_tasks",
+        rows=[
+            (
+                task.id,
+                "work",
+                task.run_id,
+                task.parent_id,
+                task.step,
+                task.title,
+                task.agent,
+                task.status,
+                any(need not in known or known[need]["status"] != "done" for need in task.needs),
+                run_holds,
+                task.scheduled_for,
+                task.priority,
+                task.position,
+                task.tags,
+                task.key,
+                task.body_digest,
+                task.concurrency_key,
+                task.max_attempts,
+                task.max_lost,
+                task.backoff,
+                task.backoff_max,
+                task.timeout,
+                task.payload,
+                actor,
+            )
+            for task, actor in tasks
+        ],
+    )
+    if len(inserted) != len(tasks):
+        message = "a key was taken by another process"
+        raise Contended(message)
+    needs = [(task.id, need, 1) for task, _ in tasks for need in task.needs]
+    if needs:
+        group.tx.run("insert_needs", rows=needs)
+
+
+def start_runs(group: Group, operations: Sequence[StartRun]) -> list[Created | HoldfastError]:
+    keys = Keys(group, "runs_by_key", [operation.key for operation in operations])
+    replies: list[Created | HoldfastError] = []
+    new: list[StartRun] = []
+    for operation in operations:
+        try:
+            found = keys.claim(operation.key, operation.body_digest, operation.run_id)
+        except KeyConflict as error:
+            replies.append(error)
+            continue
+        replies.append(Created(id=found, created=found == operation.run_id))
+        if found == operation.run_id:
+            new.append(operation)
+    if new:
+        _insert_runs(group, new)
+    return replies
+
+
+def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
+    workflows = {(run.workflow, run.workflow_version, run.definition) for run in new}
+    group.tx.run("insert_workflows", rows=sorted(workflows))
+    inserted = group.change_runs(
+        "insert_runs",
+        rows=[
+            (
+                run.run_id,
+                run.workflow,
+                run.workflow_version,
+                run.key,
+                run.body_digest,
+                _first_holds(run),
+                run.input,
+                run.priority,
+                run.concurrency_key,
+                run.actor,
+            )
+            for run in sorted(new, key=lambda run: (run.key or "", run.run_id))
+        ],
+    )
+    if len(inserted) != len(new):
+        message = "a key was taken by another process"
+        raise Contended(message)
+    for holds in {_first_holds(run) for run in new}:
+        tasks = [
+            (task, run.actor) for run in new if _first_holds(run) == holds for task in run.tasks
+        ]
+        insert_tasks(group, tasks, {}, run_holds=holds)
+    _define_slots(group, [(run.concurrency_key, run.capacity) for run in new])
+    for run in new:
+        if run.concurrency_key is not None:
+            slots.admit(group, run.concurrency_key, 1)
+
+
+def _first_holds(run: StartRun) -> int:
+    return 0 if run.concurrency_key is None else int(Hold.SLOT)
+
+
+def _define_slots(group: Group, wanted: Sequence[tuple[str | None, int]]) -> None:
+    capacities = {key: capacity for key, capacity in wanted if key is not None}
+    if capacities:
+        group.tx.run("define_slots", rows=sorted(capacities.items()))
+
+
+class Keys:
+    """Who holds which key, in the store and in this group."""
+
+    def __init__(self, group: Group, query: str, wanted: Sequence[str | None]) -> None:
+        keys = sorted({key for key in wanted if key is not None})
+        rows = group.tx.read(query, keys=keys) if keys else []
+        self._holders: dict[str, tuple[str, str]] = {
+            row["key"]: (row["id"], row["body_digest"]) for row in rows
+        }
+
+    def claim(self, key: str | None, body: str, identifier: str) -> str:
+        """The id that holds the key: the given one when it was free."""
+        if key is None:
+            return identifier
+        holder, held_body = self._holders.setdefault(key, (identifier, body))
+        if held_body != body:
+            raise KeyConflict(key, holder)
+        return holder
+
+    def forget(self, identifiers: Iterable[str]) -> None:
+        """Give back what a refused call had claimed."""
+        gone = set(identifiers)
+        self._holders = {
+            key: holder for key, holder in self._holders.items() if holder[0] not in gone
+        }

@@ -1,0 +1,36 @@
+"""What the parts of the engine share: the way to the writer, the way to read, the ports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from holdfast.engine.operations import Operation
+from holdfast.ids import Ids
+from holdfast.randomness import Randomness
+from holdfast.settings import Settings
+from holdfast.store.database import Database, Transaction
+from holdfast.store.group import GroupCommit
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    database: Database
+    commits: GroupCommit[Operation]
+    ids: Ids
+    randomness: Randomness
+    settings: Settings
+    secret: bytes
+
+    def submit(self, operation: Operation) -> Future[Any]:
+        return self.commits.submit(operation)
+
+    def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]:
+        return self.commits.submit_many(operations)
+
+    def view(self, read: Callable[[Transaction], T]) -> T:
+        return self.database.view(read)

@@ -1,0 +1,76 @@
+"""Every invariant of the live store, each a named query that must return nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.store.database import Database
+
+CHECKS = (
+    "needs_done_before_start",
+    "transitions_allowed",
+    "terminal_needs_generation",
+    "versions_gapless",
+    "fold_status",
+    "fold_numbers",
+    "fold_marks",
+    "one_live_lease",
+    "fence_increases",
+    "end_carries_fence",
+    "cancel_wins",
+    "terminal_run_is_still",
+    "completed_means_done",
+    "one_key_one_row",
+    "budgets",
+    "no_early_start",
+    "concurrency_limits",
+    "blocked_is_true",
+    "run_holds_copied",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Violation:
+    entity: str
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    name: str
+    violations: tuple[Violation, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Diagnosis:
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not any(check.violations for check in self.checks)
+
+    def __str__(self) -> str:
+        found = [
+            f"{check.name}: {violation.entity} {violation.detail}"
+            for check in self.checks
+            for violation in check.violations
+        ]
+        return "\n".join(found) or f"{len(self.checks)} checks, no violations"
+
+
+def examine(database: Database) -> Diagnosis:
+    """Run every check on one snapshot."""
+    return database.view(
+        lambda tx: Diagnosis(
+            checks=tuple(
+                Check(
+                    name=name,
+                    violations=tuple(
+                        Violation(entity=row["entity"], detail=row["detail"])
+                        for row in tx.read(f"check_{name}")
+                    ),
+                )
+                for name in CHECKS
+            )
+        )
+    )

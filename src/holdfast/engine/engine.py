@@ -1,0 +1,116 @@
+"""Puts the engine together: one store, one writer, the loops beside it, and the four desks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.engine.desk import Desk
+from holdfast.engine.doctor import Diagnosis, examine
+from holdfast.engine.lease_desk import Leases
+from holdfast.engine.outcomes import Outcomes
+from holdfast.engine.recovery import Recovery
+from holdfast.engine.run_desk import Runs
+from holdfast.engine.tasks import Tasks
+from holdfast.engine.why import Explanation, explain
+from holdfast.engine.work import Work
+from holdfast.engine.writer import Writer
+from holdfast.ids import Ids
+from holdfast.randomness import Randomness, SystemRandomness
+from holdfast.settings import Settings
+from holdfast.store.database import open_database
+from holdfast.store.group import GroupCommit
+from holdfast.store.notifier import open_notifier
+from holdfast.threads import SystemThreads, Threads
+
+
+class Engine:
+    """Open one for each process and store; close it to drain what was submitted."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+        threads: Threads | None = None,
+    ) -> None:
+        self.settings = settings or Settings(url=url)
+        self.clock = clock or SystemClock()
+        self.randomness = randomness or SystemRandomness()
+        self.threads = threads or SystemThreads()
+        ports: dict[str, Any] = {
+            "clock": self.clock,
+            "randomness": self.randomness,
+            "threads": self.threads,
+            "settings": self.settings,
+        }
+        self.database = open_database(url, **ports)
+        self.database.upgrade()
+        secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
+        self._writer = Writer(secret=secret.encode(), dialect=self.database.dialect)
+        self.commits = GroupCommit(
+            self.database, self._writer.apply, self.threads, self.settings, self._committed
+        )
+        self.notifier = open_notifier(url, **ports)
+        self.outcomes = Outcomes(self.database, self.threads)
+        self._desk = Desk(
+            database=self.database,
+            commits=self.commits,
+            ids=Ids(self.clock, self.randomness),
+            randomness=self.randomness,
+            settings=self.settings,
+            secret=secret.encode(),
+        )
+        self.tasks = Tasks(self._desk)
+        self.runs = Runs(self._desk)
+        self.work = Work(self._desk)
+        self.leases = Leases(self._desk)
+        self.recovery = Recovery(self._desk, self.work, self.threads, after=self.outcomes.look)
+
+    def start(self) -> Engine:
+        """Start the writer and the loops; a simulator calls their steps itself instead."""
+        self.commits.start()
+        self.notifier.start()
+        self.notifier.subscribe(self.recovery.kick)
+        self.recovery.start()
+        return self
+
+    def close(self) -> None:
+        self.recovery.close()
+        self.commits.close()
+        self.notifier.close()
+        self.database.close()
+
+    def on_hint(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back whenever something may have become ready or ended; returns the way out."""
+        return self.notifier.subscribe(callback)
+
+    def why(
+        self,
+        task_id: str,
+        *,
+        agents: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> Explanation:
+        """Explain, clause by clause, why a task is not claimed, or what it does instead."""
+        return explain(self.database, task_id, agents=agents, tags=tags)
+
+    def doctor(self) -> Diagnosis:
+        """Check every invariant of the store, as it stands now."""
+        return examine(self.database)
+
+    def now(self) -> int:
+        """The time that decides: the database's, in microseconds."""
+        return int(self.database.view(lambda tx: tx.read("now"))[0]["now"])
+
+    def _committed(self, _: Sequence[object]) -> None:
+        group = self._writer.last
+        if group is None:
+            return
+        if group.wakes or group.tells:
+            self.notifier.notify()
+        if group.ended:
+            self.outcomes.look(group.ended)

@@ -1,0 +1,61 @@
+"""One group of operations under way: its transaction, and what its statements did so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from holdfast.model.status import TERMINAL, Hold
+from holdfast.store.database import Row, Rows, Transaction
+
+
+@dataclass(kw_only=True)
+class Group:
+    """Collects what follows from the rows that changed, so that no handler has to remember it."""
+
+    tx: Transaction
+    secret: bytes
+    done: list[str] = field(default_factory=list)
+    broken: set[str] = field(default_factory=set)
+    touched: set[str] = field(default_factory=set)
+    freed: Counter[str] = field(default_factory=Counter)
+    ended: list[str] = field(default_factory=list)
+    wakes: bool = False
+    tells: bool = False
+
+    def change_tasks(
+        self, query: str, *, rows: Rows | None = None, **parameters: object
+    ) -> list[Row]:
+        changed = self.tx.change(query, rows=rows, **parameters)
+        for row in changed:
+            self._observe(row)
+        return changed
+
+    def change_runs(
+        self, query: str, *, rows: Rows | None = None, **parameters: object
+    ) -> list[Row]:
+        changed = self.tx.change(query, rows=rows, **parameters)
+        for row in changed:
+            if row["status"] != "running":
+                self.tells = True
+                self.ended.append(row["entity"])
+                if row["concurrency_key"] and not row["holds"] & Hold.SLOT:
+                    self.freed[row["concurrency_key"]] += 1
+        return changed
+
+    def _observe(self, row: Row) -> None:
+        status, run_id = row["status"], row["run_id"]
+        if row["previous"] == "running" and status != "running" and row["concurrency_key"]:
+            self.freed[row["concurrency_key"]] += 1
+        if status == "queued":
+            self.wakes = True
+        elif status in TERMINAL:
+            self.ended.append(row["entity"])
+            if run_id is None:
+                self.tells = True
+            else:
+                self.touched.add(run_id)
+            if status == "done":
+                self.done.append(row["entity"])
+            elif run_id is not None:
+                self.broken.add(run_id)

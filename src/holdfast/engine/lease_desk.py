@@ -1,0 +1,46 @@
+"""Named leases: hold a key for a while, with a token and a fence to pass on."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from holdfast.engine import validation
+from holdfast.engine.desk import Desk
+from holdfast.engine.edge import operation
+from holdfast.engine.leases import LEASE_SUBJECT
+from holdfast.engine.operations import AcquireLease, ReleaseLease, RenewLease
+from holdfast.model.result import TransitionResult
+from holdfast.model.task import NamedLease
+from holdfast.model.text import clean_key, clean_name, clean_text
+from holdfast.model.token import read_fence
+
+
+class Leases:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    @operation
+    def acquire(self, key: str, owner: str, *, ttl: float) -> Future[NamedLease | None]:
+        """Take a lease that nobody holds; None when somebody does."""
+        return self._desk.submit(
+            AcquireLease(
+                key=clean_key("key", key),
+                owner=clean_name("owner", owner),
+                ttl=validation.lease("ttl", ttl),
+            )
+        )
+
+    @operation
+    def renew(self, key: str, token: str, *, ttl: float) -> Future[TransitionResult]:
+        """Keep a lease; refused once it has run out or changed hands."""
+        fence = self._fence(key, token)
+        return self._desk.submit(RenewLease(key=key, fence=fence, ttl=validation.lease("ttl", ttl)))
+
+    @operation
+    def release(self, key: str, token: str) -> Future[TransitionResult]:
+        """Give a lease back; nobody else's can be freed with its token."""
+        return self._desk.submit(ReleaseLease(key=key, fence=self._fence(key, token)))
+
+    def _fence(self, key: str, token: str) -> int:
+        subject = LEASE_SUBJECT + clean_key("key", key)
+        return read_fence(self._desk.secret, subject, clean_text("token", token)) or 0

@@ -1,0 +1,41 @@
+"""Named leases for anything that is not a task: one holder, a fence that grows for ever."""
+
+from __future__ import annotations
+
+from holdfast.engine.answers import refuse
+from holdfast.engine.group import Group
+from holdfast.engine.operations import AcquireLease, ReleaseLease, RenewLease
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.task import NamedLease
+from holdfast.model.token import make_token
+
+LEASE_SUBJECT = "lease:"
+
+
+def acquire(group: Group, operation: AcquireLease) -> NamedLease | None:
+    rows = group.tx.write(
+        "acquire_lease", key=operation.key, owner=operation.owner, ttl=operation.ttl
+    )
+    if not rows:
+        return None
+    row = rows[0]
+    token = make_token(group.secret, LEASE_SUBJECT + operation.key, row["fence"])
+    return NamedLease(
+        key=row["key"],
+        owner=row["owner"],
+        fence=row["fence"],
+        token=token,
+        expires_at=row["expires_at"],
+    )
+
+
+def renew(group: Group, operation: RenewLease) -> TransitionResult:
+    rows = group.tx.write(
+        "renew_lease", key=operation.key, fence=operation.fence, ttl=operation.ttl
+    )
+    return TransitionResult(ok=True) if rows else refuse(Refusal.STALE_TOKEN, None)
+
+
+def release(group: Group, operation: ReleaseLease) -> TransitionResult:
+    rows = group.tx.write("release_lease", key=operation.key, fence=operation.fence)
+    return TransitionResult(ok=True) if rows else refuse(Refusal.STALE_TOKEN, None)

@@ -1,0 +1,284 @@
+"""Every change that can be asked of the writer, as a record; `keys` are the rows it is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.model.status import Hold
+
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskOperation:
+    task_id: str
+
+    @property
+    def keys(self) -> Keys:
+        return (self.task_id,)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunOperation:
+    run_id: str
+
+    @property
+    def keys(self) -> Keys:
+        return (self.run_id,)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report(TaskOperation):
+    """A worker's word on its attempt; `fence` was read from a token that proved genuine."""
+
+    fence: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Complete(Report):
+    output: str
+    digest: str
+    usage: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fail(Report):
+    error: str
+    digest: str
+    retryable: bool
+    jitter: float
+    usage: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Release(Report):
+    until: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Renew(Report):
+    lease: int
+    progress: str | None = None
+    usage: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lose(Report):
+    """Recovery's word on an attempt whose lease has run out."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Controlled(TaskOperation):
+    actor: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EnqueueTask(Controlled):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunNow(Controlled):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CancelTask(Controlled):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResetTask(Controlled):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetryTask(Controlled):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReopenTask(Controlled):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeleteTask(Controlled):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HoldTask(Controlled):
+    reason: Hold
+    until: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnholdTask(Controlled):
+    reason: Hold
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BlockTask(Controlled):
+    on: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnblockTask(Controlled):
+    on: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EditTask(Controlled):
+    changes: dict[str, object]
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ControlledRun(RunOperation):
+    actor: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CancelRun(ControlledRun):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HoldRun(ControlledRun):
+    reason: Hold
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnholdRun(ControlledRun):
+    reason: Hold
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetryRun(ControlledRun):
+    step: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdvanceRun(RunOperation):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskRow:
+    """A task that passed every check, in the terms of the store."""
+
+    id: str
+    run_id: str | None = None
+    parent_id: str | None = None
+    step: str | None = None
+    title: str
+    agent: str
+    status: str
+    needs: tuple[str, ...] = ()
+    scheduled_for: int | None = None
+    priority: int = 0
+    position: int = 0
+    tags: str = "[]"
+    key: str | None = None
+    body_digest: str = ""
+    concurrency_key: str | None = None
+    capacity: int = 1
+    max_attempts: int
+    max_lost: int
+    backoff: int
+    backoff_max: int
+    timeout: int | None = None
+    payload: str = "null"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CreateTasks:
+    tasks: tuple[TaskRow, ...]
+    actor: str
+    keys: Keys = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StartRun:
+    run_id: str
+    workflow: str
+    workflow_version: str
+    definition: str
+    key: str | None
+    body_digest: str
+    input: str
+    priority: int
+    concurrency_key: str | None
+    capacity: int
+    tasks: tuple[TaskRow, ...]
+    actor: str
+    keys: Keys = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    worker: str
+    agents: tuple[str, ...]
+    tags: str
+    count: int
+    lease: int
+    keys: Keys = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClaimById(TaskOperation):
+    worker: str
+    agents: tuple[str, ...]
+    tags: str
+    lease: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sweep:
+    """Whatever time alone brings: scheduled tasks, limits that lift, keys with room."""
+
+    keys: Keys = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AcquireLease:
+    key: str
+    owner: str
+    ttl: int
+    keys: Keys = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RenewLease:
+    key: str
+    fence: int
+    ttl: int
+    keys: Keys = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReleaseLease:
+    key: str
+    fence: int
+    keys: Keys = ()
+
+
+Operation = (
+    Complete
+    | Fail
+    | Release
+    | Renew
+    | Lose
+    | Controlled
+    | ControlledRun
+    | AdvanceRun
+    | CreateTasks
+    | StartRun
+    | Claim
+    | ClaimById
+    | Sweep
+    | AcquireLease
+    | RenewLease
+    | ReleaseLease
+)

@@ -1,0 +1,49 @@
+"""Waiting for runs and tasks to end: one registry, asked again on every hint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+
+from holdfast.store.database import Database, Row
+from holdfast.threads import Threads
+
+
+class Outcomes:
+    """Futures of the ended rows of tasks and runs, whoever ends them."""
+
+    def __init__(self, database: Database, threads: Threads) -> None:
+        self._database = database
+        self._lock = threads.lock()
+        self._waiting: dict[str, list[Future[Row]]] = {}
+
+    def wait(self, identifier: str) -> Future[Row]:
+        """The row of a task or run once it has ended; at once when it already has."""
+        future: Future[Row] = Future()
+        with self._lock:
+            self._waiting.setdefault(identifier, []).append(future)
+        self.look([identifier])
+        return future
+
+    def look(self, identifiers: Iterable[str] | None = None) -> None:
+        """Read the rows that somebody waits for, and answer those that have ended."""
+        with self._lock:
+            chosen = self._waiting.keys() if identifiers is None else identifiers
+            watched = sorted(each for each in chosen if each in self._waiting)
+        if not watched:
+            return
+        rows = self._database.view(lambda tx: tx.read("ended_rows", ids=watched))
+        for row in rows:
+            with self._lock:
+                futures = self._waiting.pop(row["id"], [])
+            for future in futures:
+                if future.set_running_or_notify_cancel():
+                    future.set_result(row)
+
+    def forget(self, identifier: str, future: Future[Row]) -> None:
+        with self._lock:
+            left = [each for each in self._waiting.get(identifier, []) if each is not future]
+            if left:
+                self._waiting[identifier] = left
+            else:
+                self._waiting.pop(identifier, None)

@@ -1,0 +1,108 @@
+"""Rows of the store as records of the model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from holdfast.model.event import Event, read_data
+from holdfast.model.retry import MICROSECONDS, RetryPolicy
+from holdfast.model.run import Run
+from holdfast.model.status import Hold, Kind, PlanningPhase, RunStatus, Status
+from holdfast.model.task import Lease, Task
+from holdfast.store.database import Row
+
+
+def read_task(row: Row) -> Task:
+    return Task(
+        id=row["id"],
+        kind=Kind(row["kind"]),
+        run_id=row["run_id"],
+        parent_id=row["parent_id"],
+        step=row["step"],
+        title=row["title"],
+        agent=row["agent"],
+        status=Status(row["status"]),
+        planning_phase=PlanningPhase(row["planning_phase"]),
+        blocked=bool(row["blocked"]),
+        holds=Hold(row["holds"]),
+        run_holds=Hold(row["run_holds"]),
+        due=bool(row["due"]),
+        scheduled_for=row["scheduled_for"],
+        run_now=bool(row["run_now"]),
+        skipped=bool(row["skipped"]),
+        priority=row["priority"],
+        position=row["position"],
+        tags=tuple(json.loads(row["tags"])) if row["tags"] != "[]" else (),
+        key=row["key"],
+        concurrency_key=row["concurrency_key"],
+        attempt=row["attempt"],
+        failures=row["failures"],
+        lost=row["lost"],
+        retry=RetryPolicy(
+            max_attempts=row["max_attempts"],
+            max_lost=row["max_lost"],
+            backoff=row["backoff"] / MICROSECONDS,
+            backoff_max=row["backoff_max"] / MICROSECONDS,
+        ),
+        timeout=None if row["timeout"] is None else row["timeout"] / MICROSECONDS,
+        generation=row["generation"],
+        epoch=row["epoch"],
+        payload=_value(row["payload"]),
+        output=_value(row["output"]),
+        error=_value(row["error"]),
+        usage=_value(row["usage"]),
+        progress=_value(row["progress"]),
+        lease=_lease(row),
+        version=row["version"],
+        created_at=row["created_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+    )
+
+
+def read_run(row: Row) -> Run:
+    return Run(
+        id=row["id"],
+        workflow=row["workflow"],
+        workflow_version=row["workflow_version"],
+        key=row["key"],
+        status=RunStatus(row["status"]),
+        holds=Hold(row["holds"]),
+        input=_value(row["input"]),
+        error=_value(row["error"]),
+        priority=row["priority"],
+        concurrency_key=row["concurrency_key"],
+        version=row["version"],
+        generation=row["generation"],
+        created_at=row["created_at"],
+        finished_at=row["finished_at"],
+    )
+
+
+def read_event(row: Row) -> Event:
+    entity = row["entity"]
+    return Event(
+        seq=row["seq"],
+        type=row["type"],
+        run_id=row["run_id"],
+        task_id=None if entity == row["run_id"] else entity,
+        version=row["version"],
+        source=row["from_status"],
+        target=row["to_status"],
+        attempt=row["attempt"],
+        generation=row["generation"],
+        actor=row["actor"],
+        at=row["at"],
+        data=read_data(row["data"]),
+    )
+
+
+def _lease(row: Row) -> Lease | None:
+    if row["lease_expires_at"] is None:
+        return None
+    return Lease(owner=row["worker"], expires_at=row["lease_expires_at"])
+
+
+def _value(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
+    return None if text is None else json.loads(text)

@@ -1,0 +1,100 @@
+"""Runs: start them, steer them, look at them."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from holdfast.engine import validation
+from holdfast.engine.desk import Desk
+from holdfast.engine.edge import operation
+from holdfast.engine.operations import AdvanceRun, CancelRun, HoldRun, RetryRun, UnholdRun
+from holdfast.engine.records import read_event, read_run, read_task
+from holdfast.engine.tasks import USER
+from holdfast.errors import NotFound
+from holdfast.model.event import Event
+from holdfast.model.result import AdvanceResult, TransitionResult
+from holdfast.model.run import Created, NewRun, Run
+from holdfast.model.status import Hold
+from holdfast.model.task import Task
+from holdfast.model.text import clean_name
+
+
+class Runs:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    @operation
+    def start(self, run: NewRun, *, actor: str = USER) -> Future[Created]:
+        """Start a run; the same key with the same body gives back the existing one untouched."""
+        return self._desk.submit(
+            validation.new_run(
+                run,
+                self._desk.ids,
+                max_payload=self._desk.settings.max_payload,
+                actor_name=validation.actor(actor),
+            )
+        )
+
+    @operation
+    def cancel(self, run_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """End a run and every open task of it, at once and for good."""
+        return self._desk.submit(CancelRun(**_about(run_id, actor)))
+
+    @operation
+    def pause(self, run_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Let what runs finish, and start nothing new."""
+        return self._desk.submit(HoldRun(**_about(run_id, actor), reason=Hold.PAUSED))
+
+    @operation
+    def resume(self, run_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Lift `paused`."""
+        return self._desk.submit(UnholdRun(**_about(run_id, actor), reason=Hold.PAUSED))
+
+    @operation
+    def hold(self, run_id: str, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Stop a run for a reason of its own."""
+        return self._desk.submit(
+            HoldRun(**_about(run_id, actor), reason=validation.run_hold(reason))
+        )
+
+    @operation
+    def unhold(self, run_id: str, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Remove one reason that stopped a run."""
+        return self._desk.submit(
+            UnholdRun(**_about(run_id, actor), reason=validation.run_hold(reason))
+        )
+
+    @operation
+    def retry(
+        self, run_id: str, *, step: str | None = None, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Try again what failed or was cancelled; with `step`, that step and all that needs it."""
+        chosen = None if step is None else clean_name("step", step)
+        return self._desk.submit(RetryRun(**_about(run_id, actor), step=chosen))
+
+    @operation
+    def advance(self, run_id: str) -> Future[AdvanceResult]:
+        """Derive from the run's state what may go on; as often as anyone likes."""
+        return self._desk.submit(AdvanceRun(run_id=validation.run_id(run_id)))
+
+    def get(self, run_id: str) -> Run:
+        identifier = validation.run_id(run_id)
+        rows = self._desk.view(lambda tx: tx.read("run_by_id", run_id=identifier))
+        if not rows:
+            raise NotFound(identifier)
+        return read_run(rows[0])
+
+    def tasks(self, run_id: str) -> list[Task]:
+        identifier = validation.run_id(run_id)
+        rows = self._desk.view(lambda tx: tx.read("run_tasks", run_id=identifier))
+        return [read_task(row) for row in rows]
+
+    def events(self, run_id: str) -> list[Event]:
+        """The history of the run and all its tasks, in the order it was written."""
+        identifier = validation.run_id(run_id)
+        rows = self._desk.view(lambda tx: tx.read("run_events", run_id=identifier))
+        return [read_event(row) for row in rows]
+
+
+def _about(run_id: str, actor: str) -> dict[str, str]:
+    return {"run_id": validation.run_id(run_id), "actor": validation.actor(actor)}

@@ -1,0 +1,57 @@
+"""What people and programs ask of one run."""
+
+from __future__ import annotations
+
+from holdfast.engine import reopening
+from holdfast.engine.answers import refuse
+from holdfast.engine.group import Group
+from holdfast.engine.operations import CancelRun, ControlledRun, HoldRun, RetryRun, UnholdRun
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.status import RUN_TERMINAL
+from holdfast.store.database import Row
+
+
+def control_run(group: Group, operation: ControlledRun) -> TransitionResult:
+    match operation:
+        case CancelRun():
+            return _cancel(group, operation)
+        case HoldRun() | UnholdRun():
+            return _hold(group, operation)
+        case RetryRun(step=None):
+            return reopening.retry_run(group, operation.run_id, operation.actor)
+        case RetryRun(step=str() as step):
+            return reopening.retry_from(group, operation.run_id, step, operation.actor)
+        case _:
+            message = f"{type(operation).__name__} is not an operation on a run"
+            raise TypeError(message)
+
+
+def _cancel(group: Group, operation: CancelRun) -> TransitionResult:
+    rows = group.change_runs("cancel_run", run_id=operation.run_id, actor=operation.actor)
+    if not rows:
+        return _refused(group, operation)
+    group.change_tasks("cancel_run_tasks", run_id=operation.run_id, actor=operation.actor)
+    return TransitionResult(ok=True, status="cancelled")
+
+
+def _hold(group: Group, operation: HoldRun | UnholdRun) -> TransitionResult:
+    rows = group.change_runs(
+        "hold_run" if isinstance(operation, HoldRun) else "unhold_run",
+        run_id=operation.run_id,
+        reason=int(operation.reason),
+        actor=operation.actor,
+    )
+    if not rows:
+        return _refused(group, operation)
+    group.change_tasks("copy_run_holds", ids=[operation.run_id])
+    return TransitionResult(ok=True, status="running")
+
+
+def _refused(group: Group, operation: CancelRun | HoldRun | UnholdRun) -> TransitionResult:
+    found: list[Row] = group.tx.read("run_by_id", run_id=operation.run_id)
+    if not found:
+        return refuse(Refusal.NOT_FOUND, None)
+    status = found[0]["status"]
+    if status in RUN_TERMINAL:
+        return refuse(Refusal.ALREADY_TERMINAL, status)
+    return TransitionResult(ok=True, repeated=True, status=status)

@@ -1,0 +1,50 @@
+"""Concurrency keys: one counter row each, changed by guarded updates after every task."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from holdfast.engine.group import Group
+from holdfast.store.patience import Contended
+
+
+def take(group: Group, wanted: Counter[str]) -> None:
+    """Count claimed tasks; a key that another process filled meanwhile undoes the transaction."""
+    if not wanted:
+        return
+    taken = group.tx.write("take_slots", rows=sorted(wanted.items()))
+    if len(taken) != len(wanted):
+        message = "a concurrency key was filled by another process"
+        raise Contended(message)
+
+
+def free(group: Group) -> None:
+    """Give back what ended tasks and runs held, and let the oldest waiting runs in."""
+    if not group.freed:
+        return
+    freed, group.freed = group.freed, Counter()
+    keys = sorted(freed)
+    group.tx.read("lock_slots", keys=keys)
+    group.tx.write("free_slots", rows=sorted(freed.items()))
+    group.wakes = True
+    for key in keys:
+        if key.startswith(RUN_PREFIX):
+            admit(group, key, freed[key])
+
+
+def admit(group: Group, key: str, count: int) -> None:
+    """Lift hold slot from the oldest runs that wait for a key, as far as there is room."""
+    for row in group.tx.read("waiting_runs", key=key, count=count):
+        if not group.tx.write("take_slots", rows=[(key, 1)]):
+            return
+        group.change_runs("admit_run", run_id=row["id"])
+        group.change_tasks("copy_run_holds", ids=[row["id"]])
+
+
+def sweep(group: Group) -> None:
+    for row in group.tx.read("keys_with_room"):
+        admit(group, row["key"], row["room"])
+
+
+RUN_PREFIX = "run:"
+TASK_PREFIX = "task:"

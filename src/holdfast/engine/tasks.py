@@ -1,0 +1,171 @@
+"""Tasks: create them, steer them, look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from holdfast.engine import validation
+from holdfast.engine.desk import Desk
+from holdfast.engine.edge import operation, then
+from holdfast.engine.operations import (
+    BlockTask,
+    CancelTask,
+    CreateTasks,
+    DeleteTask,
+    EditTask,
+    EnqueueTask,
+    HoldTask,
+    ReopenTask,
+    ResetTask,
+    RetryTask,
+    RunNow,
+    UnblockTask,
+    UnholdTask,
+)
+from holdfast.engine.records import read_event, read_task
+from holdfast.errors import InvalidInput, NotFound
+from holdfast.model.attempts import read_attempts
+from holdfast.model.event import Event
+from holdfast.model.result import TransitionResult
+from holdfast.model.run import Created
+from holdfast.model.task import Attempt, NewTask, Task
+
+USER = "user"
+
+
+class Tasks:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    @operation
+    def create_many(self, tasks: Sequence[NewTask], *, actor: str = USER) -> Future[list[Created]]:
+        """Create tasks, all or none of them; one whose key exists gives back the existing one."""
+        validation.number("tasks", len(tasks), least=0, most=validation.MAX_BATCH)
+        limit = self._desk.settings.max_payload
+        rows = tuple(validation.new_task(task, self._desk.ids, max_payload=limit) for task in tasks)
+        return self._desk.submit(CreateTasks(tasks=rows, actor=validation.actor(actor)))
+
+    @operation
+    def create(self, task: NewTask, *, actor: str = USER) -> Future[Created]:
+        """Create one task; the same key with the same body gives back the existing one."""
+        row = validation.new_task(task, self._desk.ids, max_payload=self._desk.settings.max_payload)
+        created: Future[list[Created]] = self._desk.submit(
+            CreateTasks(tasks=(row,), actor=validation.actor(actor))
+        )
+        return then(created, lambda replies: replies[0])
+
+    @operation
+    def enqueue(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Move an idle task into the queue."""
+        return self._desk.submit(EnqueueTask(**_about(task_id, actor)))
+
+    @operation
+    def run_now(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Put a task first in line: order, time and `paused` no longer hold it up."""
+        return self._desk.submit(RunNow(**_about(task_id, actor)))
+
+    @operation
+    def cancel(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """End a task and all below it; whatever comes later from its worker changes nothing."""
+        return self._desk.submit(CancelTask(**_about(task_id, actor)))
+
+    @operation
+    def reset(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Take a task back to idle, as if it had never run."""
+        return self._desk.submit(ResetTask(**_about(task_id, actor)))
+
+    @operation
+    def retry(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Try a failed or cancelled task again, and all that failed with it in its run."""
+        return self._desk.submit(RetryTask(**_about(task_id, actor)))
+
+    @operation
+    def reopen(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Do an ended task again, and everything that needs it."""
+        return self._desk.submit(ReopenTask(**_about(task_id, actor)))
+
+    @operation
+    def delete(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Remove a task that nothing needs."""
+        return self._desk.submit(DeleteTask(**_about(task_id, actor)))
+
+    @operation
+    def hold(
+        self, task_id: str, reason: str = "paused", *, until: int | None = None, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Stop a task from being claimed; a `limit` may say when it lifts by itself."""
+        chosen = validation.hold(reason)
+        if until is not None:
+            validation.moment("until", until)
+            if reason != "limit":
+                raise InvalidInput("until", "only the hold 'limit' lifts by itself")
+        return self._desk.submit(HoldTask(**_about(task_id, actor), reason=chosen, until=until))
+
+    @operation
+    def unhold(
+        self, task_id: str, reason: str = "paused", *, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Remove one reason that stopped a task."""
+        return self._desk.submit(
+            UnholdTask(**_about(task_id, actor), reason=validation.hold(reason))
+        )
+
+    @operation
+    def block(
+        self, task_id: str, on: Sequence[str], *, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Make a task need others too."""
+        needed = tuple(dict.fromkeys(validation.task_id(each, "needs") for each in on))
+        return self._desk.submit(BlockTask(**_about(task_id, actor), on=needed))
+
+    @operation
+    def unblock(
+        self, task_id: str, on: Sequence[str] | None = None, *, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Stop a task from needing the given others, or any."""
+        needed = None if on is None else tuple(validation.task_id(each, "needs") for each in on)
+        return self._desk.submit(UnblockTask(**_about(task_id, actor), on=needed))
+
+    @operation
+    def edit(
+        self,
+        task_id: str,
+        changes: dict[str, object],
+        *,
+        expected_version: int | None = None,
+        actor: str = USER,
+    ) -> Future[TransitionResult]:
+        """Change fields of a task that has not started."""
+        chosen = validation.edits(changes, max_payload=self._desk.settings.max_payload)
+        if expected_version is not None:
+            validation.number("expected_version", expected_version, least=1)
+        return self._desk.submit(
+            EditTask(**_about(task_id, actor), changes=chosen, expected_version=expected_version)
+        )
+
+    def get(self, task_id: str) -> Task:
+        identifier = validation.task_id(task_id)
+        rows = self._desk.view(lambda tx: tx.read("task_by_id", task_id=identifier))
+        if not rows:
+            raise NotFound(identifier)
+        return read_task(rows[0])
+
+    def blocked_by(self, task_id: str) -> list[str]:
+        """The needs that are not done, as the ids of their tasks."""
+        identifier = validation.task_id(task_id)
+        rows = self._desk.view(lambda tx: tx.read("unmet_needs", ids=[identifier]))
+        return [row["id"] for row in rows]
+
+    def events(self, task_id: str) -> list[Event]:
+        identifier = validation.task_id(task_id)
+        rows = self._desk.view(lambda tx: tx.read("entity_events", entity=identifier))
+        return [read_event(row) for row in rows]
+
+    def attempts(self, task_id: str) -> list[Attempt]:
+        """Every lease the task ever had, and how each ended."""
+        return read_attempts(self.events(task_id))
+
+
+def _about(task_id: str, actor: str) -> dict[str, str]:
+    return {"task_id": validation.task_id(task_id), "actor": validation.actor(actor)}

@@ -1,0 +1,167 @@
+"""The worker's protocol: claim, renew, report; every write carries the attempt's token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from holdfast.engine import validation
+from holdfast.engine.answers import answer_guard
+from holdfast.engine.desk import Desk
+from holdfast.engine.edge import gather, operation
+from holdfast.engine.operations import Claim, ClaimById, Complete, Fail, Lose, Release, Renew
+from holdfast.model.result import TransitionResult
+from holdfast.model.task import Assignment, Renewal
+from holdfast.model.text import clean_name, clean_text, digest, encode_json
+from holdfast.model.token import read_fence
+
+EXPIRED_AT_ONCE = 1_000
+MAX_CLAIM = 1_000
+
+
+class Work:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    @operation
+    def claim(
+        self,
+        worker: str,
+        *,
+        agents: Sequence[str] = ("default",),
+        tags: Sequence[str] = (),
+        count: int = 1,
+        lease: float | None = None,
+    ) -> Future[list[Assignment]]:
+        """Lease up to `count` ready tasks for a worker; none is an answer too."""
+        return self._desk.submit(
+            Claim(
+                worker=clean_name("worker", worker),
+                agents=_agents(agents),
+                tags=validation.tags(tags),
+                count=validation.number("count", count, least=1, most=MAX_CLAIM),
+                lease=self._lease(lease),
+            )
+        )
+
+    @operation
+    def claim_by_id(
+        self,
+        task_id: str,
+        worker: str,
+        *,
+        agents: Sequence[str] = ("default",),
+        tags: Sequence[str] = (),
+        lease: float | None = None,
+    ) -> Future[list[Assignment]]:
+        """Lease one named task, out of turn or still idle, if nothing else stands in its way."""
+        return self._desk.submit(
+            ClaimById(
+                task_id=validation.task_id(task_id),
+                worker=clean_name("worker", worker),
+                agents=_agents(agents),
+                tags=validation.tags(tags),
+                lease=self._lease(lease),
+            )
+        )
+
+    @operation
+    def renew(
+        self, renewals: Sequence[Renewal], *, lease: float | None = None
+    ) -> Future[list[TransitionResult]]:
+        """Keep leases; an answer that is not ok says to stop that attempt."""
+        duration = self._lease(lease)
+        operations = [
+            Renew(
+                **self._fenced(each.task_id, each.token),
+                lease=duration,
+                progress=self._small("progress", each.progress),
+                usage=self._small("usage", each.usage),
+            )
+            for each in renewals
+        ]
+        return gather(self._desk.submit_many(operations))
+
+    @operation
+    def complete(
+        self, task_id: str, token: str, output: object = None, *, usage: object = None
+    ) -> Future[TransitionResult]:
+        """Report the result; the same result again is a success, another is refused."""
+        text = encode_json("output", output, limit=self._desk.settings.max_output)
+        return self._desk.submit(
+            Complete(
+                **self._fenced(task_id, token),
+                output=text,
+                digest=digest(text),
+                usage=self._small("usage", usage),
+            )
+        )
+
+    @operation
+    def fail(
+        self,
+        task_id: str,
+        token: str,
+        error: object,
+        *,
+        retryable: bool = True,
+        usage: object = None,
+    ) -> Future[TransitionResult]:
+        """Report a failure; it is tried again while its budget lasts and `retryable` is true."""
+        text = encode_json("error", error, limit=self._desk.settings.max_output)
+        return self._desk.submit(
+            Fail(
+                **self._fenced(task_id, token),
+                error=text,
+                digest=digest(text),
+                retryable=retryable,
+                jitter=self._desk.randomness.random(),
+                usage=self._small("usage", usage),
+            )
+        )
+
+    @operation
+    def release(
+        self, task_id: str, token: str, *, until: int | None = None
+    ) -> Future[TransitionResult]:
+        """Give a task back, now or for a later time; it costs no attempt."""
+        chosen = None if until is None else validation.moment("until", until)
+        return self._desk.submit(Release(**self._fenced(task_id, token), until=chosen))
+
+    def guard(self, task_id: str, token: str) -> TransitionResult:
+        """Ask, before a side effect, whether this attempt may still act."""
+        report = self._fenced(task_id, token)
+        row = (report["task_id"], report["fence"])
+        records = self._desk.view(lambda tx: tx.read("attempt_records", rows=[row]))
+        return answer_guard(report["fence"], records[0])
+
+    @operation
+    def recover(self) -> Future[list[TransitionResult]]:
+        """Take back the tasks whose lease has run out; a renewal that came first wins."""
+        rows = self._desk.view(lambda tx: tx.read("expired_tasks", count=EXPIRED_AT_ONCE))
+        lost = [Lose(task_id=row["id"], fence=row["attempt"]) for row in rows]
+        return gather(self._desk.submit_many(lost) if lost else [])
+
+    def _fenced(self, task_id: str, token: str) -> dict[str, Any]:
+        identifier = validation.task_id(task_id)
+        text = clean_text("token", token)
+        # A token that is not genuine fences with 0, which no attempt has: the row decides.
+        return {
+            "task_id": identifier,
+            "fence": read_fence(self._desk.secret, identifier, text) or 0,
+        }
+
+    def _lease(self, seconds: float | None) -> int:
+        return validation.lease("lease", self._desk.settings.lease if seconds is None else seconds)
+
+    def _small(self, field: str, value: object) -> str | None:
+        if value is None:
+            return None
+        return encode_json(field, value, limit=validation.JSON_SCALAR_LIMIT)
+
+
+def _agents(agents: Sequence[str]) -> tuple[str, ...]:
+    chosen = validation.names("agents", agents)
+    validation.number("agents", len(chosen), least=1)
+    return chosen

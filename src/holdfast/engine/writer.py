@@ -1,0 +1,125 @@
+"""The one writer: a group of operations becomes one transaction of set-based statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from holdfast.engine import advance, creation, leases, lifecycle, picker, runs, slots
+from holdfast.engine.control import control
+from holdfast.engine.group import Group
+from holdfast.engine.operations import (
+    AcquireLease,
+    AdvanceRun,
+    BlockTask,
+    Claim,
+    ClaimById,
+    Complete,
+    Controlled,
+    ControlledRun,
+    CreateTasks,
+    Fail,
+    Lose,
+    Operation,
+    Release,
+    ReleaseLease,
+    Renew,
+    RenewLease,
+    RunOperation,
+    StartRun,
+    Sweep,
+    TaskOperation,
+)
+from holdfast.errors import HoldfastError
+from holdfast.store.database import Transaction
+from holdfast.store.macros import Dialect
+
+O = TypeVar("O")  # noqa: E741 - an operation
+LIMITS_AT_ONCE = 1_000
+
+
+class Writer:
+    """Order matters: reports, control, what follows from them, new work, and claims last."""
+
+    def __init__(self, *, secret: bytes, dialect: Dialect) -> None:
+        self._secret = secret
+        self._dialect = dialect
+        self.last: Group | None = None
+
+    def apply(self, tx: Transaction, operations: Sequence[Operation]) -> list[object]:
+        group = Group(tx=tx, secret=self._secret)
+        batch = Batch(operations)
+        if self._dialect == "postgresql":
+            lock(group, operations)
+        batch.together(Renew, lambda chosen: lifecycle.renew(group, chosen))
+        batch.together(Complete, lambda chosen: lifecycle.complete(group, chosen))
+        batch.together(Fail, lambda chosen: lifecycle.fail(group, chosen))
+        batch.together(Release, lambda chosen: lifecycle.release(group, chosen))
+        batch.together(Lose, lambda chosen: lifecycle.lose(group, chosen))
+        batch.each(Controlled, lambda operation: control(operation, group))
+        batch.each(ControlledRun, lambda operation: runs.control_run(group, operation))
+        advance.follow(group)
+        batch.together(AdvanceRun, lambda chosen: advance.advance(group, chosen))
+        batch.together(CreateTasks, lambda chosen: creation.create_tasks(group, chosen))
+        batch.together(StartRun, lambda chosen: creation.start_runs(group, chosen))
+        batch.each(AcquireLease, lambda operation: leases.acquire(group, operation))
+        batch.each(RenewLease, lambda operation: leases.renew(group, operation))
+        batch.each(ReleaseLease, lambda operation: leases.release(group, operation))
+        batch.each(Sweep, lambda _: sweep(group))
+        batch.together(Claim, lambda chosen: picker.claim(group, chosen))
+        batch.together(ClaimById, lambda chosen: picker.claim_by_id(group, chosen))
+        if self._dialect == "postgresql" and (group.wakes or group.tells):
+            group.tx.run("send_hint")
+        self.last = group
+        return batch.replies
+
+
+def sweep(group: Group) -> None:
+    picker.mark_due(group)
+    group.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
+    slots.sweep(group)
+
+
+def lock(group: Group, operations: Sequence[Operation]) -> None:
+    """Runs in id order, then tasks in id order: every group takes its locks the same way."""
+    # A claim never waits for a row: it skips what another transaction has locked.
+    tasks = sorted(
+        {
+            o.task_id
+            for o in operations
+            if isinstance(o, TaskOperation) and not isinstance(o, ClaimById)
+        }
+    )
+    runs_ = sorted({o.run_id for o in operations if isinstance(o, RunOperation)})
+    if tasks or runs_:
+        group.tx.run("lock_runs", tasks=tasks, runs=runs_)
+    needed = {need for o in operations if isinstance(o, BlockTask) for need in o.on}
+    if tasks or needed:
+        group.tx.run("lock_tasks", tasks=sorted({*tasks, *needed}))
+
+
+class Batch:
+    """The operations of a group, taken kind by kind, with a reply for each in its own place."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self._operations = operations
+        self.replies: list[object] = [None] * len(operations)
+
+    def together(self, kind: type[O], handle: Callable[[list[O]], Sequence[object]]) -> None:
+        places: list[int] = []
+        chosen: list[O] = []
+        for place, operation in enumerate(self._operations):
+            if isinstance(operation, kind):
+                places.append(place)
+                chosen.append(operation)
+        if chosen:
+            for place, reply in zip(places, handle(chosen), strict=True):
+                self.replies[place] = reply
+
+    def each(self, kind: type[O], handle: Callable[[O], object]) -> None:
+        for place, operation in enumerate(self._operations):
+            if isinstance(operation, kind):
+                try:
+                    self.replies[place] = handle(operation)
+                except HoldfastError as error:
+                    self.replies[place] = error

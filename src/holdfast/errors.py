@@ -1,0 +1,89 @@
+"""Every error Holdfast raises, on one screen.
+
+A refused transition is not an error: it is a `TransitionResult` with a reason.
+
+HoldfastError
+├── InvalidInput          what a caller passed cannot be accepted; names the field
+│   └── InvalidDefinition a workflow's graph cannot run; names every mistake
+├── NotFound              no run or task has that id
+├── KeyConflict           the key exists with another body
+├── TaskFailed            the awaited task or run ended without a result
+├── ShuttingDown          the engine is closed or closing
+└── StoreError
+    ├── StoreUnreachable  the database does not answer
+    ├── UnknownOutcome    a COMMIT whose fate the database could not tell
+    ├── SchemaTooNew      the schema was made by a newer Holdfast
+    ├── SchemaDamaged     an applied migration is not the one in the code
+    └── UnsafeSqlite      this SQLite can corrupt a WAL database
+"""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """The root of every error Holdfast raises on purpose."""
+
+
+class InvalidInput(HoldfastError):
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class InvalidDefinition(InvalidInput):
+    def __init__(self, field: str, mistakes: list[str]) -> None:
+        super().__init__(field, "; ".join(mistakes))
+        self.mistakes = mistakes
+
+
+class NotFound(HoldfastError):
+    def __init__(self, identifier: str) -> None:
+        super().__init__(f"{identifier}: there is no such run or task in this store")
+        self.identifier = identifier
+
+
+class KeyConflict(HoldfastError):
+    def __init__(self, key: str, existing: str) -> None:
+        super().__init__(
+            f"key {key!r} already belongs to {existing}, which was made from another body; "
+            "use another key, or send the same body to get the existing one"
+        )
+        self.key = key
+        self.existing = existing
+
+
+class TaskFailed(HoldfastError):
+    def __init__(self, identifier: str, status: str, error: object) -> None:
+        super().__init__(f"{identifier} ended {status}: {error}")
+        self.identifier = identifier
+        self.status = status
+        self.error = error
+
+
+class ShuttingDown(HoldfastError):
+    pass
+
+
+class StoreError(HoldfastError):
+    pass
+
+
+class StoreUnreachable(StoreError):
+    pass
+
+
+class UnknownOutcome(StoreError):
+    pass
+
+
+class SchemaTooNew(StoreError):
+    pass
+
+
+class SchemaDamaged(StoreError):
+    pass
+
+
+class UnsafeSqlite(StoreError):
+    pass

@@ -1,0 +1,80 @@
+"""Time-ordered ids: a prefix, ten characters of milliseconds, ten of chance."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from typing import NewType
+
+from holdfast.clock import Clock
+from holdfast.errors import InvalidInput
+from holdfast.randomness import Randomness
+
+RunId = NewType("RunId", str)
+TaskId = NewType("TaskId", str)
+WorkerName = NewType("WorkerName", str)
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
+_SHAPE = re.compile(rf"[rt]_[0-7][{ALPHABET}]{{19}}")
+
+
+class Ids:
+    """Hands out ids that grow strictly within this process and are unique across processes."""
+
+    def __init__(self, clock: Clock, randomness: Randomness) -> None:
+        self._now = clock.now
+        self._randomness = randomness
+        self._lock = threading.Lock()
+        self._millisecond = -1
+        self._time = ""
+        self._chance = 0
+        self._process = os.getpid()
+
+    def task(self) -> TaskId:
+        return TaskId("t_" + self._next())
+
+    def run(self) -> RunId:
+        return RunId("r_" + self._next())
+
+    def _next(self) -> str:
+        with self._lock:
+            millisecond = self._now() // 1000
+            if millisecond > self._millisecond or os.getpid() != self._process:
+                self._begin(max(millisecond, self._millisecond))
+            self._chance += 1
+            return self._time + _encode(self._chance)
+
+    def _begin(self, millisecond: int) -> None:
+        self._process = os.getpid()
+        self._millisecond = millisecond
+        self._time = _encode(millisecond)
+        # 49 bits of the 50: however many follow within one millisecond, they cannot run out.
+        self._chance = int.from_bytes(self._randomness.token_bytes(7), "big") >> 7
+
+
+def _encode(value: int) -> str:
+    pairs = _PAIRS
+    return (
+        pairs[value >> 40]
+        + pairs[value >> 30 & 1023]
+        + pairs[value >> 20 & 1023]
+        + pairs[value >> 10 & 1023]
+        + pairs[value & 1023]
+    )
+
+
+def parse_task_id(text: str, *, field: str = "task_id") -> TaskId:
+    return TaskId(_parse(text, "t_", field))
+
+
+def parse_run_id(text: str, *, field: str = "run_id") -> RunId:
+    return RunId(_parse(text, "r_", field))
+
+
+def _parse(text: str, prefix: str, field: str) -> str:
+    if not text.startswith(prefix) or _SHAPE.fullmatch(text) is None:
+        reason = f"{text[:40]!r} is not an id; one is {prefix!r} and 20 characters of {ALPHABET}"
+        raise InvalidInput(field, reason)
+    return text

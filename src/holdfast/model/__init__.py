@@ -1,0 +1,1 @@
+"""What things are: pure values, the transition table and the graph, with no I/O at all."""

@@ -1,0 +1,33 @@
+"""The attempts of a task, read off its events: who had it, when, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from holdfast.model.event import OUTCOMES, Event
+from holdfast.model.task import Attempt
+
+
+def read_attempts(events: Iterable[Event]) -> list[Attempt]:
+    attempts: dict[int, Attempt] = {}
+    for event in events:
+        if event.task_id is None:
+            continue
+        if event.type == "task.running":
+            attempts[event.attempt] = Attempt(
+                task_id=event.task_id,
+                number=event.attempt,
+                owner=event.actor,
+                claimed_at=event.at,
+            )
+        elif event.source == "running" and event.target != "running":
+            attempts[event.attempt] = replace(
+                attempts[event.attempt],
+                ended_at=event.at,
+                outcome="lost" if "lost" in event.data else OUTCOMES.get(event.type),
+                digest=event.data.get("digest"),
+                error=event.data.get("error"),
+                usage=event.data.get("usage"),
+            )
+    return list(attempts.values())

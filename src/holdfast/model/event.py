@@ -1,0 +1,71 @@
+"""The record of one transition, and the fold that gives a row back from its events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+FOLDED = (
+    "blocked",
+    "holds",
+    "run_holds",
+    "failures",
+    "lost",
+    "epoch",
+    "priority",
+    "position",
+    "scheduled_for",
+    "planning_phase",
+    "skipped",
+    "run_now",
+)
+RUN_FOLDED = ("holds",)
+
+OUTCOMES = {
+    "task.done": "completed",
+    "task.failed": "failed",
+    "task.retrying": "failed",
+    "task.released": "released",
+    "task.lost": "lost",
+    "task.cancelled": "cancelled",
+    "task.superseded": "superseded",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    seq: int
+    type: str
+    run_id: str | None
+    task_id: str | None
+    version: int
+    source: str | None
+    target: str | None
+    attempt: int
+    generation: int
+    actor: str
+    at: int
+    data: dict[str, Any]
+
+
+def fold(events: Iterable[Event]) -> dict[str, Any]:
+    """Everything the events of one run or task say about its row, in order of version."""
+    state: dict[str, Any] = {}
+    for event in events:
+        folded = RUN_FOLDED if event.task_id is None else FOLDED
+        state |= {
+            "status": event.target,
+            "version": event.version,
+            "generation": event.generation,
+        }
+        if event.task_id is not None:
+            state["attempt"] = event.attempt
+        state |= {name: event.data[name] for name in folded if name in event.data}
+    return state
+
+
+def read_data(text: str | None) -> dict[str, Any]:
+    data = json.loads(text) if text else {}
+    return data if isinstance(data, dict) else {}

@@ -1,0 +1,47 @@
+"""One execution of one workflow version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.model.graph import Workflow
+from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewRun:
+    workflow: Workflow
+    input: Any = None
+    key: str | None = None
+    priority: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    id: str
+    workflow: str
+    workflow_version: str
+    key: str | None
+    status: RunStatus
+    holds: Hold
+    input: Any
+    error: Any
+    priority: int
+    concurrency_key: str | None
+    version: int
+    generation: int
+    created_at: int
+    finished_at: int | None
+
+    @property
+    def terminal(self) -> bool:
+        return self.status in RUN_TERMINAL
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Created:
+    """The id of a run or task that now exists, and whether this call made it."""
+
+    id: str
+    created: bool

@@ -1,0 +1,100 @@
+"""Refuses text and JSON that a store could not keep, naming the field."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+
+from holdfast.errors import InvalidInput
+
+MAX_DEPTH = 100
+MAX_NAME = 200
+MAX_TEXT = 10_000
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*\Z")
+
+
+def clean_text(field: str, value: object, *, limit: int = MAX_TEXT) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(field, f"must be text, not {type(value).__name__}")
+    if len(value) > limit:
+        raise InvalidInput(field, f"is {len(value)} characters long; at most {limit} are kept")
+    if "\x00" in value:
+        raise InvalidInput(field, "contains a NUL character, which PostgreSQL cannot store")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise InvalidInput(field, "contains a lone surrogate, which is not valid Unicode")
+    return value
+
+
+def clean_name(field: str, value: object) -> str:
+    text = clean_text(field, value, limit=MAX_NAME)
+    if not _NAME.match(text):
+        raise InvalidInput(
+            field,
+            f"{text!r} is not a name: letters, digits and _ . : / @ + -, not starting with .-",
+        )
+    return text
+
+
+def clean_key(field: str, value: object) -> str:
+    text = clean_text(field, value, limit=MAX_NAME)
+    if not text or text != text.strip() or any(ord(character) < ord(" ") for character in text):
+        raise InvalidInput(field, "must be non-empty, without control characters or outer blanks")
+    return text
+
+
+def encode_json(field: str, value: object, *, limit: int) -> str:
+    """The one JSON text of a value: sorted keys, no blanks, nothing a store would refuse."""
+    try:
+        _check(field, value, 0)
+        text = json.dumps(
+            value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+        )
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(field, f"is not JSON: {error}") from error
+    size = len(text) if text.isascii() else len(text.encode())
+    if size > limit:
+        raise InvalidInput(field, f"is {size} bytes of JSON; at most {limit} are kept")
+    return text
+
+
+def _check(field: str, value: object, depth: int) -> None:
+    match value:
+        case None | bool() | int():
+            return
+        case str():
+            clean_text(field, value, limit=len(value))
+        case float():
+            if not math.isfinite(value):
+                raise InvalidInput(field, f"contains {value}, which JSON does not have")
+        case dict() | list() | tuple():
+            _check_nested(field, value, depth + 1)
+        case _:
+            raise InvalidInput(field, f"contains a {type(value).__name__}, which is not JSON")
+
+
+def _check_nested(
+    field: str, value: dict[object, object] | list[object] | tuple[object, ...], depth: int
+) -> None:
+    if depth > MAX_DEPTH:
+        raise InvalidInput(field, f"is nested deeper than {MAX_DEPTH} levels")
+    if not isinstance(value, dict):
+        for inner in value:
+            _check(field, inner, depth)
+        return
+    for key, inner in value.items():
+        if not isinstance(key, str):
+            raise InvalidInput(field, f"has the key {key!r}, which is not text")
+        clean_text(field, key)
+        _check(f"{field}.{key}" if depth == 1 else field, inner, depth)
+
+
+def digest(*texts: str) -> str:
+    """A short name of some content; equal content, equal digest."""
+    content = hashlib.sha256()
+    for text in texts:
+        content.update(text.encode())
+        content.update(b"\0")
+    return content.hexdigest()[:32]

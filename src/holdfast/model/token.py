@@ -1,0 +1,28 @@
+"""The secret of one attempt: any server that knows the store's secret can make it again."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+
+_TOKEN = re.compile(r"([1-9][0-9]{0,9})\.([0-9a-f]{32})\Z")
+
+
+def make_token(secret: bytes, task_id: str, attempt: int) -> str:
+    return f"{attempt}.{_mac(secret, task_id, attempt)}"
+
+
+def read_fence(secret: bytes, task_id: str, token: str) -> int | None:
+    """The attempt a token speaks for, or None when it is not this task's token at all."""
+    match = _TOKEN.match(token)
+    if match is None:
+        return None
+    attempt = int(match[1])
+    if not hmac.compare_digest(match[2], _mac(secret, task_id, attempt)):
+        return None
+    return attempt
+
+
+def _mac(secret: bytes, task_id: str, attempt: int) -> str:
+    return hmac.digest(secret, f"{task_id}.{attempt}".encode(), hashlib.sha256).hex()[:32]

@@ -1,0 +1,1 @@
+"""SQL and nothing else: drivers, migrations, named queries, group commit, hints."""

@@ -1,0 +1,123 @@
+"""The port to a database: write transactions, read-only views, migrations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from holdfast.clock import Clock
+from holdfast.errors import InvalidInput
+from holdfast.randomness import Randomness
+from holdfast.settings import Settings
+from holdfast.store import migrations, queries
+from holdfast.store.macros import Dialect
+from holdfast.threads import Threads
+
+T = TypeVar("T")
+Row = dict[str, Any]
+Rows = Sequence[Sequence[object]]
+
+_POSTGRESQL = re.compile(r"postgres(?:ql)?://")
+
+
+class Transaction(Protocol):
+    """Named queries inside one transaction; `rows` are values in the declared column order."""
+
+    def read(
+        self, query: str, /, *, rows: Rows | None = None, **parameters: object
+    ) -> list[Row]: ...
+
+    def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
+        """Run a transition; its events are recorded, and what is returned is what happened."""
+
+    def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
+        """Run a statement that writes but changes no status, and give what it returns."""
+
+    def run(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
+        """Run a statement that changes no status; its error may only show at a later call."""
+
+
+class Database(Protocol):
+    @property
+    def dialect(self) -> Dialect: ...
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a write transaction, from one thread at a time.
+
+        `work` may be run again from its start after a rollback, so it changes nothing else.
+        """
+
+    def view(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on one read-only snapshot, from any thread."""
+
+    def upgrade(self) -> None:
+        """Bring the schema up to the code, or say why that cannot be."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """Where the SQL lives; tests bring their own."""
+
+    queries: Path = queries.DIRECTORY
+    migrations: Path = migrations.DIRECTORY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What a driver is given from outside."""
+
+    clock: Clock
+    randomness: Randomness
+    threads: Threads
+    settings: Settings
+    files: Files
+
+
+def open_database(  # noqa: PLR0913 - the ports of a program are named where it is put together
+    url: str,
+    *,
+    clock: Clock,
+    randomness: Randomness,
+    threads: Threads,
+    settings: Settings,
+    files: Files | None = None,
+) -> Database:
+    surroundings = Surroundings(
+        clock=clock,
+        randomness=randomness,
+        threads=threads,
+        settings=settings,
+        files=files or Files(),
+    )
+    # Imported here: psycopg is slow to import, and who has SQLite need not have it.
+    if is_postgresql(url):
+        from holdfast.store.postgresql.database import PostgresqlDatabase  # noqa: PLC0415
+
+        return PostgresqlDatabase(url, surroundings)
+    path = sqlite_path(url)
+    from holdfast.store.sqlite.database import SqliteDatabase  # noqa: PLC0415
+
+    return SqliteDatabase(path, surroundings)
+
+
+def is_postgresql(url: str) -> bool:
+    return _POSTGRESQL.match(url) is not None
+
+
+def sqlite_path(url: str) -> Path:
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme != "sqlite":
+        reason = f"{scheme[:20]!r} is not a database; use sqlite:///file.db or postgresql://…"
+        raise InvalidInput("url", reason)
+    if rest.strip("/") in {"", ":memory:"}:
+        reason = "a durable store needs a file; use sqlite:///file.db (relative) or sqlite:////file"
+        raise InvalidInput("url", reason)
+    if not rest.startswith("/"):
+        reason = f"write sqlite:///{rest} for a path from here, sqlite:////{rest} from the root"
+        raise InvalidInput("url", reason)
+    return Path(rest[1:])

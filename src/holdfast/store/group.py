@@ -1,0 +1,194 @@
+"""Group commit: whatever is waiting is written as one transaction, with no delay of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from holdfast.errors import ShuttingDown, StoreUnreachable, UnknownOutcome
+from holdfast.settings import Settings
+from holdfast.store.database import Database, Transaction
+from holdfast.threads import Running, Threads
+
+logger = logging.getLogger(__name__)
+
+
+class Operation(Protocol):
+    @property
+    def keys(self) -> Collection[str]:
+        """The tasks and runs it is about: one group holds at most one operation for each."""
+
+
+O = TypeVar("O", bound=Operation)  # noqa: E741 - an operation
+Replies = Sequence[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry(Generic[O]):
+    operation: O
+    future: Future[Any] = field(default_factory=Future)
+
+
+class GroupCommit(Generic[O]):
+    """The queue before the one writer of a process, and the thread that empties it.
+
+    `apply` writes a group and gives one reply for each operation; an exception among the replies
+    is raised to that operation's caller alone.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        apply: Callable[[Transaction, Sequence[O]], Replies],
+        threads: Threads,
+        settings: Settings,
+        on_commit: Callable[[Replies], None],
+    ) -> None:
+        self._database = database
+        self._apply = apply
+        self._threads = threads
+        self._size = settings.group_size
+        self._on_commit = on_commit
+        self._arrived = threads.condition()
+        self._inbox: list[Entry[O]] = []
+        self._idle = False
+        self._closed = False
+        self._waiting: deque[Entry[O]] = deque()
+        self._thread: Running | None = None
+
+    def start(self) -> None:
+        self._thread = self._threads.start("holdfast-writer", self._loop)
+
+    def submit(self, operation: O) -> Future[Any]:
+        return self.submit_many((operation,))[0]
+
+    def submit_many(self, operations: Sequence[O]) -> list[Future[Any]]:
+        entries = [Entry(operation=operation) for operation in operations]
+        with self._arrived:
+            if self._closed:
+                raise ShuttingDown("the engine is closing and takes no more operations")
+            self._inbox += entries
+            if self._idle:
+                self._arrived.notify()
+        return [entry.future for entry in entries]
+
+    def step(self) -> int:
+        """Write one group; the number of operations in it, 0 when nothing was waiting."""
+        with self._arrived:
+            self._waiting += self._inbox
+            self._inbox.clear()
+        group = self._take()
+        if group:
+            self._write(group)
+        return len(group)
+
+    def close(self) -> None:
+        """Write what is waiting, then stop."""
+        with self._arrived:
+            self._closed = True
+            self._arrived.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+        else:
+            self._drain()
+
+    def _loop(self) -> None:
+        try:
+            while self._wait():
+                self.step()
+            self._drain()
+        except BaseException:
+            self._abandon()
+            raise
+
+    def _wait(self) -> bool:
+        with self._arrived:
+            while not (self._inbox or self._waiting or self._closed):
+                self._idle = True
+                self._arrived.wait()
+                self._idle = False
+            return not self._closed
+
+    def _drain(self) -> None:
+        while self.step() or self._waiting:
+            pass
+
+    def _take(self) -> list[Entry[O]]:
+        """Pick the next group; what must come after one of its operations goes on waiting."""
+        group: list[Entry[O]] = []
+        behind: list[Entry[O]] = []
+        seen: set[str] = set()
+        while self._waiting and len(group) < self._size and len(behind) < self._size:
+            entry = self._waiting.popleft()
+            free = seen.isdisjoint(entry.operation.keys)
+            seen.update(entry.operation.keys)
+            if not free:
+                behind.append(entry)
+            elif entry.future.set_running_or_notify_cancel():
+                group.append(entry)
+        self._waiting.extendleft(reversed(behind))
+        return group
+
+    def _write(self, group: Sequence[Entry[O]]) -> None:
+        try:
+            replies = self._commit(group)
+        except (StoreUnreachable, UnknownOutcome) as error:
+            _fail(group, error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one caller
+            if len(group) == 1:
+                _fail(group, error)
+            else:
+                self._write_one_by_one(group)
+        except BaseException as error:
+            _fail(group, error)
+            raise
+        else:
+            self._resolve(group, replies)
+
+    def _write_one_by_one(self, group: Sequence[Entry[O]]) -> None:
+        for index, entry in enumerate(group):
+            self._write([entry])
+            if isinstance(entry.future.exception(), StoreUnreachable):
+                # The others would only wait as long again to hear the same.
+                _fail(group[index + 1 :], entry.future.exception())
+                return
+
+    def _commit(self, group: Sequence[Entry[O]]) -> Replies:
+        operations = [entry.operation for entry in group]
+        return self._database.transact(lambda transaction: self._reply(transaction, operations))
+
+    def _reply(self, transaction: Transaction, operations: Sequence[O]) -> Replies:
+        replies = self._apply(transaction, operations)
+        if len(replies) != len(operations):
+            raise RuntimeError(f"{len(operations)} operations got {len(replies)} replies")
+        return replies
+
+    def _resolve(self, group: Sequence[Entry[O]], replies: Replies) -> None:
+        try:
+            self._on_commit(replies)
+        except Exception:
+            logger.exception("a hook failed after a commit; the commit stands")
+        for entry, reply in zip(group, replies, strict=True):
+            if isinstance(reply, BaseException):
+                entry.future.set_exception(reply)
+            else:
+                entry.future.set_result(reply)
+
+    def _abandon(self) -> None:
+        with self._arrived:
+            self._closed = True
+            left = [*self._waiting, *self._inbox]
+            self._waiting.clear()
+            self._inbox.clear()
+        error = ShuttingDown("the writer stopped before this operation was written")
+        _fail([entry for entry in left if entry.future.set_running_or_notify_cancel()], error)
+
+
+def _fail(entries: Sequence[Entry[O]], error: BaseException | None) -> None:
+    for entry in entries:
+        if not entry.future.done():
+            entry.future.set_exception(error)

@@ -1,0 +1,37 @@
+"""The port for hints that something was committed; a lost one only costs time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from holdfast.clock import Clock
+from holdfast.randomness import Randomness
+from holdfast.settings import Settings
+from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.threads import Threads
+
+
+class Notifier(Protocol):
+    def notify(self) -> None:
+        """Tell the subscribers of this process, after a commit of this process."""
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back on every hint, from any thread, until what is returned is called."""
+
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def open_notifier(
+    url: str, *, clock: Clock, randomness: Randomness, threads: Threads, settings: Settings
+) -> Notifier:
+    if is_postgresql(url):
+        from holdfast.store.notifiers.postgresql import PostgresqlNotifier  # noqa: PLC0415
+
+        return PostgresqlNotifier(url, randomness, threads)
+    path = sqlite_path(url)
+    from holdfast.store.notifiers.sqlite import SqliteNotifier  # noqa: PLC0415
+
+    return SqliteNotifier(path, clock, threads, settings)

@@ -1,0 +1,42 @@
+"""Hints inside one process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from holdfast.threads import Threads
+
+logger = logging.getLogger(__name__)
+
+
+class MemoryNotifier:
+    def __init__(self, threads: Threads) -> None:
+        self._lock = threads.lock()
+        # Replaced, never changed, so that notify() can walk it without the lock.
+        self._subscribers: dict[object, Callable[[], None]] = {}
+
+    def notify(self) -> None:
+        for callback in self._subscribers.values():
+            try:
+                callback()
+            except Exception:
+                logger.exception("a subscriber failed on a hint")
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        key = object()
+        with self._lock:
+            self._subscribers = {**self._subscribers, key: callback}
+
+        def unsubscribe() -> None:
+            with self._lock:
+                remaining = self._subscribers.items()
+                self._subscribers = {other: each for other, each in remaining if other is not key}
+
+        return unsubscribe
+
+    def start(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,60 @@
+"""A handful of connections that threads borrow and give back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+from holdfast.threads import Lock
+
+C = TypeVar("C")
+
+
+class Pool(Generic[C]):
+    """Opens as many as are asked for at once, keeps `spare` of them."""
+
+    def __init__(
+        self,
+        connect: Callable[[], C],
+        *,
+        close: Callable[[C], None],
+        usable: Callable[[C], bool],
+        lock: Lock,
+        spare: int,
+    ) -> None:
+        self._connect = connect
+        self._close = close
+        self._usable = usable
+        self._lock = lock
+        self._spare = spare
+        self._idle: list[C] = []
+
+    @contextmanager
+    def borrow(self) -> Iterator[C]:
+        connection = self._take()
+        try:
+            yield connection
+        finally:
+            self._give_back(connection)
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle, self._spare = self._idle, [], 0
+        for connection in idle:
+            self._close(connection)
+
+    def _take(self) -> C:
+        with self._lock:
+            # The one used last, so that in quiet times the others are the ones that go stale.
+            if self._idle:
+                return self._idle.pop()
+        return self._connect()
+
+    def _give_back(self, connection: C) -> None:
+        if self._usable(connection):
+            with self._lock:
+                if len(self._idle) < self._spare:
+                    self._idle.append(connection)
+                    return
+        self._close(connection)

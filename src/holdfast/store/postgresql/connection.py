@@ -1,0 +1,95 @@
+"""How a PostgreSQL connection is opened, and what its errors mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.numeric import Int8Dumper
+
+from holdfast.errors import InvalidInput
+from holdfast.store.patience import Contended
+
+Connection = psycopg.Connection[DictRow]
+
+# What the URL says stands; these fill in what it leaves open.
+_DEFAULTS: dict[str, Any] = {
+    "fallback_application_name": "holdfast",
+    "client_encoding": "UTF8",
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+_WRITER = {
+    # A generic plan made while the tables were empty must be one that uses their indexes.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    # A process that is stopped in the middle of a transaction must not hold its locks for ever.
+    "idle_in_transaction_session_timeout": "10s",
+}
+_AGAIN = frozenset({"40001", "40P01"})
+
+
+class ConnectionLost(Exception):
+    """The server cannot be reached or went away, and nothing of the transaction remains."""
+
+
+class Address:
+    """Where the server is; knows its password and keeps it out of every message."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            self._parameters = {**_DEFAULTS, **conninfo_to_dict(url)}
+        except psycopg.ProgrammingError:
+            # The parser's own message quotes the URL, and with it the password.
+            reason = "not a PostgreSQL URL; write postgresql://user:password@host:5432/database"
+            raise InvalidInput("url", reason) from None
+
+    def connect(self) -> Connection:
+        try:
+            return self._connect()
+        except psycopg.OperationalError as error:
+            raise ConnectionLost(self.redact(error)) from None
+
+    def connect_writer(self) -> Connection:
+        connection = self.connect()
+        try:
+            with connection.pipeline():
+                for setting in _WRITER.items():
+                    connection.execute("SELECT set_config(%s, %s, false)", setting)
+        except psycopg.OperationalError as error:
+            connection.close()
+            raise ConnectionLost(self.redact(error)) from None
+        return connection
+
+    def _connect(self) -> Connection:
+        connection = psycopg.connect(
+            **self._parameters, autocommit=True, row_factory=dict_row, prepare_threshold=0
+        )
+        connection.prepared_max = None
+        # The default picks the type by the size of the number: one statement, three plans.
+        connection.adapters.register_dumper(int, Int8Dumper)
+        return connection
+
+    def redact(self, error: psycopg.Error) -> str:
+        text = " ".join(str(error).split())
+        password = self._parameters.get("password")
+        return text.replace(str(password), "***") if password else text
+
+
+def asks_again(error: psycopg.Error | Contended) -> bool:
+    """Tell whether a transaction was given up that would do well on another try."""
+    return isinstance(error, Contended) or error.sqlstate in _AGAIN
+
+
+def describe(error: psycopg.Error | Contended) -> str:
+    if isinstance(error, Contended):
+        return str(error)
+    # Without its DETAIL, which may quote whole rows, and so what users keep in them.
+    return " ".join((error.diag.message_primary or str(error)).split())

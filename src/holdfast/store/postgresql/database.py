@@ -1,0 +1,160 @@
+"""The PostgreSQL driver: a pipelined writer that outlives its connections, pooled views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import psycopg
+
+from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome
+from holdfast.store import migrations, queries
+from holdfast.store.database import Surroundings, Transaction
+from holdfast.store.macros import Dialect
+from holdfast.store.patience import Contended, Pace, Patience
+from holdfast.store.pool import Pool
+from holdfast.store.postgresql.commit import was_committed
+from holdfast.store.postgresql.connection import (
+    Address,
+    ConnectionLost,
+    asks_again,
+    describe,
+)
+from holdfast.store.postgresql.migrator import PostgresqlMigrator
+from holdfast.store.postgresql.session import Session
+from holdfast.store.postgresql.transaction import PostgresqlTransaction
+from holdfast.store.process import HomeProcess
+from holdfast.store.transitions import Mark
+
+T = TypeVar("T")
+
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_BEGIN_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class PostgresqlDatabase:
+    dialect: Dialect = "postgresql"
+
+    def __init__(self, url: str, surroundings: Surroundings) -> None:
+        settings = surroundings.settings
+        self._address = Address(url)
+        self._surroundings = surroundings
+        self._home = HomeProcess()
+        self._queries: Mapping[str, queries.Query] = queries.load(
+            self.dialect, surroundings.files.queries
+        )
+        self._away = Pace(first=0.05, longest=2.0, total=settings.patience)
+        self._contended = Pace(first=0.002, longest=0.25, total=settings.patience)
+        self._views = Pool(
+            lambda: Session(self._address.connect()),
+            close=Session.close,
+            usable=lambda session: session.at_rest,
+            lock=surroundings.threads.lock(),
+            spare=settings.view_connections,
+        )
+        try:
+            self._writer = Session(self._address.connect_writer())
+        except ConnectionLost as error:
+            raise _unreachable(error) from None
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        return self._persistently(lambda: self._transact(self._live_writer(), work))
+
+    def view(self, work: Callable[[Transaction], T]) -> T:
+        return self._persistently(lambda: self._view(work))
+
+    def upgrade(self) -> None:
+        known = migrations.load(self.dialect, self._surroundings.files.migrations)
+        # Safe to begin again wherever it broke off: each step first reads what was applied.
+        self._persistently(lambda: self._upgrade(known))
+
+    def close(self) -> None:
+        # A child that closed its parent's connection would end the parent's session.
+        if self._home.here():
+            self._views.close()
+            self._writer.close()
+
+    def _persistently(self, work: Callable[[], T]) -> T:
+        """Run `work` again after whatever left nothing of it behind and may pass."""
+        self._home.check()
+        away: Patience | None = None
+        contended: Patience | None = None
+        while True:
+            try:
+                return work()
+            except ConnectionLost as error:
+                away = away or self._patience(self._away)
+                if not away.wait():
+                    raise _unreachable(error) from None
+            except (psycopg.Error, Contended) as error:
+                contended = contended or self._patience(self._contended)
+                if not asks_again(error) or not contended.wait():
+                    raise StoreError(f"PostgreSQL: {describe(error)}") from error
+
+    def _patience(self, pace: Pace) -> Patience:
+        return Patience(pace, self._surroundings.clock, self._surroundings.randomness)
+
+    def _upgrade(self, known: Sequence[migrations.Migration]) -> None:
+        connection = self._address.connect()
+        try:
+            migrations.upgrade(PostgresqlMigrator(connection, self._surroundings.clock), known)
+        except psycopg.Error as error:
+            if connection.closed:
+                raise ConnectionLost(describe(error)) from error
+            raise
+        finally:
+            connection.close()
+
+    def _live_writer(self) -> Session:
+        if self._writer.lost:
+            self._writer.close()
+            self._writer = Session(self._address.connect_writer())
+        return self._writer
+
+    def _transact(self, session: Session, work: Callable[[Transaction], T]) -> T:
+        transaction = PostgresqlTransaction(session, self._queries, self._surroundings.clock)
+        with session.loss_noticed():
+            session.execute(_BEGIN)
+            result = work(transaction)
+            xid = transaction.xid()
+        try:
+            session.commit()
+        except psycopg.Error as error:
+            session.roll_back()
+            if not session.lost:
+                raise
+            if xid is None or not self._was_committed(xid, transaction.mark, error):
+                raise ConnectionLost(describe(error)) from error
+        return result
+
+    def _was_committed(self, xid: str, mark: Mark | None, error: psycopg.Error) -> bool:
+        def ask() -> bool | None:
+            session = self._live_writer()
+            with session.loss_noticed():
+                return was_committed(session, xid, mark)
+
+        patience = self._patience(self._contended)
+        try:
+            while (answer := self._persistently(ask)) is None:
+                if not patience.wait():
+                    raise UnknownOutcome("the server still has it in progress")
+        except StoreError as second:
+            raise UnknownOutcome(
+                f"COMMIT of transaction {xid} went unanswered ({describe(error)}), "
+                f"and the server cannot be asked what became of it: {second}"
+            ) from second
+        return answer
+
+    def _view(self, work: Callable[[Transaction], T]) -> T:
+        with self._views.borrow() as session, session.loss_noticed():
+            session.execute(_BEGIN_VIEW)
+            clock = self._surroundings.clock
+            result = work(PostgresqlTransaction(session, self._queries, clock))
+            session.commit()
+            return result
+
+
+def _unreachable(error: ConnectionLost) -> StoreUnreachable:
+    return StoreUnreachable(
+        f"PostgreSQL does not answer: {error}; is the server running, and is the URL right?"
+    )

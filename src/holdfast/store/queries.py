@@ -1,0 +1,153 @@
+"""Named SQL: read from files, its macros written out for one dialect, its events woven in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+from holdfast.store import clauses, macros, transitions
+from holdfast.store.macros import Column, Dialect
+
+DIRECTORY = Path(__file__).parent / "sql"
+
+Entity = Literal["task", "run"]
+HEADERS = frozenset(
+    {"name", "purpose", "guards", "rows", "changes", "event", "data", "returning"}
+    | {"from", "to", "version", "actor"}
+)
+_HEADER = re.compile(r"-- ([a-z]+):(.*)")
+_CONTINUATION = re.compile(r"--\s{2,}(\S.*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    name: str
+    purpose: str
+    text: str
+    guards: str = ""
+    columns: tuple[Column, ...] = ()
+    changes: Entity | None = None
+    parameters: frozenset[str] = frozenset()
+    lists: frozenset[str] = frozenset()
+
+
+@dataclass(kw_only=True)
+class Source:
+    """One query as it stands in its file."""
+
+    place: str
+    headers: dict[str, str] = field(default_factory=dict)
+    body: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.headers["name"]
+
+
+class MalformedQuery(ValueError):
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"{place}: {reason}")
+
+
+def load(dialect: Dialect, directory: Path = DIRECTORY) -> Mapping[str, Query]:
+    """Read the shared queries, then the dialect's own, which add to them or stand in for them."""
+    sources = {**_read(directory), **_read(directory / dialect)}
+    sources |= _clauses(sources)
+    return {name: _compile(source, dialect) for name, source in sorted(sources.items())}
+
+
+def _clauses(sources: Mapping[str, Source]) -> dict[str, Source]:
+    """For each query with marked clauses, one that evaluates them for a single task."""
+    found: dict[str, Source] = {}
+    for name, source in sources.items():
+        if text := clauses.cut(source.body, "holdfast_task"):
+            headers = {"name": f"{name}_clauses", "purpose": f"the clauses of {name} for one task"}
+            found[headers["name"]] = Source(
+                place=source.place, headers=headers, body=text.splitlines()
+            )
+    return found
+
+
+def _read(directory: Path) -> dict[str, Source]:
+    sources: dict[str, Source] = {}
+    for path in sorted(directory.glob("*.sql")):
+        for source in _split(path):
+            if source.name in sources:
+                raise MalformedQuery(source.place, f"{source.name} is defined twice")
+            sources[source.name] = source
+    return sources
+
+
+def _split(path: Path) -> Iterator[Source]:
+    source: Source | None = None
+    last = ""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        text = line.strip()
+        header = _HEADER.fullmatch(text)
+        if header and header[1] == "name":
+            if source:
+                yield source
+            source = Source(place=f"{path.parent.name}/{path.name}:{number}")
+        if source is None or not text:
+            continue
+        if not text.startswith("--"):
+            source.body.append(line.rstrip())
+        elif not source.body and header:
+            last = _add_header(source, header[1], header[2].strip())
+        elif not source.body and last and (more := _CONTINUATION.fullmatch(text)):
+            source.headers[last] = f"{source.headers[last]} {more[1]}".strip()
+    if source:
+        yield source
+
+
+def _add_header(source: Source, key: str, value: str) -> str:
+    if key not in HEADERS:
+        raise MalformedQuery(source.place, f"unknown header {key!r}")
+    if key in source.headers:
+        raise MalformedQuery(source.place, f"header {key!r} stands twice")
+    source.headers[key] = value
+    return key
+
+
+def _compile(source: Source, dialect: Dialect) -> Query:
+    headers = source.headers
+    for key in ("name", "purpose"):
+        if not headers.get(key):
+            raise MalformedQuery(source.place, f"the header {key!r} is missing or empty")
+    try:
+        columns = macros.parse_columns(headers.get("rows", ""))
+        body = "\n".join(source.body).strip().removesuffix(";")
+        changes = _entity(headers)
+        if changes is not None:
+            body = transitions.compose(body, headers, changes, dialect)
+        expanded = macros.expand(body, dialect, columns)
+    except ValueError as error:
+        raise MalformedQuery(source.place, f"{source.name}: {error}") from error
+    return Query(
+        name=source.name,
+        purpose=headers["purpose"],
+        text=expanded.text,
+        guards=headers.get("guards", ""),
+        columns=columns,
+        changes=changes,
+        parameters=expanded.parameters,
+        lists=expanded.lists,
+    )
+
+
+def _entity(headers: Mapping[str, str]) -> Entity | None:
+    changes = headers.get("changes")
+    for entity in get_args(Entity):
+        if changes == entity:
+            if not headers.get("event"):
+                raise ValueError("a query that changes rows names its event")
+            return "task" if entity == "task" else "run"
+    if changes is not None:
+        raise ValueError(f"changes: {changes!r} is neither 'task' nor 'run'")
+    lone = headers.keys() & {"event", "data", "returning", "from", "to", "version", "actor"}
+    if lone:
+        raise ValueError(f"{', '.join(sorted(lone))} without changes")
+    return None

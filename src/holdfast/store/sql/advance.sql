@@ -1,0 +1,122 @@
+-- name: unblock_dependents
+-- purpose: unblock the tasks that needed some finished ones and now have all they need
+-- guards: blocked, not started, and no need that is not done
+-- changes: task
+-- event: 'task.unblocked'
+-- data: '{"blocked":false}'
+-- returning: kind
+UPDATE holdfast_task SET
+  blocked = false,
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE id IN (
+    SELECT task_id FROM holdfast_need WHERE need_id IN (SELECT value FROM {each ids}))
+  AND blocked
+  AND status IN ('idle', 'queued')
+  AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
+
+-- name: unblock_run
+-- purpose: unblock every task of some runs that has all it needs; heals what a crash left
+-- guards: blocked, not started, and no need that is not done
+-- changes: task
+-- event: 'task.unblocked'
+-- data: '{"blocked":false}'
+-- returning: kind
+UPDATE holdfast_task SET
+  blocked = false,
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE run_id IN (
+    SELECT id FROM holdfast_run WHERE id IN (SELECT value FROM {each ids}) AND status = 'running')
+  AND blocked
+  AND status IN ('idle', 'queued')
+  AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
+
+-- name: mark_failing
+-- purpose: hold failing on runs that have a failed or cancelled task, so that nothing new starts
+-- guards: the run is running and not marked yet
+-- changes: run
+-- event: 'run.held'
+-- data: '{"holds":' || holds || '}'
+UPDATE holdfast_run SET
+  holds = holds | 64,
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE id IN (SELECT value FROM {each ids})
+  AND status = 'running'
+  AND (holds & 64) = 0
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status IN ('failed', 'cancelled'))
+
+-- name: copy_run_holds
+-- purpose: copy the holds of some runs down to their open tasks, where the claim can see them
+-- guards: the task is open and its copy differs; run-now keeps paused lifted
+-- changes: task
+-- event: CASE WHEN run_holds = 0 THEN 'task.unheld' ELSE 'task.held' END
+-- data: '{"run_holds":' || run_holds || '}'
+-- returning: run_holds
+UPDATE holdfast_task SET
+  run_holds = CASE WHEN run_now THEN run.holds & ~1 ELSE run.holds END,
+  version = holdfast_task.version + 1, previous = holdfast_task.status,
+  changed_by = run.changed_by, changed_at = (SELECT holdfast_now())
+FROM holdfast_run AS run
+WHERE holdfast_task.run_id = run.id
+  AND run.id IN (SELECT value FROM {each ids})
+  AND holdfast_task.status IN ('idle', 'queued', 'running')
+  AND holdfast_task.run_holds <> CASE WHEN run_now THEN run.holds & ~1 ELSE run.holds END
+
+-- name: settle_runs
+-- purpose: running → completed when every task is done; → failed when failing and nothing runs
+-- guards: the run is running and its tasks say so
+-- changes: run
+-- event: 'run.' || status
+-- returning: concurrency_key, holds
+UPDATE holdfast_run SET
+  status = CASE WHEN (holds & 64) <> 0 THEN 'failed' ELSE 'completed' END,
+  error = CASE WHEN (holds & 64) <> 0 THEN (
+    SELECT COALESCE(task.error, '"cancelled"') FROM holdfast_task AS task
+    WHERE task.run_id = holdfast_run.id AND task.status IN ('failed', 'cancelled')
+    ORDER BY task.id LIMIT 1) END,
+  finished_at = (SELECT holdfast_now()),
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE id IN (SELECT value FROM {each ids})
+  AND status = 'running'
+  AND ((holds & 64) <> 0 OR NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done'))
+  AND ((holds & 64) = 0 OR NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status = 'running'))
+
+-- name: waiting_runs
+-- purpose: the oldest runs that wait for a free concurrency key
+SELECT id FROM holdfast_run
+WHERE concurrency_key = :key
+  AND status = 'running'
+  AND (holds & 32) <> 0
+ORDER BY id
+LIMIT :count {skip_locked}
+
+-- name: admit_run
+-- purpose: lift hold slot from a run that got its place
+-- guards: running and still waiting
+-- changes: run
+-- event: 'run.unheld'
+-- data: '{"holds":' || holds || '}'
+UPDATE holdfast_run SET
+  holds = holds & ~32,
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE id = :run_id
+  AND status = 'running'
+  AND (holds & 32) <> 0
+
+-- name: keys_with_room
+-- purpose: concurrency keys of waiting runs that have room, for the sweep
+SELECT DISTINCT slot.key, slot.capacity - slot.used AS room
+FROM holdfast_run AS run JOIN holdfast_slot AS slot ON slot.key = run.concurrency_key
+WHERE run.status = 'running'
+  AND (run.holds & 32) <> 0
+  AND slot.used < slot.capacity
+
+-- name: odd_statuses
+-- purpose: tasks of a run in a status this code does not know; advance logs and leaves them
+SELECT id, status FROM holdfast_task
+WHERE run_id = :run_id
+  AND status NOT IN ('idle', 'queued', 'running', 'done', 'failed', 'cancelled')

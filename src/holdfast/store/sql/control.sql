@@ -1,0 +1,384 @@
+-- name: enqueue_task
+-- purpose: idle → queued
+-- guards: idle, and not being planned
+-- changes: task
+-- event: 'task.queued'
+-- returning: kind
+UPDATE holdfast_task SET
+  status = 'queued',
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status = 'idle'
+  AND planning_phase <> 'active'
+
+-- name: run_now
+-- purpose: queue and mark a task: order, time and paused are lifted, nothing else
+-- guards: not started
+-- changes: task
+-- event: 'task.run_now'
+-- data: '{"run_now":true,"scheduled_for":null,"holds":' || holds || ',"run_holds":' || run_holds
+--   || '}'
+-- returning: kind
+UPDATE holdfast_task SET
+  status = 'queued',
+  run_now = true, due = true, scheduled_for = NULL,
+  holds = holds & ~1, run_holds = run_holds & ~1,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status IN ('idle', 'queued')
+  AND planning_phase <> 'active'
+
+-- name: cancel_tasks
+-- purpose: any open status → cancelled, for a task and all below it
+-- guards: not terminal
+-- changes: task
+-- event: 'task.cancelled'
+-- returning: concurrency_key
+UPDATE holdfast_task SET
+  status = 'cancelled',
+  lease_expires_at = NULL, finished_at = (SELECT holdfast_now()),
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id IN (
+    WITH RECURSIVE tree (id) AS (
+      SELECT top.id FROM holdfast_task AS top WHERE top.id IN (SELECT value FROM {each ids})
+      UNION SELECT child.id FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
+    SELECT id FROM tree)
+  AND status IN ('idle', 'queued', 'running')
+
+-- name: cancel_run
+-- purpose: running → cancelled
+-- guards: not terminal
+-- changes: run
+-- event: 'run.cancelled'
+-- returning: concurrency_key, holds
+UPDATE holdfast_run SET
+  status = 'cancelled', finished_at = (SELECT holdfast_now()),
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :run_id
+  AND status = 'running'
+
+-- name: cancel_run_tasks
+-- purpose: every open task of a cancelled run → cancelled, in the run's own transaction
+-- guards: not terminal
+-- changes: task
+-- event: 'task.cancelled'
+-- returning: concurrency_key
+UPDATE holdfast_task SET
+  status = 'cancelled',
+  lease_expires_at = NULL, finished_at = (SELECT holdfast_now()),
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE run_id = :run_id
+  AND status IN ('idle', 'queued', 'running')
+
+-- name: reset_task
+-- purpose: queued or terminal → idle, as if it had never run
+-- guards: not running and not idle, and nothing that needs it has started
+-- changes: task
+-- event: 'task.reset'
+-- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
+--   || ',"failures":0,"lost":0,"scheduled_for":null,"run_now":false,"skipped":false,"run_holds":'
+--   || run_holds || '}'
+-- returning: kind
+UPDATE holdfast_task SET
+  status = 'idle',
+  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0,
+  blocked = EXISTS (
+    SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+    WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
+  run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
+  due = true, scheduled_for = NULL, run_now = false, skipped = false,
+  output = NULL, result_digest = NULL, error = NULL, usage = NULL, progress = NULL,
+  started_at = NULL, finished_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status IN ('queued', 'done', 'failed', 'cancelled')
+  AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS dependent ON dependent.id = need.task_id WHERE need.need_id = holdfast_task.id AND (dependent.attempt > 0 OR dependent.status NOT IN ('idle', 'queued')))
+
+-- name: block_dependents
+-- purpose: block what needs a task that is no longer done
+-- guards: not started, not blocked yet, and the need is not done
+-- changes: task
+-- event: 'task.blocked'
+-- data: '{"blocked":true}'
+UPDATE holdfast_task SET
+  blocked = true,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id IN (SELECT task_id FROM holdfast_need WHERE need_id = :task_id)
+  AND NOT blocked
+  AND status IN ('idle', 'queued')
+
+-- name: retry_task
+-- purpose: failed or cancelled → queued for one task without a run, budgets renewed, due at once
+-- guards: ended without success
+-- changes: task
+-- event: 'task.retried'
+-- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END
+--   || ',"failures":0,"lost":0,"scheduled_for":null,"run_now":false,"run_holds":0}'
+-- returning: kind
+UPDATE holdfast_task SET
+  status = 'queued',
+  generation = generation + 1, failures = 0, lost = 0,
+  blocked = EXISTS (
+    SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+    WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
+  run_holds = 0, due = true, scheduled_for = NULL, run_now = false,
+  error = NULL, finished_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status IN ('failed', 'cancelled')
+
+-- name: retry_run_tasks
+-- purpose: failed or cancelled → queued for every such task of a run, budgets renewed, due at once
+-- guards: ended without success
+-- changes: task
+-- event: 'task.retried'
+-- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END
+--   || ',"failures":0,"lost":0,"scheduled_for":null,"run_now":false,"run_holds":' || run_holds
+--   || '}'
+-- returning: kind
+UPDATE holdfast_task SET
+  status = 'queued',
+  generation = generation + 1, failures = 0, lost = 0,
+  blocked = EXISTS (
+    SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+    WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
+  run_holds = (SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id),
+  due = true, scheduled_for = NULL, run_now = false,
+  error = NULL, finished_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE run_id = :run_id
+  AND status IN ('failed', 'cancelled')
+
+-- name: reopen_run
+-- purpose: terminal → running with a new generation; it waits for its concurrency key again
+-- guards: in one of the terminal statuses that the caller may leave
+-- changes: run
+-- event: 'run.reopened'
+-- data: '{"holds":' || holds || '}'
+-- returning: concurrency_key
+UPDATE holdfast_run SET
+  status = 'running',
+  generation = generation + 1, finished_at = NULL, error = NULL,
+  holds = (holds & ~64 & ~32) | CASE WHEN concurrency_key IS NULL THEN 0 ELSE 32 END,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :run_id
+  AND status IN (SELECT value FROM {each statuses})
+
+-- name: lift_failing
+-- purpose: remove hold failing from a run in which nothing is failed or cancelled any more
+-- guards: running, marked, and no task failed or cancelled
+-- changes: run
+-- event: 'run.unheld'
+-- data: '{"holds":' || holds || '}'
+UPDATE holdfast_run SET
+  holds = holds & ~64,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :run_id
+  AND status = 'running'
+  AND (holds & 64) <> 0
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status IN ('failed', 'cancelled'))
+
+-- name: reopen_tasks
+-- purpose: a task and everything that transitively needs it → queued again, in a new epoch
+-- guards: reached from the named task, which is in a status the caller may leave; an idle one
+--   stays idle
+-- changes: task
+-- event: CASE WHEN previous = 'running' THEN 'task.superseded' ELSE 'task.reopened' END
+-- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
+--   || ',"failures":0,"lost":0,"scheduled_for":null,"run_now":false,"skipped":false,"run_holds":'
+--   || run_holds || '}'
+-- returning: concurrency_key
+UPDATE holdfast_task SET
+  status = CASE WHEN status = 'idle' THEN 'idle' ELSE 'queued' END,
+  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0,
+  blocked = id <> :task_id OR EXISTS (
+    SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+    WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
+  run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
+  due = true, scheduled_for = NULL, run_now = false, skipped = false,
+  output = NULL, result_digest = NULL, error = NULL, progress = NULL,
+  lease_expires_at = NULL, started_at = NULL, finished_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id IN (
+    WITH RECURSIVE reached (id) AS (
+      SELECT named.id FROM holdfast_task AS named
+      WHERE named.id = :task_id
+        AND named.status IN (SELECT value FROM {each statuses})
+      UNION SELECT need.task_id FROM holdfast_need AS need JOIN reached ON need.need_id = reached.id)
+    SELECT id FROM reached)
+
+-- name: hold_task
+-- purpose: add a reason that stops a task without changing its status
+-- guards: open, and not held for that reason yet
+-- changes: task
+-- event: 'task.held'
+-- data: '{"holds":' || holds || '}'
+UPDATE holdfast_task SET
+  holds = holds | :reason,
+  held_until = COALESCE(CAST(:until AS bigint), held_until),
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status IN ('idle', 'queued', 'running')
+  AND (holds & :reason) = 0
+
+-- name: unhold_task
+-- purpose: remove one reason that stopped a task
+-- guards: open, and held for that reason
+-- changes: task
+-- event: 'task.unheld'
+-- data: '{"holds":' || holds || '}'
+UPDATE holdfast_task SET
+  holds = holds & ~:reason,
+  held_until = CASE WHEN :reason = 16 THEN NULL ELSE held_until END,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status IN ('idle', 'queued', 'running')
+  AND (holds & :reason) <> 0
+
+-- name: lift_limits
+-- purpose: remove hold limit from tasks whose limit has run out
+-- guards: held with a time that has passed
+-- changes: task
+-- event: 'task.unheld'
+-- data: '{"holds":' || holds || '}'
+UPDATE holdfast_task SET
+  holds = holds & ~16,
+  held_until = NULL,
+  version = version + 1, previous = status,
+  changed_by = 'recovery', changed_at = (SELECT holdfast_now())
+WHERE id IN (
+  SELECT id FROM holdfast_task
+  WHERE held_until <= (SELECT holdfast_now())
+    AND status IN ('idle', 'queued', 'running')
+    AND (holds & 16) <> 0
+  ORDER BY id LIMIT :count {skip_locked})
+
+-- name: hold_run
+-- purpose: add a reason that stops a run without changing its status
+-- guards: running, and not held for that reason yet
+-- changes: run
+-- event: 'run.held'
+-- data: '{"holds":' || holds || '}'
+UPDATE holdfast_run SET
+  holds = holds | :reason,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :run_id
+  AND status = 'running'
+  AND (holds & :reason) = 0
+
+-- name: unhold_run
+-- purpose: remove one reason that stopped a run
+-- guards: running, and held for that reason
+-- changes: run
+-- event: 'run.unheld'
+-- data: '{"holds":' || holds || '}'
+UPDATE holdfast_run SET
+  holds = holds & ~:reason,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :run_id
+  AND status = 'running'
+  AND (holds & :reason) <> 0
+
+-- name: block_task
+-- purpose: make a task wait for others too
+-- guards: not started
+-- changes: task
+-- event: 'task.blocked'
+-- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || '}'
+UPDATE holdfast_task SET
+  blocked = blocked OR EXISTS (
+    SELECT 1 FROM holdfast_task AS needed
+    WHERE needed.id IN (SELECT value FROM {each ids}) AND needed.status <> 'done'),
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status IN ('idle', 'queued')
+
+-- name: unblock_task
+-- purpose: stop a task from waiting for others
+-- guards: not started
+-- changes: task
+-- event: 'task.unblocked'
+-- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || '}'
+UPDATE holdfast_task SET
+  blocked = EXISTS (
+    SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+    WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'
+      AND need.need_id NOT IN (SELECT value FROM {each ids})),
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status IN ('idle', 'queued')
+
+-- name: delete_needs
+-- purpose: forget that a task needed some others
+DELETE FROM holdfast_need
+WHERE task_id = :task_id
+  AND need_id IN (SELECT value FROM {each ids})
+
+-- name: reachable_needs
+-- purpose: which of some tasks would close a cycle if a task needed them
+WITH RECURSIVE reached (id) AS (
+  SELECT named.id FROM holdfast_task AS named WHERE named.id = :task_id
+  UNION SELECT need.task_id FROM holdfast_need AS need JOIN reached ON need.need_id = reached.id)
+SELECT id FROM reached WHERE id IN (SELECT value FROM {each ids})
+
+-- name: edit_task
+-- purpose: change what a task is, before it starts
+-- guards: not started, the version the caller saw, and a budget that is not already spent
+-- changes: task
+-- event: 'task.edited'
+-- data: '{"priority":' || priority || ',"position":' || position || ',"scheduled_for":'
+--   || COALESCE(CAST(scheduled_for AS text), 'null') || '}'
+-- returning: kind
+UPDATE holdfast_task SET
+  title = COALESCE(CAST(:title AS text), title),
+  agent = COALESCE(CAST(:agent AS text), agent),
+  payload = COALESCE(CAST(:payload AS text), payload),
+  priority = COALESCE(CAST(:priority AS integer), priority),
+  position = COALESCE(CAST(:position AS bigint), position),
+  tags = COALESCE(CAST(:tags AS text), tags),
+  max_attempts = COALESCE(CAST(:max_attempts AS integer), max_attempts),
+  max_lost = COALESCE(CAST(:max_lost AS integer), max_lost),
+  timeout = COALESCE(CAST(:timeout AS bigint), timeout),
+  due = CASE WHEN CAST(:reschedule AS boolean) THEN CAST(:scheduled_for AS bigint) IS NULL ELSE due END,
+  scheduled_for = CASE WHEN CAST(:reschedule AS boolean) THEN CAST(:scheduled_for AS bigint) ELSE scheduled_for END,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status IN ('idle', 'queued')
+  AND version = COALESCE(CAST(:expected_version AS integer), version)
+  AND failures <= COALESCE(CAST(:max_attempts AS integer), max_attempts)
+  AND lost <= COALESCE(CAST(:max_lost AS integer), max_lost)
+
+-- name: delete_task
+-- purpose: remove a task that nothing needs and no run holds
+-- guards: not running, no run, no dependents, no children
+-- changes: task
+-- event: 'task.deleted'
+-- from: status
+-- to: CAST(NULL AS text)
+-- version: version + 1
+-- actor: CAST(:actor AS text)
+DELETE FROM holdfast_task
+WHERE id = :task_id
+  AND status <> 'running'
+  AND run_id IS NULL
+  AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need WHERE need.need_id = holdfast_task.id)
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id)

@@ -1,0 +1,69 @@
+-- name: insert_workflows
+-- purpose: keep the definition a run is pinned to
+-- rows: workflow text, digest text, graph text
+INSERT INTO holdfast_workflow (name, version, definition, created_at)
+SELECT r.workflow, r.digest, r.graph, (SELECT holdfast_now()) FROM {rows} AS r WHERE true
+ON CONFLICT (name, version) DO NOTHING
+
+-- name: insert_runs
+-- purpose: start runs; one that waits for a concurrency key starts with hold slot
+-- guards: one key, one row
+-- rows: run_id text, workflow_name text, digest text, unique_key text, body text, reasons integer,
+--   given text, rank integer, slot_key text, actor text
+-- changes: run
+-- event: 'run.started'
+-- data: '{"holds":' || holds || ',"priority":' || priority || '}'
+-- returning: key, concurrency_key, holds
+INSERT INTO holdfast_run (id, workflow, workflow_version, key, body_digest, status, holds, input,
+  priority, concurrency_key, changed_by, changed_at, created_at)
+SELECT r.run_id, r.workflow_name, r.digest, r.unique_key, r.body, 'running', r.reasons, r.given,
+  r.rank, r.slot_key, r.actor, (SELECT holdfast_now()), (SELECT holdfast_now())
+FROM {rows} AS r WHERE true
+ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
+
+-- name: runs_by_key
+-- purpose: the runs that already hold some keys
+SELECT id, key, body_digest FROM holdfast_run
+WHERE key IN (SELECT value FROM {each keys})
+
+-- name: insert_tasks
+-- purpose: create tasks, idle or queued, blocked or not
+-- guards: one key, one row
+-- rows: task_id text, task_kind text, run text, parent text, step_id text, name text, role text,
+--   state text, waits boolean, run_reasons integer, at_time integer, rank integer, place integer,
+--   labels text, unique_key text, body text, slot_key text, attempts integer, losses integer,
+--   wait_first integer, wait_most integer, time_limit integer, given text, actor text
+-- changes: task
+-- event: 'task.created'
+-- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"run_holds":'
+--   || run_holds || ',"priority":' || priority || ',"position":' || position
+--   || ',"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null') || '}'
+-- returning: key
+INSERT INTO holdfast_task (id, kind, run_id, parent_id, step, title, agent, status, blocked,
+  run_holds, due, scheduled_for, priority, position, tags, key, body_digest, concurrency_key,
+  max_attempts, max_lost, backoff, backoff_max, timeout, payload, changed_by, changed_at,
+  created_at)
+SELECT r.task_id, r.task_kind, r.run, r.parent, r.step_id, r.name, r.role, r.state, r.waits,
+  r.run_reasons, r.at_time IS NULL, r.at_time, r.rank, r.place, r.labels, r.unique_key, r.body,
+  r.slot_key, r.attempts, r.losses, r.wait_first, r.wait_most, r.time_limit, r.given, r.actor,
+  (SELECT holdfast_now()), (SELECT holdfast_now())
+FROM {rows} AS r WHERE true
+ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
+
+-- name: tasks_by_key
+-- purpose: the tasks that already hold some keys
+SELECT id, key, body_digest FROM holdfast_task
+WHERE key IN (SELECT value FROM {each keys})
+
+-- name: insert_needs
+-- purpose: say which tasks must be done before which
+-- rows: dependent text, needed text, from_version integer
+INSERT INTO holdfast_need (task_id, need_id, since)
+SELECT r.dependent, r.needed, r.from_version FROM {rows} AS r WHERE true
+ON CONFLICT (task_id, need_id) DO NOTHING
+
+-- name: lock_needed
+-- purpose: hold still the tasks that new ones will need or belong to, and tell how they stand
+SELECT id, run_id, status FROM holdfast_task
+WHERE id IN (SELECT value FROM {each ids})
+ORDER BY id {share}

@@ -1,0 +1,226 @@
+-- name: check_needs_done_before_start
+-- purpose: at each start of a task, every need it then had was done by the events before
+SELECT started.entity AS entity, 'started by event ' || started.seq || ' before ' || need.need_id || ' was done' AS detail
+FROM holdfast_event AS started
+JOIN holdfast_need AS need ON need.task_id = started.entity AND started.version > need.since
+WHERE started.type = 'task.running'
+  AND COALESCE((
+    SELECT event.to_status FROM holdfast_event AS event
+    WHERE event.entity = need.need_id AND event.seq < started.seq
+    ORDER BY event.version DESC LIMIT 1), '') <> 'done'
+
+-- name: check_transitions_allowed
+-- purpose: consecutive events of one task or run form only allowed transitions
+SELECT event.entity AS entity, 'version ' || event.version || ': ' || COALESCE(event.from_status, 'nothing') || ' → ' || COALESCE(event.to_status, 'nothing') AS detail
+FROM holdfast_event AS event
+LEFT JOIN holdfast_event AS before ON before.entity = event.entity AND before.version = event.version - 1
+WHERE COALESCE(event.from_status, '') <> COALESCE(before.to_status, '')
+   OR (event.from_status IS NULL AND event.to_status NOT IN ('idle', 'queued', 'running'))
+   OR (event.from_status IS NOT NULL AND event.to_status IS NOT NULL AND event.from_status <> event.to_status
+    AND event.from_status || '>' || event.to_status NOT IN (
+      'idle>queued', 'idle>running', 'idle>cancelled', 'idle>done', 'idle>failed',
+      'queued>running', 'queued>cancelled', 'queued>idle', 'queued>done', 'queued>failed',
+      'running>done', 'running>failed', 'running>cancelled', 'running>queued',
+      'done>idle', 'done>queued', 'failed>idle', 'failed>queued',
+      'cancelled>idle', 'cancelled>queued',
+      'running>completed', 'completed>running', 'failed>running', 'cancelled>running'))
+
+-- name: check_terminal_needs_generation
+-- purpose: a terminal state changes only with generation + 1
+SELECT event.entity AS entity, 'version ' || event.version || ' left ' || event.from_status || ' in generation ' || event.generation AS detail
+FROM holdfast_event AS event
+JOIN holdfast_event AS before ON before.entity = event.entity AND before.version = event.version - 1
+WHERE event.from_status IN ('done', 'failed', 'cancelled', 'completed')
+  AND event.to_status <> event.from_status
+  AND event.generation <> before.generation + 1
+
+-- name: check_versions_gapless
+-- purpose: versions are gapless in the events, and the newest equals the row
+SELECT event.entity AS entity, 'version ' || event.version || ' follows no version ' || (event.version - 1) AS detail
+FROM holdfast_event AS event
+WHERE event.version <> 1
+  AND NOT EXISTS (SELECT 1 FROM holdfast_event AS before WHERE before.entity = event.entity AND before.version = event.version - 1)
+UNION ALL
+SELECT task.id, 'the row is at version ' || task.version || ', its events at ' || COALESCE((SELECT max(event.version) FROM holdfast_event AS event WHERE event.entity = task.id), 0)
+FROM holdfast_task AS task
+WHERE task.version <> COALESCE((SELECT max(event.version) FROM holdfast_event AS event WHERE event.entity = task.id), 0)
+UNION ALL
+SELECT run.id, 'the row is at version ' || run.version || ', its events at ' || COALESCE((SELECT max(event.version) FROM holdfast_event AS event WHERE event.entity = run.id), 0)
+FROM holdfast_run AS run
+WHERE run.version <> COALESCE((SELECT max(event.version) FROM holdfast_event AS event WHERE event.entity = run.id), 0)
+
+-- name: check_fold_status
+-- purpose: the newest event says the status, attempt and generation of the row
+SELECT task.id AS entity, 'the row is ' || task.status || ' at attempt ' || task.attempt || ', generation ' || task.generation AS detail
+FROM holdfast_task AS task
+LEFT JOIN holdfast_event AS event ON event.entity = task.id AND event.version = task.version
+WHERE COALESCE(event.to_status, '') <> task.status
+   OR event.attempt <> task.attempt
+   OR event.generation <> task.generation
+UNION ALL
+SELECT run.id, 'the row is ' || run.status || ', generation ' || run.generation
+FROM holdfast_run AS run
+LEFT JOIN holdfast_event AS event ON event.entity = run.id AND event.version = run.version
+WHERE COALESCE(event.to_status, '') <> run.status
+   OR event.generation <> run.generation
+
+-- name: check_fold_numbers
+-- purpose: folding the events gives back the numbers of every row
+SELECT entity, field || ' is ' || kept || ', the events say ' || told AS detail FROM (
+  SELECT task.id AS entity, 'holds' AS field, CAST(task.holds AS text) AS kept, COALESCE((SELECT {data holds} FROM holdfast_event AS event WHERE event.entity = task.id AND {data holds} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') AS told FROM holdfast_task AS task
+  UNION ALL
+  SELECT task.id, 'run_holds', CAST(task.run_holds AS text), COALESCE((SELECT {data run_holds} FROM holdfast_event AS event WHERE event.entity = task.id AND {data run_holds} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') FROM holdfast_task AS task
+  UNION ALL
+  SELECT task.id, 'failures', CAST(task.failures AS text), COALESCE((SELECT {data failures} FROM holdfast_event AS event WHERE event.entity = task.id AND {data failures} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') FROM holdfast_task AS task
+  UNION ALL
+  SELECT task.id, 'lost', CAST(task.lost AS text), COALESCE((SELECT {data lost} FROM holdfast_event AS event WHERE event.entity = task.id AND {data lost} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') FROM holdfast_task AS task
+  UNION ALL
+  SELECT task.id, 'epoch', CAST(task.epoch AS text), COALESCE((SELECT {data epoch} FROM holdfast_event AS event WHERE event.entity = task.id AND {data epoch} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '1') FROM holdfast_task AS task
+  UNION ALL
+  SELECT task.id, 'priority', CAST(task.priority AS text), COALESCE((SELECT {data priority} FROM holdfast_event AS event WHERE event.entity = task.id AND {data priority} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') FROM holdfast_task AS task
+  UNION ALL
+  SELECT task.id, 'position', CAST(task.position AS text), COALESCE((SELECT {data position} FROM holdfast_event AS event WHERE event.entity = task.id AND {data position} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') FROM holdfast_task AS task
+  UNION ALL
+  SELECT run.id, 'holds', CAST(run.holds AS text), COALESCE((SELECT {data holds} FROM holdfast_event AS event WHERE event.entity = run.id AND {data holds} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') FROM holdfast_run AS run
+) AS folded
+WHERE kept <> told
+
+-- name: check_fold_marks
+-- purpose: folding the events gives back the marks and the time of every row
+SELECT entity, field || ' is ' || kept || ', the events say ' || told AS detail FROM (
+  SELECT task.id AS entity, 'blocked' AS field, CASE WHEN task.blocked THEN 'true' ELSE 'false' END AS kept, CASE WHEN COALESCE((SELECT {data blocked} FROM holdfast_event AS event WHERE event.entity = task.id AND {data blocked} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') IN ('true', '1') THEN 'true' ELSE 'false' END AS told FROM holdfast_task AS task
+  UNION ALL
+  SELECT task.id, 'run_now', CASE WHEN task.run_now THEN 'true' ELSE 'false' END, CASE WHEN COALESCE((SELECT {data run_now} FROM holdfast_event AS event WHERE event.entity = task.id AND {data run_now} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') IN ('true', '1') THEN 'true' ELSE 'false' END FROM holdfast_task AS task
+  UNION ALL
+  SELECT task.id, 'skipped', CASE WHEN task.skipped THEN 'true' ELSE 'false' END, CASE WHEN COALESCE((SELECT {data skipped} FROM holdfast_event AS event WHERE event.entity = task.id AND {data skipped} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') IN ('true', '1') THEN 'true' ELSE 'false' END FROM holdfast_task AS task
+  UNION ALL
+  SELECT task.id, 'scheduled_for', COALESCE(CAST(task.scheduled_for AS text), 'never'), COALESCE((SELECT {data scheduled_for} FROM holdfast_event AS event WHERE event.entity = task.id AND event.data LIKE '%"scheduled_for":%' ORDER BY event.version DESC LIMIT 1), 'never') FROM holdfast_task AS task
+) AS folded
+WHERE kept <> told
+
+-- name: check_one_live_lease
+-- purpose: a task is running exactly when it has a lease, and has ended exactly when it says when
+SELECT id AS entity, 'status ' || status || ' does not fit its lease or its end' AS detail
+FROM holdfast_task
+WHERE (status = 'running') <> (lease_expires_at IS NOT NULL)
+   OR (status IN ('done', 'failed', 'cancelled')) <> (finished_at IS NOT NULL)
+
+-- name: check_fence_increases
+-- purpose: each start of a task raises its fence by one, from the first to the newest
+SELECT entity, 'attempt ' || attempt || ' came as start ' || place AS detail FROM (
+  SELECT entity, attempt, row_number() OVER (PARTITION BY entity ORDER BY version) AS place
+  FROM holdfast_event WHERE type = 'task.running') AS starts
+WHERE attempt <> place
+UNION ALL
+SELECT task.id, 'the row is at attempt ' || task.attempt || ', its events tell of fewer or more'
+FROM holdfast_task AS task
+WHERE task.attempt <> (SELECT count(*) FROM holdfast_event AS event WHERE event.entity = task.id AND event.type = 'task.running')
+
+-- name: check_end_carries_fence
+-- purpose: each done or failed out of running carries the fence of the latest start
+SELECT ended.entity AS entity, ended.type || ' at version ' || ended.version || ' carries attempt ' || ended.attempt AS detail
+FROM holdfast_event AS ended
+WHERE ended.from_status = 'running'
+  AND ended.to_status IN ('done', 'failed')
+  AND ended.entity <> COALESCE(ended.run_id, '')
+  AND ended.attempt <> COALESCE((
+    SELECT event.attempt FROM holdfast_event AS event
+    WHERE event.entity = ended.entity AND event.type = 'task.running' AND event.version < ended.version
+    ORDER BY event.version DESC LIMIT 1), 0)
+
+-- name: check_cancel_wins
+-- purpose: within one generation nothing is done or started after a cancel
+SELECT later.entity AS entity, later.type || ' at version ' || later.version || ' came after the cancel at ' || cancelled.version AS detail
+FROM holdfast_event AS cancelled
+JOIN holdfast_event AS later ON later.entity = cancelled.entity
+  AND later.generation = cancelled.generation AND later.version > cancelled.version
+WHERE cancelled.to_status = 'cancelled'
+  AND cancelled.from_status <> 'cancelled'
+  AND later.to_status <> 'cancelled'
+
+-- name: check_terminal_run_is_still
+-- purpose: a terminal run has no ready and no running task
+SELECT task.id AS entity, 'is ' || task.status || ' in ' || run.id || ', which has ' || run.status AS detail
+FROM holdfast_run AS run JOIN holdfast_task AS task ON task.run_id = run.id
+WHERE run.status <> 'running'
+  AND (task.status = 'running'
+    OR (task.status = 'queued' AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0))
+
+-- name: check_completed_means_done
+-- purpose: a run is completed exactly when all its tasks are done, once in each generation
+SELECT run.id AS entity, 'completed with a task that is not done' AS detail
+FROM holdfast_run AS run
+WHERE run.status = 'completed'
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done')
+UNION ALL
+SELECT run.id, 'still running with all its tasks done'
+FROM holdfast_run AS run
+WHERE run.status = 'running'
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done')
+UNION ALL
+SELECT entity, 'completed more than once in generation ' || generation
+FROM holdfast_event
+WHERE type = 'run.completed'
+GROUP BY entity, generation
+HAVING count(*) > 1
+
+-- name: check_one_key_one_row
+-- purpose: no two runs and no two tasks share a key
+SELECT key AS entity, 'is the key of ' || count(*) || ' tasks' AS detail
+FROM holdfast_task WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1
+UNION ALL
+SELECT key, 'is the key of ' || count(*) || ' runs'
+FROM holdfast_run WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1
+
+-- name: check_budgets
+-- purpose: failures and lost attempts stay within their budgets
+SELECT id AS entity, failures || ' failures of ' || max_attempts || ', ' || lost || ' lost of ' || max_lost AS detail
+FROM holdfast_task
+WHERE failures > max_attempts
+   OR lost > max_lost
+
+-- name: check_no_early_start
+-- purpose: no task starts before the time that its events last set for it
+SELECT started.entity AS entity, 'started at ' || started.at || ' by event ' || started.seq AS detail
+FROM holdfast_event AS started
+WHERE started.type = 'task.running'
+  AND started.at < COALESCE((
+    SELECT CAST({data scheduled_for} AS bigint) FROM holdfast_event AS event
+    WHERE event.entity = started.entity AND event.version < started.version
+      AND event.data LIKE '%"scheduled_for":%'
+    ORDER BY event.version DESC LIMIT 1), 0)
+
+-- name: check_concurrency_limits
+-- purpose: concurrency limits hold at every prefix of the events, and the counters count right
+SELECT entity, 'the start at event ' || seq || ' made ' || busy || ' of at most ' || highest AS detail FROM (
+  SELECT event.entity, event.seq, slot.highest, sum(CASE WHEN event.to_status = 'running' THEN 1 ELSE -1 END)
+    OVER (PARTITION BY task.concurrency_key ORDER BY event.seq) AS busy
+  FROM holdfast_task AS task
+  JOIN holdfast_slot AS slot ON slot.key = task.concurrency_key
+  JOIN holdfast_event AS event ON event.entity = task.id
+  WHERE (event.from_status = 'running') <> (event.to_status = 'running')) AS counted
+WHERE busy > highest
+UNION ALL
+SELECT key, 'counts ' || used || ', but ' || held || ' hold it' FROM (
+  SELECT slot.key, slot.used,
+    (SELECT count(*) FROM holdfast_task AS task WHERE task.concurrency_key = slot.key AND task.status = 'running')
+    + (SELECT count(*) FROM holdfast_run AS run WHERE run.concurrency_key = slot.key AND run.status = 'running' AND (run.holds & 32) = 0) AS held
+  FROM holdfast_slot AS slot) AS counters
+WHERE used <> held
+
+-- name: check_blocked_is_true
+-- purpose: an open task is blocked exactly when a need of it is not done
+SELECT task.id AS entity, CASE WHEN task.blocked THEN 'blocked with all needs done' ELSE 'not blocked with a need that is not done' END AS detail
+FROM holdfast_task AS task
+WHERE task.status IN ('idle', 'queued')
+  AND task.blocked <> EXISTS (
+    SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+    WHERE need.task_id = task.id AND needed.status <> 'done')
+
+-- name: check_run_holds_copied
+-- purpose: every open task carries the holds of its run, but for a paused lifted by run-now
+SELECT task.id AS entity, 'carries ' || task.run_holds || ', its run has ' || run.holds AS detail
+FROM holdfast_task AS task JOIN holdfast_run AS run ON run.id = task.run_id
+WHERE task.status IN ('idle', 'queued', 'running')
+  AND run.status = 'running'
+  AND (task.run_holds & ~1) <> (run.holds & ~1)

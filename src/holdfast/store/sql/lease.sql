@@ -1,0 +1,27 @@
+-- name: acquire_lease
+-- purpose: take a named lease that is free or has run out; its fence grows for ever
+-- guards: nobody else holds it
+INSERT INTO holdfast_lease (key, owner, fence, expires_at)
+VALUES (:key, :owner, 1, (SELECT holdfast_now()) + :ttl)
+ON CONFLICT (key) DO UPDATE SET
+  owner = excluded.owner, fence = holdfast_lease.fence + 1, expires_at = excluded.expires_at
+WHERE holdfast_lease.expires_at <= (SELECT holdfast_now())
+RETURNING key, owner, fence, expires_at
+
+-- name: renew_lease
+-- purpose: keep a named lease
+-- guards: held under this fence, and not expired
+UPDATE holdfast_lease SET expires_at = (SELECT holdfast_now()) + :ttl
+WHERE key = :key
+  AND fence = :fence
+  AND expires_at > (SELECT holdfast_now())
+RETURNING key, owner, fence, expires_at
+
+-- name: release_lease
+-- purpose: give a named lease back; the row stays, so that its fence never falls
+-- guards: held under this fence
+UPDATE holdfast_lease SET expires_at = 0
+WHERE key = :key
+  AND fence = :fence
+  AND expires_at > (SELECT holdfast_now())
+RETURNING key, fence

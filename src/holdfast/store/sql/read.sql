@@ -1,0 +1,84 @@
+-- name: store_secret
+-- purpose: the secret under which tokens are made
+SELECT value FROM holdfast_meta WHERE name = 'secret'
+
+-- name: now
+-- purpose: the time that decides
+SELECT holdfast_now() AS now
+
+-- name: task_by_id
+-- purpose: one task
+SELECT * FROM holdfast_task WHERE id = :task_id
+
+-- name: tasks_by_id
+-- purpose: some tasks
+SELECT * FROM holdfast_task WHERE id IN (SELECT value FROM {each ids})
+
+-- name: run_by_id
+-- purpose: one run
+SELECT * FROM holdfast_run WHERE id = :run_id
+
+-- name: run_tasks
+-- purpose: the tasks of a run in the order they were created
+SELECT * FROM holdfast_task WHERE run_id = :run_id ORDER BY id
+
+-- name: task_in_run
+-- purpose: the task of a run that carries out a step
+SELECT * FROM holdfast_task WHERE run_id = :run_id AND step = :step ORDER BY id LIMIT 1
+
+-- name: unmet_needs
+-- purpose: what some tasks still wait for
+SELECT need.task_id, needed.id, needed.step, needed.status
+FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+WHERE need.task_id IN (SELECT value FROM {each ids})
+  AND needed.status <> 'done'
+ORDER BY need.task_id, needed.id
+
+-- name: needs_of
+-- purpose: everything a task needs, met or not
+SELECT need_id FROM holdfast_need WHERE task_id = :task_id ORDER BY need_id
+
+-- name: entity_events
+-- purpose: the history of one task or one run alone
+SELECT * FROM holdfast_event WHERE entity = :entity ORDER BY version
+
+-- name: run_events
+-- purpose: the history of a run and all its tasks
+SELECT * FROM holdfast_event
+WHERE entity = :run_id
+   OR entity IN (SELECT id FROM holdfast_task WHERE run_id = :run_id)
+ORDER BY seq
+
+-- name: slot_by_key
+-- purpose: how full a concurrency key is
+SELECT key, capacity, used FROM holdfast_slot WHERE key = :key
+
+-- name: slot_holders
+-- purpose: which running tasks hold a concurrency key
+SELECT id, worker FROM holdfast_task
+WHERE status = 'running'
+  AND concurrency_key = :key
+ORDER BY id
+
+-- name: next_wake
+-- purpose: when time alone will next make something ready, and whether a waiting run has room
+SELECT
+  (SELECT min(at) FROM (
+    SELECT min(scheduled_for) AS at FROM holdfast_task WHERE status = 'queued' AND NOT due
+    UNION ALL
+    SELECT min(held_until) FROM holdfast_task WHERE held_until IS NOT NULL
+      AND status IN ('idle', 'queued', 'running')) AS times) AS at,
+  (SELECT holdfast_now()) AS now,
+  EXISTS (
+    SELECT 1 FROM holdfast_run AS run JOIN holdfast_slot AS slot ON slot.key = run.concurrency_key
+    WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND slot.used < slot.capacity) AS waiting
+
+-- name: ended_rows
+-- purpose: which of some tasks and runs have ended, and how
+SELECT id, status, output, error FROM holdfast_task
+WHERE id IN (SELECT value FROM {each ids})
+  AND status IN ('done', 'failed', 'cancelled')
+UNION ALL
+SELECT id, status, NULL, error FROM holdfast_run
+WHERE id IN (SELECT value FROM {each ids})
+  AND status IN ('completed', 'failed', 'cancelled')

@@ -1,0 +1,297 @@
+-- name: claim_tasks
+-- purpose: queued → running: hand the first ready tasks of one agent to a worker
+-- guards: every clause of the picked row itself, re-checked when its lock is taken; the counter of
+--   its concurrency key is checked again by take_slots in the same transaction
+-- changes: task
+-- event: 'task.running'
+-- returning: kind, parent_id, step, title, agent, planning_phase, blocked, holds, run_holds, due,
+--   scheduled_for, run_now, skipped, priority, position, tags, key, concurrency_key, failures,
+--   max_attempts, lost, max_lost, backoff, backoff_max, timeout, epoch, payload, output, error,
+--   usage, progress, worker, lease_expires_at, created_at, started_at, finished_at
+WITH candidate AS MATERIALIZED (
+  SELECT id, concurrency_key, run_now, priority, position
+  FROM holdfast_task
+  WHERE status = 'queued' -- clause: status
+    AND kind = 'work' -- clause: kind
+    AND NOT blocked -- clause: needs
+    AND holds = 0 -- clause: holds
+    AND run_holds = 0 -- clause: run
+    AND due -- clause: due
+    AND agent = :agent -- clause: agent
+    AND holdfast_within(tags, :tags) -- clause: tags
+    AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity)) -- clause: slot
+  ORDER BY run_now DESC, priority DESC, position, id
+  LIMIT :count {skip_locked}
+),
+placed AS (
+  SELECT id, concurrency_key, row_number() OVER (
+    PARTITION BY concurrency_key ORDER BY run_now DESC, priority DESC, position, id) AS place
+  FROM candidate
+),
+chosen AS (
+  SELECT placed.id
+  FROM placed LEFT JOIN holdfast_slot AS slot ON slot.key = placed.concurrency_key
+  WHERE placed.concurrency_key IS NULL OR placed.place <= slot.capacity - slot.used
+)
+UPDATE holdfast_task SET
+  status = 'running',
+  attempt = attempt + 1,
+  worker = :worker,
+  lease_expires_at = (SELECT holdfast_now()) + :lease,
+  started_at = COALESCE(started_at, (SELECT holdfast_now())),
+  progress = NULL,
+  version = version + 1, previous = status,
+  changed_by = :worker, changed_at = (SELECT holdfast_now())
+FROM chosen
+WHERE holdfast_task.id = chosen.id
+
+-- name: claim_task_by_id
+-- purpose: queued or idle → running: hand one named task to a worker, whatever its place in line
+-- guards: the clauses of claim_tasks, but order and idle
+-- changes: task
+-- event: 'task.running'
+-- returning: kind, parent_id, step, title, agent, planning_phase, blocked, holds, run_holds, due,
+--   scheduled_for, run_now, skipped, priority, position, tags, key, concurrency_key, failures,
+--   max_attempts, lost, max_lost, backoff, backoff_max, timeout, epoch, payload, output, error,
+--   usage, progress, worker, lease_expires_at, created_at, started_at, finished_at
+UPDATE holdfast_task SET
+  status = 'running',
+  attempt = attempt + 1,
+  worker = :worker,
+  lease_expires_at = (SELECT holdfast_now()) + :lease,
+  started_at = COALESCE(started_at, (SELECT holdfast_now())),
+  progress = NULL,
+  version = version + 1, previous = status,
+  changed_by = :worker, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status IN ('queued', 'idle')
+  AND kind = 'work'
+  AND NOT blocked
+  AND holds = 0
+  AND run_holds = 0
+  AND due
+  AND planning_phase <> 'active'
+  AND agent IN (SELECT value FROM {each agents})
+  AND holdfast_within(tags, :tags)
+  AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity))
+
+-- name: peek_tasks
+-- purpose: the order keys of the first ready tasks of one agent, to share a claim among agents
+SELECT run_now, priority, position, id
+FROM holdfast_task
+WHERE status = 'queued'
+  AND kind = 'work'
+  AND NOT blocked
+  AND holds = 0
+  AND run_holds = 0
+  AND due
+  AND agent = :agent
+  AND holdfast_within(tags, :tags)
+  AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity))
+ORDER BY run_now DESC, priority DESC, position, id
+LIMIT :count
+
+-- name: needed_outputs
+-- purpose: what the needs of some tasks gave, for the worker that runs them
+SELECT need.task_id, needed.id, needed.step, needed.output
+FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+WHERE need.task_id IN (SELECT value FROM {each ids})
+
+-- name: run_inputs
+-- purpose: the inputs of some runs, for the worker that runs their tasks
+SELECT id, workflow, workflow_version, input
+FROM holdfast_run
+WHERE id IN (SELECT value FROM {each ids})
+
+-- name: mark_due
+-- purpose: note that the time of scheduled tasks has come; time passing is no transition
+-- guards: the row is queued and its time has passed
+UPDATE holdfast_task SET due = true
+WHERE id IN (
+  SELECT id FROM holdfast_task
+  WHERE status = 'queued'
+    AND NOT due
+    AND scheduled_for <= (SELECT holdfast_now())
+  ORDER BY scheduled_for LIMIT :count {skip_locked})
+RETURNING id
+
+-- name: renew_leases
+-- purpose: move the expiry of leases that are still held; neither version nor event
+-- guards: running under this fence, and not expired
+-- rows: task_id text, fence integer, lease integer, note text, spent text
+UPDATE holdfast_task SET
+  lease_expires_at = (SELECT holdfast_now()) + r.lease,
+  progress = COALESCE(r.note, progress),
+  usage = COALESCE(r.spent, usage)
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'running'
+  AND attempt = r.fence
+  AND lease_expires_at > (SELECT holdfast_now())
+RETURNING id, lease_expires_at
+
+-- name: complete_tasks
+-- purpose: running → done: the attempt reports its result
+-- guards: running under this fence
+-- rows: task_id text, fence integer, result text, digest text, spent text
+-- changes: task
+-- event: 'task.done'
+-- data: '{"digest":"' || result_digest || '"' || COALESCE(',"usage":' || usage, '') || '}'
+-- returning: concurrency_key
+UPDATE holdfast_task SET
+  status = 'done',
+  output = r.result, result_digest = r.digest, usage = COALESCE(r.spent, usage), error = NULL,
+  lease_expires_at = NULL, finished_at = (SELECT holdfast_now()),
+  version = version + 1, previous = status,
+  changed_by = worker, changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'running'
+  AND attempt = r.fence
+
+-- name: fail_tasks
+-- purpose: running → queued with a later time while the budget lasts, else running → failed
+-- guards: running under this fence
+-- rows: task_id text, fence integer, problem text, digest text, retryable boolean, jitter real,
+--   spent text
+-- changes: task
+-- event: CASE WHEN status = 'queued' THEN 'task.retrying' ELSE 'task.failed' END
+-- data: '{"failures":' || failures || ',"scheduled_for":'
+--   || COALESCE(CAST(scheduled_for AS text), 'null') || ',"digest":"' || result_digest
+--   || '","error":' || error || COALESCE(',"usage":' || usage, '') || '}'
+-- returning: concurrency_key
+UPDATE holdfast_task SET
+  status = CASE WHEN r.retryable AND failures + 1 < max_attempts THEN 'queued' ELSE 'failed' END,
+  failures = failures + 1,
+  error = r.problem, result_digest = r.digest, usage = COALESCE(r.spent, usage), output = NULL,
+  due = NOT (r.retryable AND failures + 1 < max_attempts),
+  scheduled_for = CASE WHEN r.retryable AND failures + 1 < max_attempts THEN
+    (SELECT holdfast_now()) + CAST(r.jitter * CASE
+      WHEN failures >= 40 OR backoff >= (backoff_max >> failures) THEN backoff_max
+      ELSE backoff << failures END AS bigint) END,
+  finished_at = CASE WHEN r.retryable AND failures + 1 < max_attempts THEN NULL
+    ELSE (SELECT holdfast_now()) END,
+  lease_expires_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = worker, changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'running'
+  AND attempt = r.fence
+
+-- name: release_tasks
+-- purpose: running → queued: a worker gives a task back; it costs neither budget
+-- guards: running under this fence
+-- rows: task_id text, fence integer, until integer
+-- changes: task
+-- event: 'task.released'
+-- data: '{"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null') || '}'
+-- returning: concurrency_key
+UPDATE holdfast_task SET
+  status = 'queued',
+  due = (r.until IS NULL), scheduled_for = r.until,
+  lease_expires_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = worker, changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'running'
+  AND attempt = r.fence
+
+-- name: expired_tasks
+-- purpose: the running tasks whose lease has run out
+SELECT id, attempt
+FROM holdfast_task
+WHERE status = 'running'
+  AND lease_expires_at <= (SELECT holdfast_now())
+ORDER BY id
+LIMIT :count
+
+-- name: lose_tasks
+-- purpose: running → queued, due at once, for attempts that vanished; → failed when too many did
+-- guards: still running under this fence and still expired, so that a renewal in between wins
+-- rows: task_id text, fence integer, problem text
+-- changes: task
+-- event: CASE WHEN status = 'queued' THEN 'task.lost' ELSE 'task.failed' END
+-- data: '{"lost":' || lost || ',"scheduled_for":null}'
+-- returning: concurrency_key
+UPDATE holdfast_task SET
+  status = CASE WHEN lost + 1 < max_lost THEN 'queued' ELSE 'failed' END,
+  lost = lost + 1,
+  due = true, scheduled_for = NULL,
+  error = r.problem,
+  finished_at = CASE WHEN lost + 1 < max_lost THEN NULL ELSE (SELECT holdfast_now()) END,
+  lease_expires_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = 'recovery', changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'running'
+  AND attempt = r.fence
+  AND lease_expires_at <= (SELECT holdfast_now())
+
+-- name: attempt_records
+-- purpose: how given attempts ended, to answer a report that came again
+-- rows: task_id text, fence integer
+SELECT r.task_id, r.fence, task.status, task.attempt, task.lease_expires_at,
+  (SELECT holdfast_now()) AS now,
+  (SELECT event.type FROM holdfast_event AS event
+   WHERE event.entity = r.task_id AND event.attempt = r.fence AND event.from_status = 'running'
+     AND event.to_status <> 'running' ORDER BY event.version DESC LIMIT 1) AS type,
+  (SELECT event.data FROM holdfast_event AS event
+   WHERE event.entity = r.task_id AND event.attempt = r.fence AND event.from_status = 'running'
+     AND event.to_status <> 'running' ORDER BY event.version DESC LIMIT 1) AS data
+FROM {rows} AS r LEFT JOIN holdfast_task AS task ON task.id = r.task_id
+
+-- name: lock_runs
+-- purpose: lock the runs of some tasks and some runs themselves, in id order, before anything else
+SELECT id FROM holdfast_run
+WHERE id IN (
+  SELECT task.run_id FROM holdfast_task AS task WHERE task.id IN (SELECT value FROM {each tasks})
+  UNION SELECT value FROM {each runs})
+ORDER BY id {lock}
+
+-- name: lock_tasks
+-- purpose: lock some tasks and, where no run's lock covers them, those that need them, in id order
+SELECT id FROM holdfast_task
+WHERE id IN (
+  SELECT value FROM {each tasks}
+  UNION SELECT need.task_id FROM holdfast_need AS need JOIN holdfast_task AS task ON task.id = need.task_id
+  WHERE need.need_id IN (SELECT value FROM {each tasks}) AND task.run_id IS NULL)
+ORDER BY id {lock}
+
+-- name: lock_slots
+-- purpose: lock concurrency counters in key order, after every task
+SELECT key FROM holdfast_slot
+WHERE key IN (SELECT value FROM {each keys})
+ORDER BY key {lock}
+
+-- name: take_slots
+-- purpose: count claimed tasks or admitted runs against their concurrency keys
+-- guards: the counter stays within its capacity
+-- rows: slot_key text, taken integer
+UPDATE holdfast_slot SET used = used + r.taken
+FROM {rows} AS r
+WHERE key = r.slot_key
+  AND used + r.taken <= capacity
+RETURNING key
+
+-- name: free_slots
+-- purpose: give back what ended tasks and runs held of their concurrency keys
+-- guards: the counter stays above zero
+-- rows: slot_key text, freed integer
+UPDATE holdfast_slot SET used = used - r.freed
+FROM {rows} AS r
+WHERE key = r.slot_key
+  AND used >= r.freed
+RETURNING key
+
+-- name: define_slots
+-- purpose: make the counters of new concurrency keys; the newest capacity stands
+-- rows: slot_key text, slot_capacity integer
+INSERT INTO holdfast_slot (key, capacity, highest)
+SELECT r.slot_key, r.slot_capacity, r.slot_capacity FROM {rows} AS r WHERE true
+ON CONFLICT (key) DO UPDATE SET capacity = excluded.capacity, highest = CASE
+  WHEN excluded.capacity > holdfast_slot.highest THEN excluded.capacity
+  ELSE holdfast_slot.highest END
+WHERE holdfast_slot.capacity <> excluded.capacity

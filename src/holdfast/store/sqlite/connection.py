@@ -1,0 +1,68 @@
+"""How a SQLite connection is opened: durable, in WAL mode, with Holdfast's SQL functions."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+
+import apsw
+
+from holdfast.clock import Clock
+from holdfast.errors import StoreError, UnsafeSqlite
+
+# Before this version two processes that checkpoint at once can corrupt a WAL database.
+SAFE_VERSION = (3, 51, 3)
+
+
+def refuse_unsafe(version: str) -> None:
+    if tuple(int(part) for part in version.split(".")[:3]) < SAFE_VERSION:
+        wanted = ".".join(map(str, SAFE_VERSION))
+        raise UnsafeSqlite(
+            f"SQLite {version} can corrupt a database that two processes write to; "
+            f"install an apsw that carries SQLite {wanted} or later"
+        )
+
+
+def connect(
+    path: Path, clock: Clock, *, read_only: bool = False, vfs: str | None = None
+) -> apsw.Connection:
+    try:
+        connection = apsw.Connection(str(path), vfs=vfs, statementcachesize=500)
+    except apsw.CantOpenError as error:
+        raise StoreError(
+            f"{path} cannot be opened as a SQLite database; does its folder exist?"
+        ) from error
+    try:
+        _configure(connection, path, read_only=read_only)
+        connection.create_scalar_function("holdfast_now", lambda *_: clock.now(), 0)
+        connection.create_scalar_function("holdfast_within", _within, 2, deterministic=True)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _configure(connection: apsw.Connection, path: Path, *, read_only: bool) -> None:
+    # The driver waits by itself, with jitter: SQLite's own handler makes waiters march in step.
+    connection.set_busy_timeout(0)
+    mode = connection.pragma("journal_mode", "wal")
+    if mode != "wal":
+        raise StoreError(
+            f"{path}: this file system does not let SQLite use WAL (it offers {mode!r})"
+        )
+    connection.pragma("synchronous", "FULL")
+    connection.pragma("foreign_keys", True)  # noqa: FBT003
+    connection.pragma("temp_store", "MEMORY")
+    connection.pragma("query_only", read_only)
+
+
+def _within(*arguments: apsw.SQLiteValue) -> bool:
+    """Tell whether all tags of a task are among those a worker offers."""
+    tags, offered = arguments
+    return tags == "[]" or _set(tags) <= _set(offered)
+
+
+@lru_cache(maxsize=1024)
+def _set(tags: apsw.SQLiteValue) -> frozenset[str]:
+    return frozenset(json.loads(str(tags)))

@@ -1,0 +1,162 @@
+"""One SQLite file: a writer connection, a few read-only ones, other processes beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome
+from holdfast.store import migrations, queries
+from holdfast.store.database import Surroundings, Transaction
+from holdfast.store.macros import Dialect
+from holdfast.store.patience import Contended, Pace, Patience
+from holdfast.store.pool import Pool
+from holdfast.store.process import HomeProcess
+from holdfast.store.sqlite.connection import connect, refuse_unsafe
+from holdfast.store.sqlite.migrator import SqliteMigrator
+from holdfast.store.sqlite.transaction import Catalogue, SqliteTransaction
+from holdfast.store.transitions import Mark
+
+T = TypeVar("T")
+
+_FIND_MARK = """
+SELECT 1 FROM holdfast_event WHERE (entity, version, at, type) = (:entity, :version, :at, :type)
+"""
+
+
+class SqliteDatabase:
+    dialect: Dialect = "sqlite"
+
+    def __init__(self, path: Path, surroundings: Surroundings, *, vfs: str | None = None) -> None:
+        refuse_unsafe(apsw.sqlite_lib_version())
+        self._path = path.absolute()
+        self._vfs = vfs
+        self._surroundings = surroundings
+        self._home = HomeProcess()
+        known = queries.load(self.dialect, surroundings.files.queries)
+        self._catalogue = Catalogue(queries=known, columns={})
+        self._pace = Pace(first=0.0005, longest=0.02, total=surroundings.settings.patience)
+        self._writer: apsw.Connection | None = None
+        self._views = Pool(
+            lambda: self._open(read_only=True),
+            close=apsw.Connection.close,
+            usable=lambda connection: not connection.in_transaction,
+            lock=surroundings.threads.lock(),
+            spare=surroundings.settings.view_connections,
+        )
+        self._patiently(self._opened_writer)
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        return self._patiently(lambda: self._transact(work))
+
+    def view(self, work: Callable[[Transaction], T]) -> T:
+        return self._patiently(lambda: self._view(work))
+
+    def upgrade(self) -> None:
+        known = migrations.load(self.dialect, self._surroundings.files.migrations)
+        clock = self._surroundings.clock
+        # Safe to begin again wherever it broke off: each step first reads what was applied.
+        self._patiently(
+            lambda: migrations.upgrade(SqliteMigrator(self._opened_writer(), clock), known)
+        )
+
+    def close(self) -> None:
+        # A child that closed its parent's connections would drop the parent's locks on the file.
+        if self._home.here():
+            self._views.close()
+            self._close_writer()
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """Run `work` again for as long as it fails because another process has the file."""
+        self._home.check()
+        patience: Patience | None = None
+        while True:
+            try:
+                return work()
+            except (apsw.BusyError, Contended) as error:
+                ports = self._surroundings
+                patience = patience or Patience(self._pace, ports.clock, ports.randomness)
+                if not patience.wait():
+                    raise StoreUnreachable(
+                        f"another process has kept {self._path} locked for "
+                        f"{self._pace.total:g} seconds; stop it, or raise the setting 'patience'"
+                    ) from error
+            except apsw.Error as error:
+                raise StoreError(f"SQLite: {error}") from error
+
+    def _open(self, *, read_only: bool = False) -> apsw.Connection:
+        clock = self._surroundings.clock
+        return connect(self._path, clock, read_only=read_only, vfs=self._vfs)
+
+    def _opened_writer(self) -> apsw.Connection:
+        if self._writer is None:
+            self._writer = self._open()
+        return self._writer
+
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+    def _transact(self, work: Callable[[Transaction], T]) -> T:
+        connection = self._opened_writer()
+        connection.execute("BEGIN IMMEDIATE")
+        transaction = SqliteTransaction(connection, self._catalogue)
+        try:
+            result = work(transaction)
+            if transaction.failed:
+                raise StoreError("SQLite: rolled back a transaction that went on after an error")
+        except BaseException:
+            _roll_back(connection)
+            raise
+        try:
+            connection.execute("COMMIT")
+        except apsw.Error as error:
+            if connection.in_transaction:
+                _roll_back(connection)
+                raise
+            if not self._was_committed(transaction.mark, error):
+                raise
+        return result
+
+    def _was_committed(self, mark: Mark | None, error: apsw.Error) -> bool:
+        """Ask the file whether a transaction is in it whose COMMIT failed half-way."""
+        if mark is None:
+            raise UnknownOutcome(f"COMMIT failed and left no event to look for: {error}") from error
+        try:
+            self._close_writer()
+            return self._patiently(lambda: self._find(mark))
+        except (apsw.Error, StoreError) as second:
+            raise UnknownOutcome(
+                f"COMMIT failed ({error}), and the file cannot be asked what is in it: {second}"
+            ) from second
+
+    def _find(self, mark: Mark) -> bool:
+        connection = self._opened_writer()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            found = connection.execute(_FIND_MARK, mark.as_parameters()).fetchone() is not None
+            # The failed COMMIT may have left its frames at the end of the log, where a recovery
+            # would take them for committed. Any write goes over them and makes the answer final.
+            connection.pragma("user_version", connection.pragma("user_version"))
+            connection.execute("COMMIT")
+        finally:
+            _roll_back(connection)
+        return found
+
+    def _view(self, work: Callable[[Transaction], T]) -> T:
+        with self._views.borrow() as connection:
+            connection.execute("BEGIN")
+            try:
+                return work(SqliteTransaction(connection, self._catalogue))
+            finally:
+                _roll_back(connection)
+
+
+def _roll_back(connection: apsw.Connection) -> None:
+    # After some failures SQLite has already rolled back by itself.
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")

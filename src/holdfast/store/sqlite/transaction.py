@@ -1,0 +1,72 @@
+"""Named queries inside one SQLite transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import apsw
+
+from holdfast.store.database import Row, Rows
+from holdfast.store.parameters import bind, plain, transition
+from holdfast.store.queries import Query
+from holdfast.store.transitions import RECORD, RETURNED, Mark
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalogue:
+    """The queries, and the names of their result's columns as far as they are known."""
+
+    queries: Mapping[str, Query]
+    columns: dict[str, tuple[str, ...]]
+
+
+class SqliteTransaction:
+    def __init__(self, connection: apsw.Connection, catalogue: Catalogue) -> None:
+        self._connection = connection
+        self._catalogue = catalogue
+        self.mark: Mark | None = None
+        self.failed = False
+
+    def read(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
+        return self._rows(plain(self._catalogue.queries[query]), rows, parameters)
+
+    def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
+        changed = self._rows(transition(self._catalogue.queries[query]), rows, parameters)
+        if changed:
+            events = [[row[name] for name in RETURNED] for row in changed]
+            with self._failure_noticed():
+                self._connection.executemany(RECORD, events)
+            self.mark = Mark.of(changed[-1])
+        return changed
+
+    def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
+        return self.read(query, rows=rows, **parameters)
+
+    def run(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
+        self._rows(plain(self._catalogue.queries[query]), rows, parameters)
+
+    def _rows(self, query: Query, rows: Rows | None, parameters: dict[str, object]) -> list[Row]:
+        bound = bind(query, rows, parameters)
+        with self._failure_noticed():
+            cursor = self._connection.execute(query.text, bound)
+            names = self._catalogue.columns.get(query.name) or self._learn_names(query, cursor)
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def _learn_names(self, query: Query, cursor: apsw.Cursor) -> tuple[str, ...]:
+        try:
+            names = tuple(column[0] for column in cursor.get_description())
+        except apsw.ExecutionCompleteError:
+            # Without a row SQLite no longer says what its columns were.
+            return ()
+        return self._catalogue.columns.setdefault(query.name, names)
+
+    @contextmanager
+    def _failure_noticed(self) -> Iterator[None]:
+        # SQLite would go on after an error and commit the rest; PostgreSQL does not.
+        try:
+            yield
+        except apsw.Error:
+            self.failed = True
+            raise

@@ -1,0 +1,129 @@
+"""Weaves the event of each changed row into the statement that changes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from holdfast.store.macros import Dialect
+
+EVENT_COLUMNS = (
+    "entity",
+    "run_id",
+    "version",
+    "from_status",
+    "to_status",
+    "attempt",
+    "generation",
+    "actor",
+    "at",
+    "type",
+    "data",
+)
+# What a transition returns, in the order of EVENT_COLUMNS.
+RETURNED = (
+    "entity",
+    "run_id",
+    "version",
+    "previous",
+    "status",
+    "attempt",
+    "generation",
+    "changed_by",
+    "changed_at",
+    "type",
+    "data",
+)
+RECORD = (
+    f"INSERT INTO holdfast_event ({', '.join(EVENT_COLUMNS)}) "  # noqa: S608 - constants
+    f"VALUES ({', '.join('?' * len(EVENT_COLUMNS))})"
+)
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\b(\w+)\.")
+_SCAN = re.compile(
+    r"""
+      '(?:[^']|'')*' | --[^\n]*
+    | (?P<open>\()
+    | (?P<close>\))
+    | \b(?:UPDATE|INSERT(?:\s+OR\s+\w+)?\s+INTO|DELETE\s+FROM)
+      \s+(?P<table>\w+)(?:\s+AS\s+(?P<alias>\w+))?
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """One event of a transaction: it is there exactly when the transaction is."""
+
+    entity: str
+    version: int
+    at: int
+    type: str
+
+    @classmethod
+    def of(cls, changed: Mapping[str, Any]) -> Mark:
+        return cls(
+            entity=changed["entity"],
+            version=changed["version"],
+            at=changed["changed_at"],
+            type=changed["type"],
+        )
+
+    def as_parameters(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compose(body: str, headers: Mapping[str, str], entity: str, dialect: Dialect) -> str:
+    start, table = _main_statement(body, f"holdfast_{entity}")
+    common, main = body[:start].strip(), body[start:].strip()
+    returning = f"RETURNING {_returning(headers, entity, table)}"
+    if dialect == "sqlite":
+        # In RETURNING, SQLite knows the table by its name only, PostgreSQL by its alias only.
+        returning = _rename(returning, table, f"holdfast_{entity}")
+        return "\n".join(filter(None, (common, main, returning)))
+    # PostgreSQL allows statements that write only in the outermost WITH, so the body's own
+    # common table expressions move up beside ours.
+    leading = f"{common}," if common else "WITH"
+    return (
+        f"{leading} changed AS (\n{main}\n{returning}\n), recorded AS (\n"
+        f"INSERT INTO holdfast_event ({', '.join(EVENT_COLUMNS)})\n"
+        f"SELECT {', '.join(RETURNED)} FROM changed\n)\n"
+        "SELECT changed.*, CAST(pg_current_xact_id_if_assigned() AS text) AS xid FROM changed"
+    )
+
+
+def _main_statement(body: str, table: str) -> tuple[int, str]:
+    depth = 0
+    for match in _SCAN.finditer(body):
+        depth += (match["open"] is not None) - (match["close"] is not None)
+        if depth == 0 and match["table"] is not None:
+            if match["table"] != table:
+                raise ValueError(f"it changes {match['table']}, not {table}")
+            return match.start(), match["alias"] or table
+    raise ValueError(f"no statement that changes {table}")
+
+
+def _returning(headers: Mapping[str, str], entity: str, table: str) -> str:
+    run = f"{table}.run_id" if entity == "task" else f"{table}.id"
+    attempt = f"{table}.attempt" if entity == "task" else "0"
+    expressions = {
+        "entity": f"{table}.id",
+        "run_id": run,
+        "version": headers.get("version") or f"{table}.version",
+        "previous": headers.get("from") or f"{table}.previous",
+        "status": headers.get("to") or f"{table}.status",
+        "attempt": attempt,
+        "generation": f"{table}.generation",
+        "changed_by": headers.get("actor") or f"{table}.changed_by",
+        "changed_at": f"{table}.changed_at",
+        "type": f"({headers['event']})",
+        "data": f"({headers.get('data') or 'NULL'})",
+    }
+    picked = [f"{expressions[name]} AS {name}" for name in RETURNED]
+    return ", ".join(filter(None, [*picked, headers.get("returning", "")]))
+
+
+def _rename(expressions: str, alias: str, table: str) -> str:
+    return _TOKEN.sub(lambda found: f"{table}." if found[1] == alias else found[0], expressions)

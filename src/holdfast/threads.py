@@ -1,0 +1,65 @@
+"""Threads, locks and waiting as a port, so that a simulator can decide who runs next."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+
+class Running(Protocol):
+    def join(self, timeout: float | None = None) -> None: ...
+
+    def is_alive(self) -> bool: ...
+
+
+class Event(Protocol):
+    def set(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+
+class Lock(AbstractContextManager[bool, None], Protocol):
+    def acquire(self) -> bool: ...
+
+    def release(self) -> None: ...
+
+
+class Condition(AbstractContextManager[bool, None], Protocol):
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+    def notify(self, n: int = 1) -> None: ...
+
+    def notify_all(self) -> None: ...
+
+
+class Threads(Protocol):
+    def start(self, name: str, target: Callable[[], None]) -> Running: ...
+
+    def event(self) -> Event: ...
+
+    def lock(self) -> Lock: ...
+
+    def condition(self) -> Condition: ...
+
+
+class SystemThreads:
+    def start(self, name: str, target: Callable[[], None]) -> Running:
+        # Daemons: a loop that hangs in a driver must not keep a finished program alive.
+        thread = threading.Thread(name=name, target=target, daemon=True)
+        thread.start()
+        return thread
+
+    def event(self) -> Event:
+        return threading.Event()
+
+    def lock(self) -> Lock:
+        return threading.Lock()
+
+    def condition(self) -> Condition:
+        return threading.Condition()

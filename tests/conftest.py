@@ -1,0 +1,85 @@
+"""The stores and servers every suite may ask for.
+
+`HOLDFAST_TEST_POSTGRES` and `HOLDFAST_TEST_REDIS` name servers to use instead of those in the
+wheels: a PostgreSQL where databases may be created, and a Redis.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import hypothesis
+import psycopg
+import pytest
+from psycopg.sql import SQL, Identifier
+
+from holdfast.clock import ManualClock
+from holdfast.engine.engine import Engine
+from tests import servers
+from tests.engines import opened
+
+# A property is about what holds, not about how fast this machine is today.
+hypothesis.settings.register_profile("holdfast", deadline=None)
+hypothesis.settings.load_profile("holdfast")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of a maintenance database, from which other databases may be created."""
+    elsewhere = os.environ.get("HOLDFAST_TEST_POSTGRES")
+    if elsewhere:
+        yield elsewhere
+    else:
+        with servers.postgres() as url:
+            yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """The URL of an empty PostgreSQL database that is this test's alone."""
+    name = f"holdfast_{uuid.uuid4().hex}"
+    server = urlsplit(postgres_server)
+    with psycopg.connect(postgres_server, autocommit=True) as admin:
+        admin.execute(SQL("CREATE DATABASE {} TEMPLATE template0").format(Identifier(name)))
+        yield f"{server.scheme}://{server.netloc}/{name}" + (server.query and f"?{server.query}")
+        admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """The URL of a SQLite file, not there yet, that is this test's alone."""
+    return f"sqlite:///{tmp_path}/holdfast.db"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty store: the test runs once on each database."""
+    fixture = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param]
+    return str(request.getfixturevalue(fixture))
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """The URL of a Redis that tests share: each keeps its keys under a prefix of its own."""
+    elsewhere = os.environ.get("HOLDFAST_TEST_REDIS")
+    if elsewhere:
+        yield elsewhere
+    else:
+        with servers.redis_server() as url:
+            yield url
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def engine(store_url: str, clock: ManualClock) -> Iterator[Engine]:
+    """An engine on each database, driven by `clock`; at the end the doctor finds nothing."""
+    with opened(store_url, clock=clock) as engine:
+        yield engine

