@@ -1,1 +1,64 @@
-"""Holdfast: a durable pipeline engine."""
+"""Holdfast runs pipelines of agents and long jobs so that no step runs out of order or twice.
+
+The layers, each knowing only those below it:
+
+- `api`      functions become tasks and steps: `Holdfast`, `needs`, handles
+- `worker`   pulls tasks under leases and runs them: `Worker`, `Context`
+- `engine`   the one writer of state: tasks, runs, the worker's protocol, `why`, `doctor`
+- `store`    SQL and nothing else: two drivers, migrations, group commit, hints
+- `model`    what things are: statuses, transitions, graphs, events; pure
+- `errors`, `clock`, `ids`, `randomness`, `settings`, `threads`
+"""
+
+from holdfast.api.handle import Handle
+from holdfast.api.holdfast import Holdfast
+from holdfast.api.signature import needs
+from holdfast.api.task import TaskFunction
+from holdfast.api.workflow import WorkflowBuilder
+from holdfast.errors import (
+    HoldfastError,
+    InvalidDefinition,
+    InvalidInput,
+    KeyConflict,
+    NotFound,
+    ShuttingDown,
+    StoreError,
+    StoreUnreachable,
+    TaskFailed,
+    UnknownOutcome,
+)
+from holdfast.model.graph import Concurrency
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.retry import RetryPolicy
+from holdfast.model.task import NewTask, Renewal
+from holdfast.settings import Settings
+from holdfast.worker.context import AttemptEnded, Context
+from holdfast.worker.pool import Worker
+
+__all__ = [
+    "AttemptEnded",
+    "Concurrency",
+    "Context",
+    "Handle",
+    "Holdfast",
+    "HoldfastError",
+    "InvalidDefinition",
+    "InvalidInput",
+    "KeyConflict",
+    "NewTask",
+    "NotFound",
+    "Refusal",
+    "Renewal",
+    "RetryPolicy",
+    "Settings",
+    "ShuttingDown",
+    "StoreError",
+    "StoreUnreachable",
+    "TaskFailed",
+    "TaskFunction",
+    "TransitionResult",
+    "UnknownOutcome",
+    "Worker",
+    "WorkflowBuilder",
+    "needs",
+]

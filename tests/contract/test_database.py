@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def test_a_statement_nobody_waits_for_still_fails_its_transaction(database: Data
         transaction.change("add_tasks", rows=[("t_1", "one")])
 
     for work in (last, in_between):
-        with pytest.raises(StoreError, match="(?i)unique"):
+        with pytest.raises(StoreError, match=r"(?i)unique"):
             database.transact(work)
         assert tasks(database) == {}
 
@@ -112,12 +113,10 @@ def test_a_statement_nobody_waits_for_still_fails_its_transaction(database: Data
 def test_an_error_that_the_work_swallowed_does_not_pass_for_success(database: Database) -> None:
     def work(transaction: Transaction) -> None:
         transaction.change("add_tasks", rows=[("t_1", "one")])
-        try:
+        with suppress(Exception):
             transaction.change("add_tasks", rows=[("t_2", "bad")])
-        except Exception:  # noqa: BLE001, S110 - just this must not help
-            pass
 
-    with pytest.raises(StoreError, match="went on after an error"):
+    with pytest.raises(StoreError, match=r"went on after an error|pipeline aborted"):
         database.transact(work)
     assert tasks(database) == {}
 
@@ -138,7 +137,7 @@ def test_a_database_goes_on_after_any_number_of_errors(database: Database) -> No
             transaction.read("some_tasks", ids=[identifier])
 
         if number % 3:
-            with pytest.raises(StoreError, match="(?i)unique|check"):
+            with pytest.raises(StoreError, match=r"(?i)unique|check"):
                 database.transact(work)
         else:
             database.transact(work)
@@ -203,9 +202,10 @@ def test_views_run_side_by_side_and_survive_an_error_of_their_work(database: Dat
 def test_the_wrong_arguments_are_refused_before_the_database_sees_them(
     database: Database,
 ) -> None:
-    for arguments in ({}, {"text": "a", "more": "b"}):
-        with pytest.raises(TypeError, match="percent"):
-            database.view(lambda t, given=arguments: t.read("percent", **given))
+    with pytest.raises(TypeError, match="percent"):
+        database.view(lambda t: t.read("percent"))
+    with pytest.raises(TypeError, match="percent"):
+        database.view(lambda t: t.read("percent", text="a", more="b"))
     with pytest.raises(TypeError, match="change"):
         database.transact(lambda t: t.run("add_tasks", rows=[]))
     with pytest.raises(TypeError, match="transition"):
@@ -322,4 +322,3 @@ def test_a_closed_database_can_be_opened_again(store_url: str) -> None:
         tasks(database)
     with opened(store_url) as database:
         assert tasks(database) == {"t_1": "one"}
-

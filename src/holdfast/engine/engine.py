@@ -55,7 +55,7 @@ class Engine:
             self.database, self._writer.apply, self.threads, self.settings, self._committed
         )
         self.notifier = open_notifier(url, **ports)
-        self.outcomes = Outcomes(self.database, self.threads)
+        self.outcomes = Outcomes(self.database, self.threads, self.clock)
         self._desk = Desk(
             database=self.database,
             commits=self.commits,
@@ -64,11 +64,12 @@ class Engine:
             settings=self.settings,
             secret=secret.encode(),
         )
+        self._listeners: tuple[Callable[[Sequence[str]], None], ...] = ()
         self.tasks = Tasks(self._desk)
         self.runs = Runs(self._desk)
         self.work = Work(self._desk)
         self.leases = Leases(self._desk)
-        self.recovery = Recovery(self._desk, self.work, self.threads, after=self.outcomes.look)
+        self.recovery = Recovery(self._desk, self.work, self.threads, outcomes=self.outcomes)
 
     def start(self) -> Engine:
         """Start the writer and the loops; a simulator calls their steps itself instead."""
@@ -87,6 +88,15 @@ class Engine:
     def on_hint(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back whenever something may have become ready or ended; returns the way out."""
         return self.notifier.subscribe(callback)
+
+    def on_end(self, callback: Callable[[Sequence[str]], None]) -> Callable[[], None]:
+        """Call back with the tasks and runs that a commit of this process ended."""
+        self._listeners = (*self._listeners, callback)
+
+        def unsubscribe() -> None:
+            self._listeners = tuple(each for each in self._listeners if each is not callback)
+
+        return unsubscribe
 
     def why(
         self,
@@ -113,4 +123,6 @@ class Engine:
         if group.wakes or group.tells:
             self.notifier.notify()
         if group.ended:
+            for tell in self._listeners:
+                tell(group.ended)
             self.outcomes.look(group.ended)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.desk import Desk
 from holdfast.engine.operations import Sweep
+from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.work import Work
 from holdfast.errors import HoldfastError, ShuttingDown
 from holdfast.threads import Running, Threads
@@ -18,13 +18,11 @@ log = logging.getLogger("holdfast.recovery")
 class Recovery:
     """Looks at least once an interval, and sooner when something is due sooner."""
 
-    def __init__(
-        self, desk: Desk, work: Work, threads: Threads, *, after: Callable[[], None]
-    ) -> None:
+    def __init__(self, desk: Desk, work: Work, threads: Threads, *, outcomes: Outcomes) -> None:
         self._desk = desk
         self._work = work
         self._threads = threads
-        self._after = after
+        self._outcomes = outcomes
         self._kick = threads.event()
         self._stop = threads.event()
         self._thread: Running | None = None
@@ -47,8 +45,9 @@ class Recovery:
         self._work.recover()
         if self._due() <= 0:
             self._desk.submit(Sweep()).result()
-        self._after()
-        return min(self._desk.settings.recovery, max(self._due(), 0.001))
+        self._outcomes.look()
+        waits = (self._desk.settings.recovery, self._due(), self._outcomes.expire())
+        return max(0.001, min(each for each in waits if each is not None))
 
     def _due(self) -> float:
         row = self._desk.view(lambda tx: tx.read("next_wake"))[0]

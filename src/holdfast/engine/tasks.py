@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from holdfast.engine import validation
 from holdfast.engine.desk import Desk
-from holdfast.engine.edge import operation, then
+from holdfast.engine.edge import gather, operation, then
 from holdfast.engine.operations import (
     BlockTask,
     CancelTask,
@@ -29,6 +29,7 @@ from holdfast.model.attempts import read_attempts
 from holdfast.model.event import Event
 from holdfast.model.result import TransitionResult
 from holdfast.model.run import Created
+from holdfast.model.status import Hold
 from holdfast.model.task import Attempt, NewTask, Task
 
 USER = "user"
@@ -143,6 +144,19 @@ class Tasks:
         return self._desk.submit(
             EditTask(**_about(task_id, actor), changes=chosen, expected_version=expected_version)
         )
+
+    @operation
+    def unhold_known(
+        self, knows: Callable[[str | None, str | None], bool]
+    ) -> Future[list[TransitionResult]]:
+        """Lift `version` from the tasks whose workflow and step a program now knows."""
+        rows = self._desk.view(lambda tx: tx.read("tasks_held_for_version"))
+        found = [
+            UnholdTask(task_id=row["id"], actor=USER, reason=Hold.VERSION)
+            for row in rows
+            if knows(row["workflow"], row["step"])
+        ]
+        return gather(self._desk.submit_many(found) if found else [])
 
     def get(self, task_id: str) -> Task:
         identifier = validation.task_id(task_id)

@@ -147,9 +147,19 @@ class _Reading:
         names = ", ".join(holds.names)
         if holds & Hold.LIMIT and self._row["held_until"] is not None:
             names += f", lifts in {self._seconds(self._row['held_until'])}"
+        if holds & Hold.VERSION:
+            return self._version(names)
         if not holds & Hold.PAUSED:
             return f"hold: {names}", ""
         return f"hold: {names}", _lift_paused(identifier)
+
+    def _version(self, names: str) -> tuple[str, str]:
+        found = self._tx.read("run_by_id", run_id=self._task.run_id or "")
+        of = f" of {found[0]['workflow']}@{found[0]['workflow_version'][:8]}" if found else ""
+        detail = (
+            f"hold: {names}; the worker that claimed it has no function {self._task.step!r}{of}"
+        )
+        return detail, "start a worker from the program that defines it"
 
     def _due(self) -> tuple[str, str]:
         wait = self._seconds(self._task.scheduled_for or 0)

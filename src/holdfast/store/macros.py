@@ -61,41 +61,52 @@ def parse_columns(header: str) -> tuple[Column, ...]:
 
 
 def expand(body: str, dialect: Dialect, columns: tuple[Column, ...]) -> Expanded:
-    parameters: set[str] = set()
-    lists: set[str] = set()
+    expansion = _Expansion(dialect, columns)
+    pieces: list[str] = []
+    end = 0
+    for match in _TOKEN.finditer(body):
+        pieces += [_escape(body[end : match.start()], dialect), expansion.replace(match)]
+        end = match.end()
+    pieces.append(_escape(body[end:], dialect))
+    return Expanded(
+        text="\n".join(line.rstrip() for line in "".join(pieces).splitlines() if line.strip()),
+        parameters=frozenset(expansion.parameters),
+        lists=frozenset(expansion.lists),
+    )
 
-    def replace(match: re.Match[str]) -> str:
+
+class _Expansion:
+    """Writes one query out for one dialect, and keeps the parameters it meets on the way."""
+
+    def __init__(self, dialect: Dialect, columns: tuple[Column, ...]) -> None:
+        self._dialect: Dialect = dialect
+        self._columns = columns
+        self.parameters: set[str] = set()
+        self.lists: set[str] = set()
+
+    def replace(self, match: re.Match[str]) -> str:
         if match["comment"] is not None:
             return ""
         if match["brace"] is not None:
             raise ValueError(f"a stray {match['brace']!r}")
         if match["macro"] is not None:
-            return _macro(match["macro"], match["argument"])
+            return self._macro(match["macro"], match["argument"])
         if match["parameter"] is not None:
-            parameters.add(match["parameter"])
-            return _placeholder(match["parameter"], dialect)
-        return _escape(match[0], dialect)
+            self.parameters.add(match["parameter"])
+            return _placeholder(match["parameter"], self._dialect)
+        return _escape(match[0], self._dialect)
 
-    def _macro(macro: str, argument: str | None) -> str:
+    def _macro(self, macro: str, argument: str | None) -> str:
         if macro == "rows" and argument is None:
-            parameters.add("rows")
-            return _rows(dialect, columns)
+            self.parameters.add("rows")
+            return _rows(self._dialect, self._columns)
         if macro == "each" and argument is not None:
-            parameters.add(argument)
-            lists.add(argument)
-            return _each(dialect, argument)
+            self.parameters.add(argument)
+            self.lists.add(argument)
+            return _each(self._dialect, argument)
         if macro == "data" and argument is not None:
-            return _data(dialect, argument)
-        return _lock(dialect, macro, argument)
-
-    pieces: list[str] = []
-    end = 0
-    for match in _TOKEN.finditer(body):
-        pieces += [_escape(body[end : match.start()], dialect), replace(match)]
-        end = match.end()
-    pieces.append(_escape(body[end:], dialect))
-    text = "\n".join(line.rstrip() for line in "".join(pieces).splitlines() if line.strip())
-    return Expanded(text=text, parameters=frozenset(parameters), lists=frozenset(lists))
+            return _data(self._dialect, argument)
+        return _lock(self._dialect, macro, argument)
 
 
 def _escape(text: str, dialect: Dialect) -> str:

@@ -82,3 +82,10 @@ UNION ALL
 SELECT id, status, NULL, error FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
   AND status IN ('completed', 'failed', 'cancelled')
+
+-- name: tasks_held_for_version
+-- purpose: tasks that no function was found for, with the step they carry out
+SELECT task.id, task.step, run.workflow
+FROM holdfast_task AS task LEFT JOIN holdfast_run AS run ON run.id = task.run_id
+WHERE (task.holds & 128) <> 0
+  AND task.status IN ('idle', 'queued')

@@ -38,7 +38,7 @@ class SqliteDatabase:
         self._home = HomeProcess()
         known = queries.load(self.dialect, surroundings.files.queries)
         self._catalogue = Catalogue(queries=known, columns={})
-        self._pace = Pace(first=0.0005, longest=0.02, total=surroundings.settings.patience)
+        self._pace = Pace(first=0.0005, longest=0.002, total=surroundings.settings.patience)
         self._writer: apsw.Connection | None = None
         self._views = Pool(
             lambda: self._open(read_only=True),
@@ -107,8 +107,7 @@ class SqliteDatabase:
         transaction = SqliteTransaction(connection, self._catalogue)
         try:
             result = work(transaction)
-            if transaction.failed:
-                raise StoreError("SQLite: rolled back a transaction that went on after an error")
+            transaction.check()
         except BaseException:
             _roll_back(connection)
             raise

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import apsw
 
+from holdfast.errors import StoreError
 from holdfast.store.database import Row, Rows
 from holdfast.store.parameters import bind, plain, transition
 from holdfast.store.queries import Query
@@ -27,7 +28,7 @@ class SqliteTransaction:
         self._connection = connection
         self._catalogue = catalogue
         self.mark: Mark | None = None
-        self.failed = False
+        self._failed = False
 
     def read(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         return self._rows(plain(self._catalogue.queries[query]), rows, parameters)
@@ -47,6 +48,11 @@ class SqliteTransaction:
     def run(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
         self._rows(plain(self._catalogue.queries[query]), rows, parameters)
 
+    def check(self) -> None:
+        """Refuse to be committed after an error, which SQLite would do and PostgreSQL would not."""
+        if self._failed:
+            raise StoreError("SQLite: rolled back a transaction that went on after an error")
+
     def _rows(self, query: Query, rows: Rows | None, parameters: dict[str, object]) -> list[Row]:
         bound = bind(query, rows, parameters)
         with self._failure_noticed():
@@ -64,9 +70,8 @@ class SqliteTransaction:
 
     @contextmanager
     def _failure_noticed(self) -> Iterator[None]:
-        # SQLite would go on after an error and commit the rest; PostgreSQL does not.
         try:
             yield
         except apsw.Error:
-            self.failed = True
+            self._failed = True
             raise

@@ -128,6 +128,7 @@ CREATE INDEX holdfast_task_ready
     AND holds = 0 AND run_holds = 0 AND due;
 CREATE INDEX holdfast_task_scheduled ON holdfast_task (scheduled_for)
   WHERE status = 'queued' AND NOT due;
+CREATE INDEX holdfast_task_unknown ON holdfast_task (id) WHERE (holds & 128) <> 0;
 CREATE INDEX holdfast_task_held ON holdfast_task (held_until) WHERE held_until IS NOT NULL;
 CREATE INDEX holdfast_task_running ON holdfast_task (id) WHERE status = 'running';
 CREATE INDEX holdfast_task_unfinished ON holdfast_task (run_id, status)

@@ -1,0 +1,137 @@
+"""`Holdfast`: one store, the functions of this program, and the workers that run them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, overload
+
+from holdfast.api.options import read_concurrency, step_options
+from holdfast.api.registry import Registry
+from holdfast.api.task import TaskFunction
+from holdfast.api.workflow import WorkflowBuilder
+from holdfast.engine.doctor import Diagnosis
+from holdfast.engine.engine import Engine
+from holdfast.engine.lease_desk import Leases
+from holdfast.engine.run_desk import Runs
+from holdfast.engine.tasks import Tasks
+from holdfast.engine.why import Explanation
+from holdfast.engine.work import Work
+from holdfast.errors import InvalidDefinition, ShuttingDown
+from holdfast.model.task import NewTask
+from holdfast.model.text import clean_name
+from holdfast.settings import Settings
+from holdfast.worker.pool import Worker, WorkerOptions
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Holdfast:
+    """Open a store by URL: `sqlite:///file.db` or `postgresql://…`, the same code on both.
+
+    Nothing is opened before it is first used, so that a module may make one at import.
+    """
+
+    def __init__(self, url: str, **settings: Any) -> None:
+        self.settings = Settings(url=url, **settings)
+        self._functions = Registry()
+        self._lock = threading.Lock()
+        self._opened: Engine | None = None
+        self._closed = False
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, opened and its schema brought up to date on first use."""
+        with self._lock:
+            if self._closed:
+                raise ShuttingDown("this Holdfast is closed; open another")
+            if self._opened is None:
+                self._opened = Engine(self.settings.url, settings=self.settings).start()
+            return self._opened
+
+    @property
+    def tasks(self) -> Tasks:
+        return self.engine.tasks
+
+    @property
+    def runs(self) -> Runs:
+        return self.engine.runs
+
+    @property
+    def work(self) -> Work:
+        return self.engine.work
+
+    @property
+    def leases(self) -> Leases:
+        return self.engine.leases
+
+    def why(self, task_id: str) -> Explanation:
+        """Explain, clause by clause, why a task is not running, or what it does instead."""
+        return self.engine.why(task_id)
+
+    def doctor(self) -> Diagnosis:
+        """Check every invariant of the live store."""
+        return self.engine.doctor()
+
+    @overload
+    def task(self, function: Callable[P, T], /) -> TaskFunction[P, T]: ...
+
+    @overload
+    def task(
+        self, /, *, name: str | None = None, **options: Any
+    ) -> Callable[[Callable[P, T]], TaskFunction[P, T]]: ...
+
+    def task(
+        self,
+        function: Callable[P, T] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        **options: Any,
+    ) -> TaskFunction[P, T] | Callable[[Callable[P, T]], TaskFunction[P, T]]:
+        """Make a function a job that can be enqueued: `@hf.task` or `@hf.task(max_attempts=5)`."""
+        chosen = step_options(options)
+
+        def add(decorated: Callable[P, T]) -> TaskFunction[P, T]:
+            known = clean_name("task", name or decorated.__name__)
+            template = NewTask(title=known, step=known, **chosen)
+            made = TaskFunction(lambda: self.engine, decorated, template)
+            if known in self._functions.tasks:
+                raise InvalidDefinition(known, ["is already a task of this Holdfast"])
+            self._functions.tasks[known] = made.signature
+            return made
+
+        return add if function is None else add(function)
+
+    def workflow(self, name: str, *, concurrency: Any = None) -> WorkflowBuilder:  # noqa: ANN401
+        """Begin a workflow; add its steps with `@….step`."""
+        clean_name("workflow", name)
+        if name in self._functions.workflows:
+            raise InvalidDefinition(name, ["is already a workflow of this Holdfast"])
+        made = WorkflowBuilder(lambda: self.engine, name, read_concurrency(concurrency))
+        self._functions.workflows[name] = made
+        return made
+
+    def worker(self, **options: Any) -> Worker:
+        """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`."""
+        return Worker(self.engine, self._functions, WorkerOptions(**options))
+
+    def close(self) -> None:
+        """Write what was submitted, then close the store."""
+        with self._lock:
+            opened, self._opened, self._closed = self._opened, None, True
+        if opened is not None:
+            opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,63 @@
+"""Which function of this program carries out a task, and with which arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.api.signature import Signature
+from holdfast.api.workflow import WorkflowBuilder
+from holdfast.model.task import Assignment
+from holdfast.worker.context import Context
+from holdfast.worker.execution import Invocation, UnknownFunction
+
+
+class Registry:
+    def __init__(self) -> None:
+        self.tasks: dict[str, Signature] = {}
+        self.workflows: dict[str, WorkflowBuilder] = {}
+
+    def knows(self, workflow: str | None, step: str | None) -> bool:
+        if workflow is None:
+            return step in self.tasks
+        return workflow in self.workflows and step in self.workflows[workflow].steps
+
+    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+        signature = self._find(assignment)
+        given = assignment.input if assignment.workflow is not None else assignment.task.payload
+        arguments = self._arguments(signature, given or {}, assignment)
+        if signature.context is not None:
+            arguments[signature.context] = context
+        return Invocation(
+            function=signature.function,
+            arguments=arguments,
+            encode=lambda result: signature.encode("return", result),
+        )
+
+    def _find(self, assignment: Assignment) -> Signature:
+        step, workflow = assignment.task.step, assignment.workflow
+        if not self.knows(workflow, step) or step is None:
+            place = f"{workflow}@{assignment.workflow_version}" if workflow else "no workflow"
+            message = f"{assignment.task.id}: this program has no function for {step} of {place}"
+            raise UnknownFunction(message)
+        if workflow is None:
+            return self.tasks[step]
+        return self.workflows[workflow].steps[step].signature
+
+    def _arguments(
+        self, signature: Signature, given: Mapping[str, Any], assignment: Assignment
+    ) -> dict[str, Any]:
+        arguments: dict[str, Any] = {}
+        for name, step in signature.needed.items():
+            known = step if isinstance(step, str) else step.__name__
+            if known not in assignment.needs:
+                message = f"{signature.name} wants the output of {known}, which its run lacks"
+                raise UnknownFunction(message)
+            arguments[name] = signature.decode(name, assignment.needs[known])
+        for name, parameter in signature.inputs.items():
+            if name in given:
+                arguments[name] = signature.decode(name, given[name])
+            elif parameter.default is parameter.empty:
+                message = f"{signature.name} wants the input {name!r}, which its run lacks"
+                raise UnknownFunction(message)
+        return arguments

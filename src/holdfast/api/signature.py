@@ -1,0 +1,128 @@
+"""What a function takes and gives, and how both travel as JSON."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from holdfast.errors import InvalidDefinition, InvalidInput
+from holdfast.worker.context import Context
+
+RESERVED = frozenset({"key", "connection"})
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """A parameter's default that stands for another step's output."""
+
+    step: Callable[..., Any] | str
+
+
+def needs(step: Any) -> Any:  # noqa: ANN401 - it stands where any type of value is expected
+    """Stand, as a parameter's default, for the output of another step."""
+    return Needs(step)
+
+
+class Signature:
+    """A function's parameters by what fills them: the context, the input, other steps."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name = getattr(function, "__name__", repr(function))
+        parameters = inspect.signature(function).parameters
+        self._parameters = dict(parameters)
+        mistakes = [
+            f"parameter {name!r}: {reason}"
+            for name, parameter in parameters.items()
+            if (reason := _unusable(name, parameter))
+        ]
+        if mistakes:
+            raise InvalidDefinition(self.name, mistakes)
+
+    @cached_property
+    def hints(self) -> Mapping[str, Any]:
+        try:
+            return typing.get_type_hints(self.function, include_extras=True)
+        except NameError as error:
+            reason = f"an annotation cannot be found ({error}); define its type at module level"
+            raise InvalidDefinition(self.name, [reason]) from error
+
+    @cached_property
+    def context(self) -> str | None:
+        """The parameter that takes the context, by its annotation or by the name `ctx`."""
+        for name in self._parameters:
+            if name == "ctx" or self.hints.get(name) is Context:
+                return name
+        return None
+
+    @property
+    def needed(self) -> dict[str, Callable[..., Any] | str]:
+        """The parameters that other steps fill."""
+        return {
+            name: parameter.default.step
+            for name, parameter in self._parameters.items()
+            if isinstance(parameter.default, Needs)
+        }
+
+    @cached_property
+    def inputs(self) -> dict[str, inspect.Parameter]:
+        """The parameters that the caller fills."""
+        skipped = {self.context, *self.needed}
+        return {name: each for name, each in self._parameters.items() if name not in skipped}
+
+    def bind_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The JSON form of a call's arguments, checked against the annotations."""
+        bare = inspect.Signature(list(self.inputs.values()))
+        try:
+            bound = bare.bind(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidInput(self.name, str(error)) from error
+        return {name: self.encode(name, value) for name, value in bound.arguments.items()}
+
+    def encode(self, name: str, value: object) -> object:
+        if name not in self.hints:
+            return value
+        adapter = self._adapter(name)
+        try:
+            return adapter.dump_python(adapter.validate_python(value), mode="json")
+        except ValidationError as error:
+            raise InvalidInput(name, _first(error)) from error
+
+    def decode(self, name: str, value: object) -> Any:  # noqa: ANN401 - what the annotation says
+        if name not in self.hints:
+            return value
+        try:
+            return self._adapter(name).validate_python(value)
+        except ValidationError as error:
+            raise InvalidInput(name, _first(error)) from error
+
+    def _adapter(self, name: str) -> TypeAdapter[Any]:
+        if name not in self._adapters:
+            self._adapters[name] = TypeAdapter(self.hints[name])
+        return self._adapters[name]
+
+    @cached_property
+    def _adapters(self) -> dict[str, TypeAdapter[Any]]:
+        return {}
+
+
+def _unusable(name: str, parameter: inspect.Parameter) -> str | None:
+    if name in RESERVED:
+        return f"the name is Holdfast's own; {', '.join(sorted(RESERVED))} are options of the call"
+    if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
+        return "a step takes named parameters, not * or **"
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        return "arguments are passed by name, so it cannot be positional-only"
+    return None
+
+
+def _first(error: ValidationError) -> str:
+    found = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in found["loc"])
+    return f"{place}: {found['msg']}" if place else found["msg"]

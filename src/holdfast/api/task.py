@@ -1,0 +1,71 @@
+"""A single job: a function that can be called as it is, or enqueued."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from holdfast.api.handle import Handle
+from holdfast.api.signature import Signature
+from holdfast.engine.edge import operation, then
+from holdfast.model.run import Created
+from holdfast.model.task import NewTask
+
+if TYPE_CHECKING:
+    from holdfast.engine.engine import Engine
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class TaskFunction(Generic[P, T]):
+    """Made by `@hf.task`; `using(…)` gives a copy with other options."""
+
+    def __init__(
+        self, engine: Callable[[], Engine], function: Callable[P, T], template: NewTask
+    ) -> None:
+        self._engine = engine
+        self._function = function
+        self._template = template
+        self.signature = Signature(function)
+        self.__name__ = template.title
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._function(*args, **kwargs)
+
+    @property
+    def name(self) -> str:
+        return self._template.step or self._template.title
+
+    def using(self, **options: Any) -> TaskFunction[P, T]:
+        """Give the same function other options: agent, priority, tags, scheduled_for, needs."""
+        return TaskFunction(self._engine, self._function, replace(self._template, **options))
+
+    @operation
+    def enqueue(self, /, *args: Any, key: str | None = None, **kwargs: Any) -> Future[Handle[T]]:
+        """Put one call of the function in the queue; a `key` makes it exist once."""
+        given = self.signature.bind_call(args, kwargs)
+        task = replace(self._template, payload=given, key=key or self._template.key)
+        engine = self._engine()
+        return then(engine.tasks.create.submit(task), self._handle)
+
+    @operation
+    def enqueue_many(self, calls: Sequence[Mapping[str, Any]]) -> Future[list[Handle[T]]]:
+        """Put many calls in the queue in one commit, all or none; each maps names to values."""
+        tasks = [
+            replace(self._template, payload=self.signature.bind_call((), call)) for call in calls
+        ]
+        created = self._engine().tasks.create_many.submit(tasks)
+        return then(created, lambda replies: [self._handle(each) for each in replies])
+
+    def _handle(self, created: Created) -> Handle[T]:
+        return Handle(self._engine(), created.id, self._result, created=created.created)
+
+    def _result(self, row: dict[str, Any]) -> T:
+        output = None if row["output"] is None else json.loads(row["output"])
+        decoded: T = self.signature.decode("return", output)
+        return decoded

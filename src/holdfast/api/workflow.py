@@ -1,0 +1,144 @@
+"""A workflow written in Python: steps in the order they are written, or by what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+
+from holdfast.api.handle import Handle
+from holdfast.api.options import StepOptions, step_options
+from holdfast.api.signature import Signature
+from holdfast.engine.edge import operation, then
+from holdfast.errors import InvalidDefinition, InvalidInput
+from holdfast.model.graph import Concurrency, Step, Workflow
+from holdfast.model.run import NewRun
+
+if TYPE_CHECKING:
+    from holdfast.engine.engine import Engine
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepFunction:
+    """One step: its function and what the decorator said of it."""
+
+    signature: Signature
+    needs: tuple[str, ...]
+    options: StepOptions
+
+
+class WorkflowBuilder:
+    """Made by `hf.workflow(name)`; its graph is checked when it is first used."""
+
+    def __init__(
+        self, engine: Callable[[], Engine], name: str, concurrency: Concurrency | None
+    ) -> None:
+        self._engine = engine
+        self.name = name
+        self._concurrency = concurrency
+        self.steps: dict[str, StepFunction] = {}
+        self._graph: Workflow | None = None
+
+    @overload
+    def step(self, function: Callable[P, T], /) -> Callable[P, T]: ...
+
+    @overload
+    def step(
+        self, /, *, needs: Sequence[Callable[..., Any] | str] | None = None, **options: Any
+    ) -> Callable[[Callable[P, T]], Callable[P, T]]: ...
+
+    def step(
+        self,
+        function: Callable[P, T] | None = None,
+        /,
+        *,
+        needs: Sequence[Callable[..., Any] | str] | None = None,
+        **options: Any,
+    ) -> Callable[P, T] | Callable[[Callable[P, T]], Callable[P, T]]:
+        """Add a step. Without any needs it follows the step before; `needs=[]` starts at once."""
+        chosen = step_options(options)
+
+        def add(decorated: Callable[P, T]) -> Callable[P, T]:
+            self._add(decorated, needs, chosen)
+            return decorated
+
+        return add if function is None else add(function)
+
+    @operation
+    def start(self, /, *, key: str | None = None, **given: Any) -> Future[Handle[Any]]:
+        """Start a run with the steps' inputs by name; a `key` makes it exist once."""
+        run = NewRun(workflow=self.graph, input=self._input(given), key=key)
+        engine = self._engine()
+        return then(
+            engine.runs.start.submit(run),
+            lambda created: Handle(engine, created.id, self._result, created=created.created),
+        )
+
+    @property
+    def graph(self) -> Workflow:
+        """The checked definition; its `version` names its content."""
+        if self._graph is None:
+            self._graph = Workflow.define(
+                self.name,
+                tuple(
+                    Step(id=name, needs=step.needs, **step.options)
+                    for name, step in self.steps.items()
+                ),
+                concurrency=self._concurrency,
+            )
+        return self._graph
+
+    def _add(
+        self,
+        function: Callable[..., Any],
+        needs: Sequence[Callable[..., Any] | str] | None,
+        options: StepOptions,
+    ) -> None:
+        signature = Signature(function)
+        if signature.name in self.steps:
+            raise InvalidDefinition(self.name, [f"step {signature.name!r} is defined twice"])
+        wanted: list[Callable[..., Any] | str] = [*signature.needed.values(), *(needs or ())]
+        if not wanted and needs is None:
+            wanted += [*self.steps][-1:]
+        names = tuple(dict.fromkeys(self._name(each) for each in wanted))
+        self.steps[signature.name] = StepFunction(signature=signature, needs=names, options=options)
+        self._graph = None
+
+    def _name(self, step: Callable[..., Any] | str) -> str:
+        if isinstance(step, str):
+            return step
+        for name, known in self.steps.items():
+            if known.signature.function is step:
+                return name
+        shown = getattr(step, "__name__", repr(step))
+        raise InvalidDefinition(self.name, [f"needs {shown!r}, which is no step of this workflow"])
+
+    def _input(self, given: dict[str, Any]) -> dict[str, Any]:
+        takers: dict[str, Signature] = {}
+        for step in self.steps.values():
+            for name, parameter in step.signature.inputs.items():
+                takers.setdefault(name, step.signature)
+                if name not in given and parameter.default is parameter.empty:
+                    raise InvalidInput(name, f"is missing; step {step.signature.name!r} takes it")
+        for name in given:
+            if name not in takers:
+                known = ", ".join(takers) or "no input at all"
+                raise InvalidInput(name, f"is no input of {self.name!r}, which takes {known}")
+        return {name: takers[name].encode(name, value) for name, value in given.items()}
+
+    def _result(self, row: dict[str, Any]) -> Any:  # noqa: ANN401 - what its last steps return
+        tasks = self._engine().runs.tasks(row["id"])
+        outputs = {
+            task.step: self._decode(str(task.step), task.output)
+            for task in tasks
+            if task.step in self.graph.last_steps
+        }
+        return next(iter(outputs.values())) if len(outputs) == 1 else outputs
+
+    def _decode(self, step: str, output: object) -> object:
+        decoded: object = self.steps[step].signature.decode("return", output)
+        return decoded

@@ -1,0 +1,94 @@
+"""A hand-held connection to a store, for what no operation of the engine would read or write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import apsw
+import psycopg
+from psycopg.rows import dict_row
+
+from holdfast.store.database import is_postgresql, sqlite_path
+
+REFUSED = (apsw.ConstraintError, psycopg.errors.CheckViolation)
+Row = dict[str, Any]
+
+TABLES = (
+    "holdfast_event",
+    "holdfast_lease",
+    "holdfast_meta",
+    "holdfast_need",
+    "holdfast_run",
+    "holdfast_slot",
+    "holdfast_task",
+    "holdfast_workflow",
+)
+
+
+class Raw(Protocol):
+    postgresql: bool
+
+    def __call__(self, statement: str, *values: object) -> list[Row]:
+        """Run one statement, its parameters written as `?`, and commit it."""
+
+
+class _Sqlite:
+    postgresql = False
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def __call__(self, statement: str, *values: Any) -> list[Row]:
+        cursor = self._connection.execute(statement, values)
+        rows = cursor.fetchall()
+        if not rows:
+            return []
+        names = [column[0] for column in self._connection.execute(statement, values).description]
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+class _Postgresql:
+    postgresql = True
+
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self._connection = connection
+
+    def __call__(self, statement: str, *values: object) -> list[Row]:
+        text = statement.replace("%", "%%").replace("?", "%s").encode()
+        cursor = self._connection.execute(text, values)
+        return cursor.fetchall() if cursor.description else []
+
+
+@contextmanager
+def raw(url: str) -> Iterator[Raw]:
+    if is_postgresql(url):
+        with psycopg.connect(url, autocommit=True, row_factory=dict_row) as server:
+            yield _Postgresql(server)
+        return
+    file = apsw.Connection(str(sqlite_path(url)))
+    try:
+        file.set_busy_timeout(10_000)
+        yield _Sqlite(file)
+    finally:
+        file.close()
+
+
+def dump(url: str) -> dict[str, list[Row]]:
+    """Every row of every table, in the same terms and the same order on both databases."""
+    with raw(url) as run:
+        return {table: _rows(run, table) for table in TABLES}
+
+
+def _rows(run: Raw, table: str) -> list[Row]:
+    rows = run(f"SELECT * FROM {table}")  # noqa: S608 - the table is one of those above
+    plain = [
+        {name: int(value) if isinstance(value, bool) else value for name, value in row.items()}
+        for row in rows
+    ]
+    return sorted(plain, key=lambda row: sorted((k, repr(v)) for k, v in row.items()))
+
+
+def count_rows(url: str) -> dict[str, int]:
+    return {table: len(rows) for table, rows in dump(url).items()}

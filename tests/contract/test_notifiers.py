@@ -1,0 +1,164 @@
+"""Hints: heard within a process at once, and across processes soon."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from holdfast.clock import SystemClock
+from holdfast.randomness import SystemRandomness
+from holdfast.settings import Settings
+from holdfast.store.notifier import Notifier, open_notifier
+from holdfast.store.notifiers.memory import MemoryNotifier
+from holdfast.threads import SystemThreads
+from tests.contract.small_store import opened, write_in_turns
+
+
+class Ear:
+    """Counts hints, and lets a test wait for the next."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self.count = 0
+
+    def __call__(self) -> None:
+        with self._condition:
+            self.count += 1
+            self._condition.notify_all()
+
+    def hears(self, count: int) -> bool:
+        with self._condition:
+            return self._condition.wait_for(lambda: self.count >= count, timeout=20)
+
+
+def open_for(url: str) -> Notifier:
+    return open_notifier(
+        url,
+        clock=SystemClock(),
+        randomness=SystemRandomness(),
+        threads=SystemThreads(),
+        settings=Settings(url=url),
+    )
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def notifier(request: pytest.FixtureRequest) -> Iterator[Notifier]:
+    if request.param == "memory":
+        notifier: Notifier = MemoryNotifier(SystemThreads())
+    else:
+        urls = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}
+        notifier = open_for(request.getfixturevalue(urls[request.param]))
+    yield notifier
+    notifier.close()
+
+
+def test_a_hint_reaches_every_subscriber_of_the_process_before_notify_returns(
+    notifier: Notifier,
+) -> None:
+    first, second = Ear(), Ear()
+    notifier.subscribe(first)
+    notifier.subscribe(second)
+    notifier.notify()
+    assert (first.count, second.count) == (1, 1)
+
+
+def test_who_unsubscribed_hears_nothing_more(notifier: Notifier) -> None:
+    first, second = Ear(), Ear()
+    unsubscribe = notifier.subscribe(first)
+    notifier.subscribe(second)
+    unsubscribe()
+    unsubscribe()
+    notifier.notify()
+    assert (first.count, second.count) == (0, 1)
+
+
+def test_a_subscriber_that_fails_does_not_keep_others_from_hearing(
+    notifier: Notifier, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    ear = Ear()
+    notifier.subscribe(fail)
+    notifier.subscribe(ear)
+    notifier.notify()
+    assert ear.count == 1
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_subscriber_may_unsubscribe_while_it_is_called(notifier: Notifier) -> None:
+    ear = Ear()
+    unsubscribes: list[Callable[[], None]] = []
+
+    def leave() -> None:
+        unsubscribes.pop()()
+
+    unsubscribes.append(notifier.subscribe(leave))
+    notifier.subscribe(ear)
+    notifier.notify()
+    notifier.notify()
+    assert ear.count == 2
+
+
+def test_a_notifier_that_was_never_started_can_be_closed(store_url: str) -> None:
+    open_for(store_url).close()
+
+
+def test_another_processs_commit_is_heard_on_sqlite(sqlite_url: str) -> None:
+    with opened(sqlite_url):
+        pass
+    notifier, ear = open_for(sqlite_url), Ear()
+    notifier.subscribe(ear)
+    notifier.start()
+    writer = multiprocessing.get_context("spawn").Process(
+        target=write_in_turns, args=(sqlite_url, 1)
+    )
+    writer.start()
+    assert ear.hears(1)
+    writer.join()
+    notifier.close()
+    heard = ear.count
+    notifier.notify()
+    assert ear.count == heard + 1
+
+
+def test_another_sessions_notify_is_heard_on_postgresql(postgres_url: str) -> None:
+    notifier, ear = open_for(postgres_url), Ear()
+    notifier.subscribe(ear)
+    notifier.start()
+    # The first hint says that it listens now, and that something may have been missed.
+    assert ear.hears(1)
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        other.execute("NOTIFY holdfast")
+        assert ear.hears(2)
+        other.execute("NOTIFY something_else")
+        other.execute("NOTIFY holdfast")
+        assert ear.hears(3)
+    notifier.close()
+    assert ear.count == 3
+
+
+def test_a_listener_whose_session_was_ended_listens_again(postgres_url: str) -> None:
+    notifier, ear = open_for(postgres_url), Ear()
+    notifier.subscribe(ear)
+    notifier.start()
+    assert ear.hears(1)
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        assert ear.hears(2)
+        admin.execute("NOTIFY holdfast")
+        assert ear.hears(3)
+    notifier.close()
+
+
+def test_a_listener_without_a_server_keeps_trying_until_it_is_closed() -> None:
+    notifier = open_for("postgresql://me:hush@127.0.0.1:1/db")
+    notifier.start()
+    notifier.close()

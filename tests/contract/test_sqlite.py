@@ -1,0 +1,228 @@
+"""What a SQLite file goes through: other processes, and a disk that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from holdfast.clock import ManualClock, SystemClock
+from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome, UnsafeSqlite
+from holdfast.randomness import SystemRandomness
+from holdfast.settings import Settings
+from holdfast.store.database import Surroundings, Transaction, sqlite_path
+from holdfast.store.sqlite.connection import refuse_unsafe
+from holdfast.store.sqlite.database import SqliteDatabase
+from holdfast.threads import SystemThreads
+from tests.contract.small_store import FILES, add, events, notes, opened, tasks
+
+
+@pytest.fixture
+def rival(sqlite_url: str) -> Iterator[apsw.Connection]:
+    """Another connection to the file, which takes its turn when a test says so."""
+    with opened(sqlite_url):
+        pass
+    connection = apsw.Connection(str(sqlite_path(sqlite_url)))
+    yield connection
+    connection.close()
+
+
+def test_who_finds_the_file_locked_waits_for_it(sqlite_url: str, rival: apsw.Connection) -> None:
+    class Turn(ManualClock):
+        """The rival is done by the time someone has waited three times."""
+
+        waits: list[float]
+
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            self.waits.append(seconds)
+            if len(self.waits) == 3:
+                rival.execute("COMMIT")
+
+    clock = Turn()
+    clock.waits = []
+    with opened(sqlite_url, clock=clock) as database:
+        rival.execute("BEGIN IMMEDIATE")
+        add(database, ("t_1", "one"))
+        assert tasks(database) == {"t_1": "one"}
+    assert len(clock.waits) == 3
+    assert len(set(clock.waits)) == 3
+
+
+def test_waiting_comes_to_an_end(sqlite_url: str, rival: apsw.Connection) -> None:
+    clock = ManualClock()
+    with opened(sqlite_url, clock=clock, patience=5) as database:
+        rival.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnreachable, match="locked for 5 seconds"):
+            add(database, ("t_1", "one"))
+        assert 5 <= clock.monotonic() < 5.1
+        rival.execute("ROLLBACK")
+        add(database, ("t_1", "one"))
+
+
+def test_a_view_looks_while_another_process_writes(sqlite_url: str, rival: apsw.Connection) -> None:
+    with opened(sqlite_url, clock=ManualClock()) as database:
+        add(database, ("t_1", "one"))
+        rival.execute("BEGIN IMMEDIATE")
+        rival.execute("DELETE FROM holdfast_task")
+        assert tasks(database) == {"t_1": "one"}
+        rival.execute("COMMIT")
+        assert tasks(database) == {}
+
+
+def test_every_connection_is_durable_and_checks_its_references(sqlite_url: str) -> None:
+    with opened(sqlite_url) as database:
+        assert isinstance(database, SqliteDatabase)
+        writer = database._opened_writer()  # noqa: SLF001
+        settings = [writer.pragma(name) for name in ("journal_mode", "synchronous", "foreign_keys")]
+        assert settings == ["wal", 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("version", "safe"),
+    [("3.51.2", False), ("3.9.0", False), ("3.51.3", True), ("3.100.0", True), ("4.0", True)],
+)
+def test_a_sqlite_that_can_corrupt_a_shared_file_is_refused(version: str, *, safe: bool) -> None:
+    if safe:
+        refuse_unsafe(version)
+    else:
+        with pytest.raises(UnsafeSqlite, match=r"3\.51\.3"):
+            refuse_unsafe(version)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with (
+        pytest.raises(StoreError, match="nowhere"),
+        opened(f"sqlite:///{tmp_path}/nowhere/holdfast.db"),
+    ):
+        pass
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.db").write_text("dear diary, " * 100)
+    with (
+        pytest.raises(StoreError, match="not a database"),
+        opened(f"sqlite:///{tmp_path}/holdfast.db"),
+    ):
+        pass
+
+
+class Disk:
+    """A disk that does as a test says: `failures` syncs of the log fail, from now on."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+
+
+class FailingFile(apsw.VFSFile):
+    def __init__(self, disk: Disk, name: apsw.URIFilename | str | None, flags: list[int]) -> None:
+        super().__init__("", name, flags)
+        self._disk = disk
+        self._log = bool(flags[0] & apsw.SQLITE_OPEN_WAL)
+
+    def xSync(self, flags: int) -> None:  # noqa: N802
+        if self._log and self._disk.failures:
+            self._disk.failures -= 1
+            raise apsw.IOError("disk I/O error")
+        super().xSync(flags)
+
+
+class FailingDisk(apsw.VFS):
+    def __init__(self, name: str, disk: Disk) -> None:
+        super().__init__(name, "")
+        self._disk = disk
+
+    def xOpen(self, name: apsw.URIFilename | str | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
+        return FailingFile(self._disk, name, flags)
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+@pytest.fixture
+def shaky(sqlite_url: str, disk: Disk) -> Iterator[SqliteDatabase]:
+    """A database on a disk that fails on request."""
+    vfs = FailingDisk("shaky", disk)
+    surroundings = Surroundings(
+        clock=SystemClock(),
+        randomness=SystemRandomness(),
+        threads=SystemThreads(),
+        settings=Settings(url=sqlite_url),
+        files=FILES,
+    )
+    database = SqliteDatabase(sqlite_path(sqlite_url), surroundings, vfs="shaky")
+    database.upgrade()
+    yield database
+    disk.failures = 0
+    database.close()
+    vfs.unregister()
+
+
+def test_a_commit_that_the_disk_refused_is_not_there_and_never_will_be(
+    shaky: SqliteDatabase, disk: Disk, sqlite_url: str, tmp_path: Path
+) -> None:
+    add(shaky, ("t_1", "one"))
+    # Someone else has the file open, so that the log outlives the connection that failed.
+    assert tasks(shaky) == {"t_1": "one"}
+    disk.failures = 1
+    with pytest.raises(StoreError, match=r"SQLite: .*I/O"):
+        add(shaky, ("t_2", "two"))
+    assert tasks(shaky) == {"t_1": "one"}
+    # A machine that loses its power now recovers from the file and the log as they lie there.
+    path = sqlite_path(sqlite_url)
+    for suffix in ("", "-wal"):
+        (tmp_path / f"copy.db{suffix}").write_bytes(Path(f"{path}{suffix}").read_bytes())
+    with opened(f"sqlite:///{tmp_path}/copy.db") as recovered:
+        assert tasks(recovered) == {"t_1": "one"}
+    add(shaky, ("t_3", "three"))
+    assert list(tasks(shaky)) == ["t_1", "t_3"]
+    assert len(events(shaky)) == 2
+
+
+def test_a_commit_that_happened_all_the_same_is_a_success(shaky: SqliteDatabase) -> None:
+    # What is wrong after the commit is reported by COMMIT too, and it stands nevertheless.
+    writer = shaky._opened_writer()  # noqa: SLF001
+    writer.set_wal_hook(lambda *_: apsw.SQLITE_IOERR)
+    assert len(add(shaky, ("t_1", "one"))) == 1
+    assert tasks(shaky) == {"t_1": "one"}
+    assert len(events(shaky)) == 1
+    add(shaky, ("t_2", "two"))
+
+
+def test_a_disk_that_goes_on_failing_leaves_the_outcome_unknown(
+    shaky: SqliteDatabase, disk: Disk
+) -> None:
+    add(shaky, ("t_1", "one"))
+    disk.failures = 1000
+    with pytest.raises(UnknownOutcome, match="cannot be asked"):
+        add(shaky, ("t_2", "two"))
+    disk.failures = 0
+    add(shaky, ("t_3", "three"))
+
+
+def test_so_does_a_transaction_that_recorded_no_event(shaky: SqliteDatabase, disk: Disk) -> None:
+    disk.failures = 1
+    with pytest.raises(UnknownOutcome, match="no event"):
+        shaky.transact(lambda t: t.run("add_note", text="x"))
+    shaky.transact(lambda t: t.run("add_note", text="y"))
+    assert "y" in notes(shaky)
+
+
+def test_a_full_disk_fails_the_transaction_and_nothing_else(shaky: SqliteDatabase) -> None:
+    add(shaky, ("t_1", "one"))
+    writer = shaky._opened_writer()  # noqa: SLF001
+    limit = writer.pragma("max_page_count", writer.pragma("page_count"))
+
+    def work(transaction: Transaction) -> None:
+        for number in range(1000):
+            transaction.run("add_note", text=f"{number}" * 1000)
+
+    with pytest.raises(StoreError, match="full"):
+        shaky.transact(work)
+    writer.pragma("max_page_count", 2 * int(limit))
+    add(shaky, ("t_2", "two"))
+    assert (list(tasks(shaky)), notes(shaky)) == (["t_1", "t_2"], [])

@@ -1,0 +1,149 @@
+"""Tries every place where one transaction can come between the statements of another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+import psycopg
+
+from holdfast.clock import ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.engine.operations import Claim, Operation
+from holdfast.randomness import SeededRandomness
+from holdfast.store.database import Files, is_postgresql
+from tests.race.racers import PATIENCE, Gate, RaceClock, Racer, eventually
+from tests.race.worlds import World
+
+Plans = tuple[Sequence[Operation], Sequence[Operation]]
+Scenario = Callable[[World], Plans]
+Replies = tuple[list[object], list[object]]
+
+_OTHERS = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
+_DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+
+
+class NotSerialisable(AssertionError):
+    """Two transactions together did what neither order of them does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What both were told, and what became of their world."""
+
+    first: tuple[object, ...]
+    second: tuple[object, ...]
+    state: tuple[object, ...]
+
+
+@dataclass(kw_only=True)
+class Stage:
+    """One store: an engine that prepares worlds, and two racers that play in them."""
+
+    engine: Engine
+    day: ManualClock
+    first: Racer
+    second: Racer
+    worlds: int = 0
+
+    def world(self) -> World:
+        self.worlds += 1
+        return World(engine=self.engine, day=self.day, number=self.worlds)
+
+    def explore(self, scenario: Scenario) -> list[Outcome]:
+        """Check that every interleaving ends as one of the two orders does; give both."""
+        orders = [self._one_after_the_other(scenario, leader) for leader in (0, 1)]
+        for leader in (0, 1):
+            place = 0
+            while self._interleave(scenario, leader, place, orders):
+                place += 1
+        diagnosis = self.engine.doctor()
+        assert diagnosis.ok, str(diagnosis)
+        return orders
+
+    def _one_after_the_other(self, scenario: Scenario, leader: int) -> Outcome:
+        world = self.world()
+        plans = scenario(world)
+        replies: Replies = ([], [])
+        for each in (leader, 1 - leader):
+            replies[each].extend(self._racer(each).perform(plans[each]))
+        return _outcome(world, replies)
+
+    def _interleave(
+        self, scenario: Scenario, leader: int, place: int, orders: Sequence[Outcome]
+    ) -> bool:
+        """Stop the leader at `place` while the other goes as far as it can; False behind the end."""
+        world = self.world()
+        plans = scenario(world)
+        ahead, behind = self._racer(leader), self._racer(1 - leader)
+        gate = Gate(place)
+        leading = ahead.start(plans[leader], gate)
+        try:
+            if not eventually(lambda: gate.reached.is_set() or leading.done(), leading):
+                raise TimeoutError(f"{ahead.name} came neither to statement {place} nor to its end")
+            if leading.done():
+                leading.result()
+                return False
+            trailing = behind.start(plans[1 - leader])
+            waited = behind.go_as_far_as_possible(trailing)
+        finally:
+            gate.open()
+        replies: Replies = ([], [])
+        replies[leader].extend(leading.result(PATIENCE))
+        replies[1 - leader].extend(trailing.result(PATIENCE))
+        self._ask_again(plans, replies)
+        outcome = _outcome(world, replies)
+        if outcome not in orders:
+            told = f"{behind.name} {'waited' if waited else 'went through'} at statement {place}"
+            raise NotSerialisable(f"{told}\n{outcome}\nbut the two orders give\n{orders}")
+        return True
+
+    def _ask_again(self, plans: Plans, replies: Replies) -> None:
+        """A claim waits for nobody: what it found nothing of, it may find when it asks again."""
+        for each in (0, 1):
+            if all(isinstance(operation, Claim) for operation in plans[each]) and not any(
+                replies[each]
+            ):
+                replies[each][:] = self._racer(each).perform(plans[each])
+
+    def _racer(self, each: int) -> Racer:
+        return (self.first, self.second)[each]
+
+
+def _outcome(world: World, replies: Replies) -> Outcome:
+    first, second = map(world.describe, replies)
+    return Outcome(first=first, second=second, state=world.observe())
+
+
+@contextmanager
+def staged(url: str, files: Files | None = None, *, deadlocks: int = 0) -> Iterator[Stage]:
+    """A stage on an empty store; at the end PostgreSQL has counted just that many deadlocks."""
+    day = ManualClock()
+    with ExitStack() as cleanup:
+        engine = Engine(url, clock=RaceClock(day), randomness=SeededRandomness(7))
+        cleanup.callback(engine.close)
+        engine.commits.start()
+        racers = [Racer(url, name, day, files) for name in ("first", "second")]
+        for racer in racers:
+            cleanup.callback(racer.close)
+        yield Stage(engine=engine, day=day, first=racers[0], second=racers[1])
+    if is_postgresql(url):
+        assert count_deadlocks(url) == deadlocks
+
+
+def count_deadlocks(url: str) -> int:
+    """Ask a database that everyone has left: a session's counts are sure to be in when it ends."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        if not eventually(partial(_alone, connection)):
+            raise TimeoutError("someone has not left the database")
+        row = connection.execute(_DEADLOCKS).fetchone()
+        return -1 if row is None else int(row[0])
+
+
+def _alone(connection: psycopg.Connection[tuple[int, ...]]) -> bool:
+    return connection.execute(_OTHERS).fetchone() == (0,)

@@ -1,0 +1,172 @@
+"""Writers that race: each on its own connection and thread, stopped where a test wants it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import psycopg
+
+from holdfast.clock import ManualClock
+from holdfast.engine.operations import Operation
+from holdfast.engine.writer import Writer
+from holdfast.randomness import SeededRandomness
+from holdfast.settings import Settings
+from holdfast.store.database import Files, Row, Rows, Transaction, is_postgresql, open_database
+from holdfast.threads import SystemThreads
+
+PATIENCE = 20.0
+GLANCE = 0.002
+
+_BLOCKED = """
+SELECT 1 FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = %s
+  AND cardinality(pg_blocking_pids(pid)) > 0
+"""
+
+
+class RaceClock(ManualClock):
+    """The time of day moves by hand and is shared; waiting for others is real, and is seen."""
+
+    def __init__(self, day: ManualClock) -> None:
+        super().__init__()
+        self._day = day
+        self.waits = 0
+
+    def now(self) -> int:
+        return self._day.now()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        self.waits += 1
+        time.sleep(seconds)
+
+
+class Gate:
+    """Stops one transaction before its statement number `place`, and counts those it passed.
+
+    The place behind the last statement is just before COMMIT.
+    """
+
+    def __init__(self, place: int) -> None:
+        self._place = place
+        self._passed = 0
+        self._used = False
+        self.reached = threading.Event()
+        self._opened = threading.Event()
+
+    def open(self) -> None:
+        self._opened.set()
+
+    def pass_by(self, transaction: Transaction) -> None:
+        here, self._passed = self._passed, self._passed + 1
+        if here != self._place or self._used:
+            return
+        self._used = True
+        # What was given to a pipeline without asking for its answer has to be under way by now.
+        transaction.read("now")
+        self.reached.set()
+        if not self._opened.wait(PATIENCE):
+            raise TimeoutError(f"nobody opened the gate at statement {here}")
+
+    def restart(self) -> None:
+        """The transaction begins again, after a rollback."""
+        self._passed = 0
+
+
+class GatedTransaction:
+    def __init__(self, inner: Transaction, gate: Gate) -> None:
+        self._inner = inner
+        self._gate = gate
+
+    def read(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
+        self._gate.pass_by(self._inner)
+        return self._inner.read(query, rows=rows, **parameters)
+
+    def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
+        self._gate.pass_by(self._inner)
+        return self._inner.change(query, rows=rows, **parameters)
+
+    def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
+        self._gate.pass_by(self._inner)
+        return self._inner.write(query, rows=rows, **parameters)
+
+    def run(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
+        self._gate.pass_by(self._inner)
+        self._inner.run(query, rows=rows, **parameters)
+
+
+class Racer:
+    """One process's writer, as far as the database can tell."""
+
+    def __init__(self, url: str, name: str, day: ManualClock, files: Files | None = None) -> None:
+        self.name = name
+        self.clock = RaceClock(day)
+        self._postgresql = is_postgresql(url)
+        if self._postgresql:
+            url += f"{'&' if '?' in url else '?'}application_name={name}"
+        self._database = open_database(
+            url,
+            clock=self.clock,
+            randomness=SeededRandomness(len(name)),
+            threads=SystemThreads(),
+            settings=Settings(url=url, patience=PATIENCE),
+            files=files,
+        )
+        secret = self._database.view(lambda tx: tx.read("store_secret"))[0]["value"]
+        self._writer = Writer(secret=secret.encode(), dialect=self._database.dialect)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._watch = psycopg.connect(url, autocommit=True) if self._postgresql else None
+        if self._watch is not None:
+            self._watch.execute("SELECT set_config('application_name', 'watch', false)")
+
+    def start(
+        self, operations: Sequence[Operation], gate: Gate | None = None
+    ) -> Future[list[object]]:
+        """Write a group in a transaction of its own, on this racer's thread."""
+
+        def work(transaction: Transaction) -> list[object]:
+            if gate is None:
+                return self._writer.apply(transaction, operations)
+            gate.restart()
+            replies = self._writer.apply(GatedTransaction(transaction, gate), operations)
+            gate.pass_by(transaction)
+            return replies
+
+        return self._thread.submit(self._database.transact, work)
+
+    def perform(self, operations: Sequence[Operation]) -> list[object]:
+        return self.start(operations).result(PATIENCE)
+
+    def go_as_far_as_possible(self, future: Future[list[object]]) -> bool:
+        """Wait until a transaction has ended or waits for another; True when it waits."""
+        waits = self.clock.waits
+        if not eventually(lambda: future.done() or self._waits(waits), future):
+            raise TimeoutError(f"{self.name} neither ended nor waits for anyone")
+        return not future.done()
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self._database.close()
+        if self._watch is not None:
+            self._watch.close()
+
+    def _waits(self, before: int) -> bool:
+        if self._watch is None:
+            return self.clock.waits > before
+        return self._watch.execute(_BLOCKED, (self.name,)).fetchone() is not None
+
+
+def eventually(condition: Callable[[], bool], future: Future[Any] | None = None) -> bool:
+    """Look again and again until something is so; sooner when the future is done."""
+    give_up = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > give_up:
+            return False
+        wait([future or Future()], timeout=GLANCE)
+    return True

@@ -1,0 +1,17 @@
+"""The public API is what `__all__` says, and nothing it names is missing."""
+
+from __future__ import annotations
+
+import holdfast
+
+
+def test_every_exported_name_exists_and_the_list_is_sorted() -> None:
+    assert sorted(holdfast.__all__) == list(holdfast.__all__)
+    assert [name for name in holdfast.__all__ if not hasattr(holdfast, name)] == []
+
+
+def test_nothing_public_is_reachable_without_being_exported() -> None:
+    modules = {"api", "clock", "engine", "errors", "ids", "model", "randomness", "settings"}
+    modules |= {"store", "threads", "worker"}
+    public = {name for name in vars(holdfast) if not name.startswith("_")}
+    assert public - modules == set(holdfast.__all__)

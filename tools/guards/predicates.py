@@ -1,0 +1,134 @@
+"""Finds the guards in the SQL: every conjunct that decides which rows a statement may change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_TOKEN = re.compile(
+    r"""
+      '(?:[^']|'')*' | "(?:[^"]|"")*"
+    | --[^\n]*
+    | \{[a-z_ ]+\}
+    | (?P<open>\() | (?P<close>\))
+    | (?P<word>[A-Za-z_][A-Za-z0-9_.]*)
+    """,
+    re.VERBOSE,
+)
+_NAME = re.compile(r"^-- name: (?P<name>\w+)$", re.MULTILINE)
+_WRITES = re.compile(r"\b(?:UPDATE|INSERT\s+INTO|DELETE\s+FROM)\b")
+_COMMENT = re.compile(r"--[^\n]*")
+
+# Each of these words begins a clause; whatever was being read before has ended.
+_CLAUSES = {
+    "WITH", "SELECT", "FROM", "SET", "VALUES", "ORDER", "GROUP", "LIMIT", "RETURNING", "UNION",
+    "ON", "DO", "UPDATE", "INSERT", "DELETE", "WHERE", "CONFLICT", "HAVING",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predicate:
+    """One conjunct of one guard, and where it stands in its file."""
+
+    path: Path
+    query: str
+    text: str
+    start: int
+    end: int
+    leads_line: bool
+    inline: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.query}: {self.text}"
+
+
+@dataclass(kw_only=True)
+class _Frame:
+    """What is being read between two parentheses, or outside all of them."""
+
+    guards: bool
+    begin: int
+    clause: str = ""
+    conflict: bool = False
+    cases: int = 0
+    between: bool = False
+    conjunct: tuple[int, int] | None = None
+    found: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def close_conjunct(self, end: int) -> None:
+        if self.conjunct is not None:
+            keyword, start = self.conjunct
+            self.found.append((keyword, start, end))
+            self.conjunct = None
+
+
+def find(directory: Path) -> list[Predicate]:
+    """Every guarding predicate of every query that writes, in the order of the files."""
+    paths = sorted(directory.rglob("*.sql"), key=lambda path: path.relative_to(directory).parts)
+    return [predicate for path in paths for predicate in _read(path)]
+
+
+def _read(path: Path) -> Iterator[Predicate]:
+    text = path.read_text(encoding="utf-8")
+    names = list(_NAME.finditer(text))
+    for name, following in zip(names, [*names[1:], None], strict=True):
+        end = following.start() if following else len(text)
+        body = _COMMENT.sub("", text[name.end() : end])
+        if _WRITES.search(body):
+            yield from _conjuncts(path, name["name"], text, name.end(), end)
+
+
+def _conjuncts(path: Path, query: str, text: str, begin: int, end: int) -> Iterator[Predicate]:
+    frames = [_Frame(guards=True, begin=begin)]
+    closed: list[tuple[_Frame, int]] = []
+    for token in _TOKEN.finditer(text, begin, end):
+        frame = frames[-1]
+        if token["open"]:
+            # No clause yet: a parenthesis that only groups, inside a guard.
+            inside = frame.guards and frame.clause in {"WHERE", "WITH", ""}
+            frames.append(_Frame(guards=inside, begin=token.end()))
+        elif token["close"]:
+            frame.close_conjunct(token.start())
+            closed.append((frames.pop(), token.start()))
+        elif token["word"] and frame.guards:
+            _read_word(frame, token)
+    frames[0].close_conjunct(end)
+    closed.append((frames[0], end))
+    places = sorted((place, frame, stop) for frame, stop in closed for place in frame.found)
+    for (keyword, start, stop), frame, frame_end in places:
+        predicate = _COMMENT.sub("", text[start:stop])
+        if predicate.strip() != "true":
+            yield Predicate(
+                path=path,
+                query=query,
+                text=" ".join(predicate.split()),
+                start=start,
+                end=start + len(text[start:stop].rstrip()),
+                leads_line=not text[text.rfind("\n", 0, keyword) + 1 : keyword].strip(),
+                inline="\n" not in text[frame.begin : frame_end].strip(),
+            )
+
+
+def _read_word(frame: _Frame, token: re.Match[str]) -> None:
+    word = token["word"]
+    frame.cases += (word == "CASE") - (word == "END")
+    if frame.cases or word == "END":
+        return
+    if word == "BETWEEN":
+        frame.between = True
+    elif word == "AND" and frame.clause == "WHERE":
+        if frame.between:
+            frame.between = False
+        elif frame.conjunct is not None:
+            frame.close_conjunct(token.start())
+            frame.conjunct = (token.start(), token.end())
+    elif word in _CLAUSES:
+        frame.close_conjunct(token.start())
+        frame.clause = word
+        # ON CONFLICT (key) WHERE … only names an index; DO UPDATE … WHERE guards again.
+        frame.conflict = word == "CONFLICT" or (frame.conflict and word != "DO")
+        if word == "WHERE" and not frame.conflict:
+            frame.conjunct = (token.start(), token.end())
