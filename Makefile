@@ -9,7 +9,7 @@ READY  := $(VENV)/ready
 LOCKED := $(VENV)/locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench lock format clean environment
+.PHONY: help demo test check bench reference lock format clean environment
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,9 @@ lock: $(READY)  ## pin dependencies again; ARGS=--upgrade takes the newest versi
 
 LOCK = --quiet --no-config --universal --python-version 3.11 --generate-hashes \
        --custom-compile-command "make lock" $(ARGS)
+
+reference: $(READY)  ## write the pages that are made from the code
+	$(BIN)/python -m tools.reference
 
 format: $(READY)  ## format, and fix what can be fixed
 	$(BIN)/ruff format $(CODE)

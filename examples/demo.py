@@ -73,7 +73,7 @@ def ended(hf: Holdfast, run_id: str) -> bool:
 
 
 def start_worker() -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, str(HERE / "shop.py")])  # noqa: S603 - our own file
+    return subprocess.Popen([sys.executable, str(HERE / "shop.py")])
 
 
 def eventually(look: Callable[[], T | None]) -> T:
@@ -111,7 +111,7 @@ class Timeline:
 
 
 def say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 - a demo talks to the person who runs it
+    print(text, flush=True)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ class Settings:
     max_output: int = MEBIBYTE
     group_size: int = 500
     patience: float = 30.0
-    watch: float = 0.015
+    watch: float = 0.02
     view_connections: int = 8
 
     def __post_init__(self) -> None:

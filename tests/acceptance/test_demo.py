@@ -10,7 +10,7 @@ DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 
 
 def test_the_demo_kills_a_worker_and_still_does_each_step_once() -> None:
-    shown = subprocess.run(  # noqa: S603 - our own file
+    shown = subprocess.run(
         [sys.executable, str(DEMO)], capture_output=True, text=True, timeout=90, check=False
     )
     assert shown.returncode == 0, shown.stdout + shown.stderr

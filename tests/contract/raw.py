@@ -42,11 +42,11 @@ class _Sqlite:
 
     def __call__(self, statement: str, *values: Any) -> list[Row]:
         cursor = self._connection.execute(statement, values)
-        rows = cursor.fetchall()
-        if not rows:
+        try:
+            names = [column[0] for column in cursor.get_description()]
+        except apsw.ExecutionCompleteError:
             return []
-        names = [column[0] for column in self._connection.execute(statement, values).description]
-        return [dict(zip(names, row, strict=True)) for row in rows]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
 class _Postgresql:

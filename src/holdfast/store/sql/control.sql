@@ -44,6 +44,7 @@ UPDATE holdfast_task SET
 WHERE id IN (
     WITH RECURSIVE tree (id) AS (
       SELECT top.id FROM holdfast_task AS top WHERE top.id IN (SELECT value FROM {each ids})
+        AND top.status IN ('idle', 'queued', 'running')
       UNION SELECT child.id FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
     SELECT id FROM tree)
   AND status IN ('idle', 'queued', 'running')

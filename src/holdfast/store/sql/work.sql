@@ -166,9 +166,9 @@ UPDATE holdfast_task SET
   error = r.problem, result_digest = r.digest, usage = COALESCE(r.spent, usage), output = NULL,
   due = NOT (r.retryable AND failures + 1 < max_attempts),
   scheduled_for = CASE WHEN r.retryable AND failures + 1 < max_attempts THEN
-    (SELECT holdfast_now()) + CAST(r.jitter * CASE
+    (SELECT holdfast_now()) + CAST(floor(r.jitter * CASE
       WHEN failures >= 40 OR backoff >= (backoff_max >> failures) THEN backoff_max
-      ELSE backoff << failures END AS bigint) END,
+      ELSE backoff << failures END) AS bigint) END,
   finished_at = CASE WHEN r.retryable AND failures + 1 < max_attempts THEN NULL
     ELSE (SELECT holdfast_now()) END,
   lease_expires_at = NULL,

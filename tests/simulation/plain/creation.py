@@ -1,0 +1,115 @@
+"""The plain model of new work: each key once, all of a call or nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.model.graph import Workflow
+from holdfast.model.retry import MICROSECONDS, RetryPolicy
+from holdfast.model.run import NewRun
+from holdfast.model.status import Hold
+from holdfast.model.task import NewTask
+from tests.simulation.plain.advance import admit
+from tests.simulation.plain.world import NONE, Run, Task, World
+
+Made = list[tuple[str, bool]] | str
+"""The ids and whether each is new, or the name of the error."""
+
+
+def create(world: World, wanted: Sequence[NewTask], ids: Sequence[str]) -> Made:
+    """`ids` are what the store called them; the model takes those of new tasks on trust."""
+    for new in wanted:
+        related = [*new.needs, *([] if new.parent is None else [new.parent])]
+        if any(each not in world.tasks or world.tasks[each].run for each in related):
+            return "InvalidInput"
+    holders = {task.key: (task.id, task.body) for task in world.tasks.values() if task.key}
+    made: list[tuple[str, bool]] = []
+    for new, identifier in zip(wanted, ids or [""] * len(wanted), strict=True):
+        holder, body = (identifier, new) if new.key is None else holders.setdefault(
+            new.key, (identifier, new)
+        )
+        if body != new:
+            return "KeyConflict"
+        made.append((holder, holder not in world.tasks and holder not in dict(made)))
+    for new, (identifier, is_new) in zip(wanted, made, strict=True):
+        if is_new:
+            _add(world, new, identifier)
+    return made
+
+
+def _add(world: World, new: NewTask, identifier: str) -> None:
+    task = Task(
+        id=identifier,
+        title=new.title,
+        parent=new.parent,
+        agent=new.agent,
+        status="queued" if new.enqueue else "idle",
+        needs=set(new.needs),
+        scheduled_for=new.scheduled_for,
+        priority=new.priority,
+        position=new.position,
+        tags=frozenset(new.tags),
+        key=new.key,
+        body=new,
+        **_budgets(new.retry),
+    )
+    if new.concurrency is not None:
+        task.slot = f"task:{new.concurrency.key}"
+        world.capacity[task.slot] = new.concurrency.limit
+    world.tasks[identifier] = task
+
+
+def start(world: World, new: NewRun, identifier: str, tasks: Sequence[str]) -> Made:
+    """`identifier` and `tasks` are what the store called the run and its steps, in order."""
+    body = (new.workflow.name, new.input, new.priority)
+    for run in world.runs.values():
+        if new.key is not None and run.key == new.key:
+            return [(run.id, False)] if run.body == body else "KeyConflict"
+    limit = new.workflow.concurrency
+    run = Run(
+        id=identifier,
+        workflow=new.workflow.name,
+        key=new.key,
+        body=body,
+        input=new.input,
+        slot=None if limit is None else f"run:{limit.key}",
+        holds=NONE if limit is None else Hold.SLOT,
+    )
+    world.runs[identifier] = run
+    _add_steps(world, new.workflow, run, dict(zip(_names(new.workflow), tasks, strict=True)))
+    if limit is not None and run.slot is not None:
+        world.capacity[run.slot] = limit.limit
+        admit(world, run.slot, 1)
+    return [(identifier, True)]
+
+
+def _add_steps(world: World, workflow: Workflow, run: Run, ids: dict[str, str]) -> None:
+    for step in workflow.steps:
+        task = Task(
+            id=ids[step.id],
+            title=step.id,
+            run=run.id,
+            step=step.id,
+            agent=step.agent,
+            needs={ids[need] for need in step.needs},
+            tags=frozenset(step.tags),
+            priority=step.priority,
+            **_budgets(step.retry),
+        )
+        if step.concurrency is not None:
+            task.slot = f"task:{step.concurrency.key}"
+            world.capacity[task.slot] = step.concurrency.limit
+        world.tasks[task.id] = task
+
+
+def _names(workflow: Workflow) -> list[str]:
+    return [step.id for step in workflow.steps]
+
+
+def _budgets(retry: RetryPolicy) -> dict[str, int]:
+    return {
+        "max_attempts": retry.max_attempts,
+        "max_lost": retry.max_lost,
+        "backoff": round(retry.backoff * MICROSECONDS),
+        "backoff_max": round(retry.backoff_max * MICROSECONDS),
+    }

@@ -1,0 +1,166 @@
+"""The plain model of what people ask of tasks and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from holdfast.model.status import Hold
+from tests.simulation.plain.advance import end
+from tests.simulation.plain.reopening import bring_back
+from tests.simulation.plain.world import OPEN, TERMINAL, WAITING, Answer, Task, World
+
+
+def enqueue(world: World, task_id: str) -> Answer:
+    task = world.tasks.get(task_id)
+    if task is None or task.status != "idle":
+        return refuse(task)
+    task.status = "queued"
+    return ("ok", "queued")
+
+
+def run_now(world: World, task_id: str) -> Answer:
+    task = world.tasks.get(task_id)
+    if task is None or task.status not in WAITING:
+        return refuse(task)
+    task.status, task.run_now, task.scheduled_for = "queued", True, None
+    task.holds &= ~Hold.PAUSED
+    return ("ok", "queued")
+
+
+def cancel(world: World, task_id: str) -> Answer:
+    task = world.tasks.get(task_id)
+    if task is None or task.status in TERMINAL:
+        return refuse(task, "already_terminal")
+    for identifier in world.descendants(task_id):
+        cancel_alone(world, world.tasks[identifier])
+    return ("ok", "cancelled")
+
+
+def cancel_alone(world: World, task: Task) -> None:
+    if task.status not in OPEN:
+        return
+    if task.status == "running" and task.slot is not None:
+        world.freed[task.slot] += 1
+    task.leave_running("cancelled")
+    task.status = "cancelled"
+
+
+def reset(world: World, task_id: str) -> Answer:
+    task = world.tasks.get(task_id)
+    if task is None or task.status in {"idle", "running"}:
+        return refuse(task)
+    needing = [each for each in world.tasks.values() if task_id in each.needs]
+    if any(each.attempt or each.status not in WAITING for each in needing):
+        return ("started_dependents", task.status)
+    task.status = "idle"
+    task.generation += 1
+    task.epoch += 1
+    task.failures = task.lost = 0
+    task.scheduled_for, task.run_now = None, False
+    task.output = task.error = None
+    if task.run is not None:
+        bring_back(world, task.run, whole=False)
+    return ("ok", "idle")
+
+
+def delete(world: World, task_id: str) -> Answer:
+    task = world.tasks.get(task_id)
+    if task is None:
+        return ("not_found", None)
+    if task.run is not None:
+        return ("part_of_run", task.status)
+    if task.status == "running":
+        return ("invalid_transition", "running")
+    if any(task_id in each.needs or each.parent == task_id for each in world.tasks.values()):
+        return ("needed_by_others", task.status)
+    del world.tasks[task_id]
+    return ("ok", None)
+
+
+def hold(world: World, task_id: str, reason: Hold, until: int | None) -> Answer:
+    task = world.tasks.get(task_id)
+    if task is None or task.status in TERMINAL:
+        return refuse(task, "already_terminal")
+    if reason in task.holds:
+        return ("repeated", task.status)
+    task.holds |= reason
+    if reason is Hold.LIMIT:
+        task.held_until = until
+    return ("ok", task.status)
+
+
+def unhold(world: World, task_id: str, reason: Hold) -> Answer:
+    task = world.tasks.get(task_id)
+    if task is None or task.status in TERMINAL:
+        return refuse(task, "already_terminal")
+    if reason not in task.holds:
+        return ("repeated", task.status)
+    task.holds &= ~reason
+    if reason is Hold.LIMIT:
+        task.held_until = None
+    return ("ok", task.status)
+
+
+def block(world: World, task_id: str, on: Collection[str]) -> Answer:
+    task = world.tasks.get(task_id)
+    if task is None:
+        return ("not_found", None)
+    if any(need not in world.tasks or world.tasks[need].run != task.run for need in on):
+        return ("InvalidInput", None)
+    if world.dependents(task_id) & set(on):
+        return ("InvalidInput", None)
+    if task.status not in WAITING:
+        return refuse(task)
+    task.needs |= set(on)
+    return ("ok", task.status)
+
+
+def unblock(world: World, task_id: str, on: Collection[str] | None) -> Answer:
+    task = world.tasks.get(task_id)
+    if task is None or task.status not in WAITING:
+        return refuse(task)
+    task.needs -= task.needs if on is None else set(on)
+    return ("ok", task.status)
+
+
+def edit(world: World, task_id: str, changes: Mapping[str, object], *, fresh: bool) -> Answer:
+    task = world.tasks.get(task_id)
+    if task is None or not fresh:
+        return refuse(task, "version_conflict")
+    attempts, losses = changes.get("max_attempts"), changes.get("max_lost")
+    spent = isinstance(attempts, int) and attempts <= task.failures
+    spent |= isinstance(losses, int) and losses <= task.lost
+    if task.status not in WAITING or spent:
+        return refuse(task)
+    for name, value in changes.items():
+        chosen = frozenset(value) if isinstance(value, tuple) else value
+        setattr(task, name, chosen)
+    return ("ok", task.status)
+
+
+def cancel_run(world: World, run_id: str) -> Answer:
+    run = world.runs.get(run_id)
+    if run is None:
+        return ("not_found", None)
+    if run.status != "running":
+        return ("already_terminal", run.status)
+    end(world, run, "cancelled")
+    for task in world.of_run(run_id):
+        cancel_alone(world, task)
+    return ("ok", "cancelled")
+
+
+def hold_run(world: World, run_id: str, reason: Hold, *, on: bool) -> Answer:
+    run = world.runs.get(run_id)
+    if run is None:
+        return ("not_found", None)
+    if run.status != "running":
+        return ("already_terminal", run.status)
+    if (reason in run.holds) == on:
+        return ("repeated", "running")
+    run.holds ^= reason
+    return ("ok", "running")
+
+
+def refuse(task: Task | None, reason: str = "invalid_transition") -> Answer:
+    return ("not_found", None) if task is None else (reason, task.status)

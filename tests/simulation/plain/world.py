@@ -1,0 +1,143 @@
+"""The plain model: everything a store knows, as dictionaries, and what can be read off it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from holdfast.model.status import Hold
+
+OPEN = frozenset({"idle", "queued", "running"})
+WAITING = frozenset({"idle", "queued"})
+BROKEN = frozenset({"failed", "cancelled"})
+TERMINAL = frozenset({"done", "failed", "cancelled"})
+NONE = Hold(0)
+
+Answer = tuple[str, str | None]
+"""`ok`, `repeated` or the reason of a refusal, and the status that was told."""
+
+
+@dataclass(kw_only=True)
+class Task:
+    id: str
+    title: str
+    run: str | None = None
+    parent: str | None = None
+    step: str | None = None
+    agent: str = "default"
+    status: str = "queued"
+    needs: set[str] = field(default_factory=set)
+    holds: Hold = NONE
+    held_until: int | None = None
+    scheduled_for: int | None = None
+    run_now: bool = False
+    priority: int = 0
+    position: int = 0
+    tags: frozenset[str] = frozenset()
+    key: str | None = None
+    body: object = None
+    slot: str | None = None
+    attempt: int = 0
+    failures: int = 0
+    max_attempts: int = 3
+    lost: int = 0
+    max_lost: int = 5
+    backoff: int = 0
+    backoff_max: int = 0
+    generation: int = 1
+    epoch: int = 1
+    output: object = None
+    error: object = None
+    owner: str | None = None
+    expires_at: int | None = None
+    endings: dict[int, tuple[str, object]] = field(default_factory=dict)
+    """How each attempt ended, and what it said."""
+
+    def leave_running(self, outcome: str, said: object = None) -> None:
+        if self.status == "running":
+            self.endings[self.attempt] = (outcome, said)
+            self.owner = self.expires_at = None
+
+    @property
+    def place(self) -> tuple[bool, int, int, str]:
+        return (not self.run_now, -self.priority, self.position, self.id)
+
+
+@dataclass(kw_only=True)
+class Run:
+    id: str
+    workflow: str
+    key: str | None = None
+    body: object = None
+    status: str = "running"
+    holds: Hold = NONE
+    input: object = None
+    error: object = None
+    slot: str | None = None
+    generation: int = 1
+
+    @property
+    def has_slot(self) -> bool:
+        return self.status == "running" and self.slot is not None and Hold.SLOT not in self.holds
+
+
+@dataclass(kw_only=True)
+class Lease:
+    owner: str
+    fence: int
+    expires_at: int
+
+
+@dataclass(kw_only=True)
+class World:
+    now: int = 0
+    tasks: dict[str, Task] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
+    capacity: dict[str, int] = field(default_factory=dict)
+    leases: dict[str, Lease] = field(default_factory=dict)
+    freed: Counter[str] = field(default_factory=Counter)
+    """Places that ended tasks and runs gave back, and that nobody was offered yet."""
+
+    def of_run(self, run: str) -> list[Task]:
+        return [task for task in self.tasks.values() if task.run == run]
+
+    def blocked(self, task: Task) -> bool:
+        return any(self.tasks[need].status != "done" for need in task.needs)
+
+    def due(self, task: Task) -> bool:
+        return task.scheduled_for is None or task.scheduled_for <= self.now
+
+    def run_holds(self, task: Task) -> Hold:
+        holds = NONE if task.run is None else self.runs[task.run].holds
+        return holds & ~Hold.PAUSED if task.run_now else holds
+
+    def used(self, key: str) -> int:
+        tasks = sum(task.slot == key and task.status == "running" for task in self.tasks.values())
+        return tasks + sum(run.slot == key and run.has_slot for run in self.runs.values())
+
+    def room(self, key: str | None) -> bool:
+        return key is None or self.used(key) < self.capacity[key]
+
+    def startable(self, task: Task) -> bool:
+        """Whether nothing but its place in line and being idle keeps a task from starting."""
+        return (
+            task.status in WAITING
+            and not self.blocked(task)
+            and not task.holds
+            and not self.run_holds(task)
+            and self.due(task)
+            and self.room(task.slot)
+        )
+
+    def dependents(self, task_id: str) -> set[str]:
+        """The tasks that need a task, directly or through others, and the task itself."""
+        found = {task_id}
+        while more := {t.id for t in self.tasks.values() if t.needs & found} - found:
+            found |= more
+        return found
+
+    def descendants(self, task_id: str) -> set[str]:
+        found = {task_id}
+        while more := {t.id for t in self.tasks.values() if t.parent in found} - found:
+            found |= more
+        return found

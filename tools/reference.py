@@ -1,0 +1,90 @@
+"""Writes the reference pages that are made from the code; a test says when they are stale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.engine.doctor import CHECKS
+from holdfast.model.result import Refusal
+from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Hold, Transition
+from holdfast.store import queries
+
+PAGES = Path(__file__).parents[1] / "docs" / "reference"
+NOTE = "<!-- Made by `make reference` from the code; change the code, not this page. -->\n\n"
+
+
+def transitions() -> str:
+    """The transition table of tasks and runs, as a diagram and as a list."""
+    return (
+        NOTE
+        + "# Statuses and transitions\n\nWhatever is not listed here is refused, by the engine and by"
+        " the database itself.\n\n## A task\n\n"
+        + _diagram(TASK_TRANSITIONS, ("idle", "queued"), ("done", "failed", "cancelled"))
+        + _table(TASK_TRANSITIONS)
+        + "\n## A run\n\n"
+        + _diagram(RUN_TRANSITIONS, ("running",), ("completed", "failed", "cancelled"))
+        + _table(RUN_TRANSITIONS)
+    )
+
+
+def codes() -> str:
+    """The stable words a program may compare with: refusals, holds, checks."""
+    refusals = "".join(f"- `{reason}`\n" for reason in Refusal)
+    holds = "".join(f"| `{str(hold.name).lower()}` | {hold.value} |\n" for hold in Hold)
+    checks = "".join(f"| `{name}` | {_purpose(f'check_{name}')} |\n" for name in CHECKS)
+    return (
+        NOTE
+        + f"# Codes\n\n## Why a transition was refused\n\n{refusals}\n"
+        + f"## Holds, and their bits in the store\n\n| hold | bit |\n|---|---|\n{holds}\n"
+        + f"## What the doctor checks\n\n| check | what must hold |\n|---|---|\n{checks}"
+    )
+
+
+def statements() -> str:
+    """Every named statement of the store, with what it is for and what guards it."""
+    rows = "".join(
+        f"| `{query.name}` | {query.purpose} | {query.guards} |\n"
+        for query in queries.load("postgresql").values()
+        if not query.name.startswith("check_")
+    )
+    return NOTE + "# Statements\n\n| name | purpose | guards |\n|---|---|---|\n" + rows
+
+
+BUILT: dict[str, Callable[[], str]] = {
+    "transitions.md": transitions,
+    "codes.md": codes,
+    "statements.md": statements,
+}
+
+
+def main() -> None:
+    PAGES.mkdir(parents=True, exist_ok=True)
+    for name, build in BUILT.items():
+        (PAGES / name).write_text(build(), encoding="utf-8")
+
+
+def _diagram(
+    table: tuple[Transition, ...], starts: tuple[str, ...], ends: tuple[str, ...]
+) -> str:
+    lines = [f"    [*] --> {start}" for start in starts]
+    lines += [f"    {move.source} --> {move.target}: {', '.join(move.by)}" for move in table]
+    lines += [f"    {end} --> [*]" for end in ends]
+    return "```mermaid\nstateDiagram-v2\n" + "\n".join(lines) + "\n```\n\n"
+
+
+def _table(table: tuple[Transition, ...]) -> str:
+    rows = "".join(
+        f"| {move.source} | {move.target} | {', '.join(move.by)} "
+        f"| {'yes' if move.new_generation else ''} |\n"
+        for move in table
+    )
+    return "| from | to | by | new generation |\n|---|---|---|---|\n" + rows
+
+
+def _purpose(name: str) -> str:
+    return queries.load("postgresql")[name].purpose
+
+
+if __name__ == "__main__":
+    main()
