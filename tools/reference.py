@@ -64,9 +64,7 @@ def main() -> None:
         (PAGES / name).write_text(build(), encoding="utf-8")
 
 
-def _diagram(
-    table: tuple[Transition, ...], starts: tuple[str, ...], ends: tuple[str, ...]
-) -> str:
+def _diagram(table: tuple[Transition, ...], starts: tuple[str, ...], ends: tuple[str, ...]) -> str:
     lines = [f"    [*] --> {start}" for start in starts]
     lines += [f"    {move.source} --> {move.target}: {', '.join(move.by)}" for move in table]
     lines += [f"    {end} --> [*]" for end in ends]

@@ -107,8 +107,8 @@ class StartedRun:
         return self.engine.runs.get(self.id).status.value
 
     @property
-    def holds(self) -> tuple[str, ...]:
-        return self.engine.runs.get(self.id).holds.names
+    def holds(self) -> list[str]:
+        return list(self.engine.runs.get(self.id).holds.names)
 
     @property
     def statuses(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import ManualClock, SystemClock
-from holdfast.errors import InvalidInput, StoreError
+from holdfast.errors import InvalidInput, StoreError, UnknownOutcome
 from holdfast.store.database import Database, Transaction, sqlite_path
 from tests.contract.small_store import add, events, notes, opened, tasks, write_in_turns
 
@@ -108,6 +108,22 @@ def test_a_statement_nobody_waits_for_still_fails_its_transaction(database: Data
         with pytest.raises(StoreError, match=r"(?i)unique"):
             database.transact(work)
         assert tasks(database) == {}
+
+
+def test_a_rule_that_is_checked_at_the_end_fails_the_transaction_for_certain(
+    database: Database,
+) -> None:
+    def add_and_reply(transaction: Transaction) -> None:
+        transaction.change("add_tasks", rows=[("t_1", "one")])
+        transaction.run("add_reply", text="to nobody")
+
+    with pytest.raises(StoreError, match=r"(?i)foreign key") as failure:
+        database.transact(lambda t: t.run("add_reply", text="to nobody"))
+    assert not isinstance(failure.value, UnknownOutcome)
+    with pytest.raises(StoreError, match=r"(?i)foreign key"):
+        database.transact(add_and_reply)
+    add(database, ("t_2", "two"))
+    assert list(tasks(database)) == ["t_2"]
 
 
 def test_an_error_that_the_work_swallowed_does_not_pass_for_success(database: Database) -> None:

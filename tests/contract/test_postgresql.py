@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -11,6 +12,12 @@ import pytest
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store.database import Database, Transaction
+from holdfast.store.postgresql.commit import was_committed
+from holdfast.store.postgresql.connection import Address
+from holdfast.store.postgresql.database import PostgresqlDatabase
+from holdfast.store.postgresql.session import Session
+from holdfast.store.postgresql.transaction import PostgresqlTransaction
+from holdfast.store.transitions import Mark
 from tests.contract.proxy import Cut, Proxy, proxied
 from tests.contract.small_store import add, events, notes, opened, tasks
 
@@ -136,6 +143,28 @@ def test_a_view_whose_session_was_ended_looks_again(database: Database, admin: A
     assert len(tasks(database)) == 1
 
 
+def test_one_lost_session_tells_about_the_others_that_lie_idle(
+    postgres_url: str, admin: Admin
+) -> None:
+    class Counting(SystemClock):
+        waits = 0
+
+        def sleep(self, seconds: float) -> None:
+            self.waits += 1
+            super().sleep(seconds)
+
+    clock = Counting()
+    with opened(postgres_url, clock=clock) as database:
+
+        def nest(depth: int) -> int:
+            return depth and database.view(lambda _: nest(depth - 1))
+
+        nest(5)
+        admin.execute(OTHERS)
+        assert tasks(database) == {}
+    assert clock.waits == 1
+
+
 @pytest.mark.parametrize("cut", Cut)
 def test_a_transaction_whose_commit_was_cut_off_is_written_exactly_once(
     proxy: Proxy, cut: Cut
@@ -163,22 +192,37 @@ def test_a_transaction_whose_commit_was_cut_off_is_written_exactly_once(
     assert len(tries) in expected[cut]
 
 
+def only_notes(transaction: Transaction) -> None:
+    transaction.run("add_note", text="once")
+    transaction.read("notes")
+    transaction.run("add_note", text="twice")
+
+
+def a_note_behind_statements_that_wrote_nothing(transaction: Transaction) -> None:
+    transaction.change("rename_tasks", rows=[("t_9", "nobody")])
+    transaction.run("forget_note", text="never written")
+    transaction.read("add_and_read_note", text="once")
+    transaction.read("add_and_read_note", text="twice")
+
+
+@pytest.mark.parametrize("work", [only_notes, a_note_behind_statements_that_wrote_nothing])
 @pytest.mark.parametrize("cut", [Cut.BEFORE_THE_SERVER_GOT_IT, Cut.AFTER_THE_SERVER_ANSWERED])
-def test_so_is_one_that_records_no_event(proxy: Proxy, cut: Cut) -> None:
+def test_so_is_one_that_records_no_event(
+    proxy: Proxy, cut: Cut, work: Callable[[Transaction], None]
+) -> None:
     tries: list[int] = []
 
-    def work(transaction: Transaction) -> None:
+    def attempt(transaction: Transaction) -> None:
         tries.append(1)
-        transaction.run("add_note", text="once")
-        transaction.read("notes")
-        transaction.run("add_note", text="twice")
+        work(transaction)
         if len(tries) == 1:
-            # Behind these notes the transaction still asks for its number; then comes COMMIT.
-            transaction.xid()  # type: ignore[attr-defined]
+            # The last that a transaction asks before its COMMIT is what number it has.
+            assert isinstance(transaction, PostgresqlTransaction)
+            assert transaction.xid() is not None
             proxy.cut(cut)
 
     with opened(proxy.url) as database:
-        database.transact(work)
+        database.transact(attempt)
         assert notes(database) == ["once", "twice"]
     assert len(tries) == (2 if cut is Cut.BEFORE_THE_SERVER_GOT_IT else 1)
 
@@ -201,6 +245,25 @@ def test_a_commit_still_under_way_on_the_server_is_ended_and_tried_again(
         assert tasks(database) == {"t_1": "quick"}
         assert len(events(database)) == 1
     assert len(tries) == 2
+
+
+def test_a_transaction_is_known_by_its_events_where_another_has_its_number(
+    postgres_url: str, database: Database
+) -> None:
+    """A standby that takes over hands out numbers that its predecessor had handed out already."""
+    [there] = add(database, ("t_1", "one"))
+    mark = Mark.of(there)
+    session = Session(Address(postgres_url).connect())
+    [[committed]] = [
+        row.values()
+        for row in session.execute("SELECT CAST(xmin AS text) FROM holdfast_task").fetchall()
+    ]
+    future = str(int(committed) + 1_000_000)
+    assert was_committed(session, committed, None) is True
+    assert was_committed(session, committed, mark) is True
+    assert was_committed(session, committed, replace(mark, version=2)) is False
+    assert was_committed(session, future, mark) is False
+    session.close()
 
 
 def test_an_outcome_that_nobody_can_tell_is_said_to_be_unknown(
@@ -271,19 +334,41 @@ def test_opening_fails_at_once_without_the_password() -> None:
     assert clock.monotonic() == 0
 
 
-def test_the_writers_durability_is_the_servers_own(database: Database, admin: Admin) -> None:
+@pytest.fixture
+def writer(database: Database) -> Session:
+    assert isinstance(database, PostgresqlDatabase)
+    return database._live_writer()  # noqa: SLF001
+
+
+def test_the_writers_durability_is_the_servers_own(writer: Session, admin: Admin) -> None:
     [[server]] = admin.execute("SHOW synchronous_commit").fetchall()
-    session = database._writer  # type: ignore[attr-defined]  # noqa: SLF001
-    assert session.execute("SHOW synchronous_commit").fetchone() == {"synchronous_commit": server}
-    assert session.execute("SHOW enable_seqscan").fetchone() == {"enable_seqscan": "off"}
+    assert writer.execute("SHOW synchronous_commit").fetchone() == {"synchronous_commit": server}
 
 
-def test_a_process_that_stops_in_a_transaction_does_not_hold_its_locks_for_ever(
-    database: Database,
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("enable_seqscan", "off"),
+        ("enable_hashjoin", "off"),
+        ("enable_mergejoin", "off"),
+        ("plan_cache_mode", "force_generic_plan"),
+        ("idle_in_transaction_session_timeout", "10s"),
+        ("application_name", "holdfast"),
+    ],
+)
+def test_the_writer_plans_for_indexes_and_never_sits_on_its_locks(
+    writer: Session, name: str, value: str
 ) -> None:
-    session = database._writer  # type: ignore[attr-defined]  # noqa: SLF001
-    [[timeout]] = [
-        row.values()
-        for row in session.execute("SHOW idle_in_transaction_session_timeout").fetchall()
-    ]
-    assert timeout == "10s"
+    assert writer.execute(f"SHOW {name}").fetchone() == {name: value}
+
+
+def test_a_query_is_prepared_once_whatever_the_size_of_its_numbers(
+    database: Database, writer: Session
+) -> None:
+    def work(transaction: Transaction) -> None:
+        for number in (1, 70_000, -1):
+            transaction.read("number", number=number)
+
+    database.transact(work)
+    found = writer.execute("SELECT statement FROM pg_prepared_statements").fetchall()
+    assert len([row for row in found if "AS number" in row["statement"]]) == 1

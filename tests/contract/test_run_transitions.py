@@ -114,14 +114,14 @@ def test_a_hold_of_a_run_is_added_and_removed_alone(engine: Engine) -> None:
     run = start(engine)
     assert engine.runs.pause(run.id).ok
     assert engine.runs.hold(run.id, "budget").ok
-    assert run.holds == ("paused", "budget")
+    assert run.holds == ["paused", "budget"]
     assert {task.run_holds.names for task in engine.runs.tasks(run.id)} == {("paused", "budget")}
     assert engine.work.claim("worker") == []
     assert engine.runs.resume(run.id).ok
-    assert run.holds == ("budget",)
+    assert run.holds == ["budget"]
     assert engine.work.claim("worker") == []
     assert engine.runs.unhold(run.id, "budget").ok
-    assert run.holds == ()
+    assert run.holds == []
     assert [each.task.step for each in engine.work.claim("worker", count=5)] == ["plan"]
 
 

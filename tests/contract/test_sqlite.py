@@ -72,6 +72,16 @@ def test_a_view_looks_while_another_process_writes(sqlite_url: str, rival: apsw.
         assert tasks(database) == {}
 
 
+def test_a_store_that_is_up_to_date_opens_while_another_process_writes(
+    sqlite_url: str, rival: apsw.Connection
+) -> None:
+    rival.execute("BEGIN IMMEDIATE")
+    clock = ManualClock()
+    with opened(sqlite_url, clock=clock) as database:
+        assert tasks(database) == {}
+    assert clock.monotonic() == 0
+
+
 def test_every_connection_is_durable_and_checks_its_references(sqlite_url: str) -> None:
     with opened(sqlite_url) as database:
         assert isinstance(database, SqliteDatabase)

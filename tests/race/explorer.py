@@ -11,10 +11,10 @@ import psycopg
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import Claim, Operation
+from holdfast.engine.operations import Claim, Operation, Sweep
 from holdfast.randomness import SeededRandomness
 from holdfast.store.database import Files, is_postgresql
-from tests.race.racers import PATIENCE, Gate, RaceClock, Racer, eventually
+from tests.race.racers import PATIENCE, RaceClock, Racer, eventually
 from tests.race.worlds import World
 
 Plans = tuple[Sequence[Operation], Sequence[Operation]]
@@ -43,12 +43,13 @@ class Outcome:
 
 @dataclass(kw_only=True)
 class Stage:
-    """One store: an engine that prepares worlds, and two racers that play in them."""
+    """One store: an engine that prepares worlds, two racers in them, and a third beside them."""
 
     engine: Engine
     day: ManualClock
     first: Racer
     second: Racer
+    third: Racer
     worlds: int = 0
 
     def world(self) -> World:
@@ -56,7 +57,10 @@ class Stage:
         return World(engine=self.engine, day=self.day, number=self.worlds)
 
     def explore(self, scenario: Scenario) -> list[Outcome]:
-        """Check that every interleaving ends as one of the two orders does; give both."""
+        """Check that every interleaving ends as one of the two orders does; give both.
+
+        Afterwards the loop that time drives takes its turn, as it would within a second.
+        """
         orders = [self._one_after_the_other(scenario, leader) for leader in (0, 1)]
         for leader in (0, 1):
             place = 0
@@ -71,7 +75,7 @@ class Stage:
         plans = scenario(world)
         replies: Replies = ([], [])
         for each in (leader, 1 - leader):
-            replies[each].extend(self._racer(each).perform(plans[each]))
+            replies[each].extend(self.third.perform(plans[each]))
         return _outcome(world, replies)
 
     def _interleave(
@@ -81,20 +85,17 @@ class Stage:
         world = self.world()
         plans = scenario(world)
         ahead, behind = self._racer(leader), self._racer(1 - leader)
-        gate = Gate(place)
-        leading = ahead.start(plans[leader], gate)
+        leading = ahead.start_up_to(place, plans[leader])
+        if not leading.gate.reached.is_set():
+            leading.finish()
+            return False
+        trailing = behind.start(plans[1 - leader])
         try:
-            if not eventually(lambda: gate.reached.is_set() or leading.done(), leading):
-                raise TimeoutError(f"{ahead.name} came neither to statement {place} nor to its end")
-            if leading.done():
-                leading.result()
-                return False
-            trailing = behind.start(plans[1 - leader])
             waited = behind.go_as_far_as_possible(trailing)
         finally:
-            gate.open()
+            leading.gate.open()
         replies: Replies = ([], [])
-        replies[leader].extend(leading.result(PATIENCE))
+        replies[leader].extend(leading.finish())
         replies[1 - leader].extend(trailing.result(PATIENCE))
         self._ask_again(plans, replies)
         outcome = _outcome(world, replies)
@@ -105,33 +106,36 @@ class Stage:
 
     def _ask_again(self, plans: Plans, replies: Replies) -> None:
         """A claim waits for nobody: what it found nothing of, it may find when it asks again."""
-        for each in (0, 1):
-            if all(isinstance(operation, Claim) for operation in plans[each]) and not any(
-                replies[each]
-            ):
-                replies[each][:] = self._racer(each).perform(plans[each])
+        for plan, told in zip(plans, replies, strict=True):
+            if not any(told) and all(isinstance(operation, Claim) for operation in plan):
+                told[:] = self.third.perform(plan)
 
     def _racer(self, each: int) -> Racer:
         return (self.first, self.second)[each]
 
 
 def _outcome(world: World, replies: Replies) -> Outcome:
+    world.engine.commits.submit(Sweep()).result(PATIENCE)
     first, second = map(world.describe, replies)
     return Outcome(first=first, second=second, state=world.observe())
 
 
 @contextmanager
 def staged(url: str, files: Files | None = None, *, deadlocks: int = 0) -> Iterator[Stage]:
-    """A stage on an empty store; at the end PostgreSQL has counted just that many deadlocks."""
+    """A stage on an empty store; at the end PostgreSQL has counted just that many deadlocks.
+
+    The two who race take their SQL from `files`; the third, who shows what is right, does not.
+    """
     day = ManualClock()
     with ExitStack() as cleanup:
         engine = Engine(url, clock=RaceClock(day), randomness=SeededRandomness(7))
         cleanup.callback(engine.close)
         engine.commits.start()
-        racers = [Racer(url, name, day, files) for name in ("first", "second")]
-        for racer in racers:
+        first, second = (Racer(url, name, day, files) for name in ("first", "second"))
+        third = Racer(url, "third", day)
+        for racer in (first, second, third):
             cleanup.callback(racer.close)
-        yield Stage(engine=engine, day=day, first=racers[0], second=racers[1])
+        yield Stage(engine=engine, day=day, first=first, second=second, third=third)
     if is_postgresql(url):
         assert count_deadlocks(url) == deadlocks
 

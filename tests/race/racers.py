@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -20,6 +21,7 @@ from holdfast.threads import SystemThreads
 
 PATIENCE = 20.0
 GLANCE = 0.002
+COMMIT = "COMMIT"
 
 _BLOCKED = """
 SELECT 1 FROM pg_stat_activity
@@ -48,12 +50,12 @@ class RaceClock(ManualClock):
 
 
 class Gate:
-    """Stops one transaction before its statement number `place`, and counts those it passed.
+    """Stops one transaction before a statement, given by its number or by its name.
 
-    The place behind the last statement is just before COMMIT.
+    Just before COMMIT is the place behind the last statement.
     """
 
-    def __init__(self, place: int) -> None:
+    def __init__(self, place: int | str) -> None:
         self._place = place
         self._passed = 0
         self._used = False
@@ -63,16 +65,16 @@ class Gate:
     def open(self) -> None:
         self._opened.set()
 
-    def pass_by(self, transaction: Transaction) -> None:
+    def pass_by(self, query: str, transaction: Transaction) -> None:
         here, self._passed = self._passed, self._passed + 1
-        if here != self._place or self._used:
+        if self._place not in {here, query} or self._used:
             return
         self._used = True
         # What was given to a pipeline without asking for its answer has to be under way by now.
         transaction.read("now")
         self.reached.set()
         if not self._opened.wait(PATIENCE):
-            raise TimeoutError(f"nobody opened the gate at statement {here}")
+            raise TimeoutError(f"nobody opened the gate at {query}")
 
     def restart(self) -> None:
         """The transaction begins again, after a rollback."""
@@ -85,20 +87,32 @@ class GatedTransaction:
         self._gate = gate
 
     def read(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
-        self._gate.pass_by(self._inner)
+        self._gate.pass_by(query, self._inner)
         return self._inner.read(query, rows=rows, **parameters)
 
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
-        self._gate.pass_by(self._inner)
+        self._gate.pass_by(query, self._inner)
         return self._inner.change(query, rows=rows, **parameters)
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
-        self._gate.pass_by(self._inner)
+        self._gate.pass_by(query, self._inner)
         return self._inner.write(query, rows=rows, **parameters)
 
     def run(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
-        self._gate.pass_by(self._inner)
+        self._gate.pass_by(query, self._inner)
         self._inner.run(query, rows=rows, **parameters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopped:
+    """A transaction that stands at its gate, or has passed it by and ended."""
+
+    future: Future[list[object]]
+    gate: Gate
+
+    def finish(self) -> list[object]:
+        self.gate.open()
+        return self.future.result(PATIENCE)
 
 
 class Racer:
@@ -110,7 +124,7 @@ class Racer:
         self._postgresql = is_postgresql(url)
         if self._postgresql:
             url += f"{'&' if '?' in url else '?'}application_name={name}"
-        self._database = open_database(
+        self.database = open_database(
             url,
             clock=self.clock,
             randomness=SeededRandomness(len(name)),
@@ -118,8 +132,8 @@ class Racer:
             settings=Settings(url=url, patience=PATIENCE),
             files=files,
         )
-        secret = self._database.view(lambda tx: tx.read("store_secret"))[0]["value"]
-        self._writer = Writer(secret=secret.encode(), dialect=self._database.dialect)
+        secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
+        self._writer = Writer(secret=secret.encode(), dialect=self.database.dialect)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._watch = psycopg.connect(url, autocommit=True) if self._postgresql else None
         if self._watch is not None:
@@ -135,13 +149,21 @@ class Racer:
                 return self._writer.apply(transaction, operations)
             gate.restart()
             replies = self._writer.apply(GatedTransaction(transaction, gate), operations)
-            gate.pass_by(transaction)
+            gate.pass_by(COMMIT, transaction)
             return replies
 
-        return self._thread.submit(self._database.transact, work)
+        return self._thread.submit(self.database.transact, work)
 
     def perform(self, operations: Sequence[Operation]) -> list[object]:
         return self.start(operations).result(PATIENCE)
+
+    def start_up_to(self, place: int | str, operations: Sequence[Operation]) -> Stopped:
+        """Write a group, but stop at a place, if it comes there."""
+        gate = Gate(place)
+        future = self.start(operations, gate)
+        if not eventually(lambda: gate.reached.is_set() or future.done(), future):
+            raise TimeoutError(f"{self.name} came neither to {place} nor to its end")
+        return Stopped(future=future, gate=gate)
 
     def go_as_far_as_possible(self, future: Future[list[object]]) -> bool:
         """Wait until a transaction has ended or waits for another; True when it waits."""
@@ -152,13 +174,16 @@ class Racer:
 
     def close(self) -> None:
         self._thread.shutdown()
-        self._database.close()
+        self.database.close()
         if self._watch is not None:
             self._watch.close()
 
     def _waits(self, before: int) -> bool:
+        # Once may be chance: who tries in vain again and again waits for someone.
+        if self.clock.waits > before + 2:
+            return True
         if self._watch is None:
-            return self.clock.waits > before
+            return False
         return self._watch.execute(_BLOCKED, (self.name,)).fetchone() is not None
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.operations import BlockTask, DeleteTask, ReopenTask, ResetTask, UnblockTask
-from tests.race.explorer import Plans, Stage
+from tests.race.explorer import Plans, Stage, staged
+from tests.race.racers import COMMIT, Gate, eventually
 from tests.race.worlds import World
 
 
@@ -99,3 +100,27 @@ def test_two_new_needs_far_apart_never_close_a_cycle(stage: Stage) -> None:
         )
 
     stage.explore(scenario)
+
+
+def test_siblings_that_complete_while_a_task_comes_to_need_both_unblock_it(
+    postgres_url: str,
+) -> None:
+    with staged(postgres_url) as stage:
+        world = stage.world()
+        world.task("left")
+        world.task("right")
+        world.start("left")
+        world.start("right")
+        creating = stage.third.start_up_to(COMMIT, [world.create("last", "left", "right")])
+        gate = Gate(COMMIT)
+        left = stage.first.start([world.complete("left")], gate)
+        right = stage.second.start([world.complete("right")])
+        assert stage.first.go_as_far_as_possible(left)
+        assert stage.second.go_as_far_as_possible(right)
+        creating.finish()
+        assert eventually(gate.reached.is_set)
+        stage.second.go_as_far_as_possible(right)
+        gate.open()
+        left.result()
+        right.result()
+        assert not stage.engine.tasks.get(world.ids["last"]).blocked

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.clock import ManualClock
 from holdfast.engine import validation
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import CancelRun, CancelTask, Claim, ClaimById, Complete, CreateTasks
+from holdfast.engine.operations import CancelRun, CancelTask, Claim, ClaimById, Complete, CreateTasks, StartRun
 from holdfast.ids import Ids
 from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.result import AdvanceResult, TransitionResult
@@ -35,41 +35,56 @@ class World:
     day: ManualClock
     number: int
     ids: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     fences: dict[str, int] = field(default_factory=dict)
-    key: str | None = None
+    keys: set[str] = field(default_factory=set)
 
     @property
     def agent(self) -> str:
         return f"agent-{self.number}"
 
-    def concurrency(self, limit: int) -> Concurrency:
-        self.key = f"key-{self.number}"
-        return Concurrency(key=self.key, limit=limit)
+    def concurrency(self, limit: int, name: str = "key") -> Concurrency:
+        key = f"{name}-{self.number}"
+        self.keys.add(key)
+        return Concurrency(key=key, limit=limit)
 
     def task(self, name: str, *needs: str, **fields: Any) -> str:
         """Create a task that belongs to no run."""
         created = self.engine.tasks.create(self.new_task(name, *needs, **fields))
-        self.ids[name] = created.id
+        self.know(name, created.id)
         return created.id
+
+    def know(self, name: str, identifier: str) -> None:
+        self.ids[name] = identifier
+        self.names[identifier] = name
 
     def new_task(self, name: str, *needs: str, **fields: Any) -> NewTask:
         # Ids are ordered by time: each task is younger than those before it.
         self.day.advance(0.001)
         needed = tuple(self.ids[need] for need in needs)
-        return NewTask(title=name, agent=self.agent, needs=needed, **fields)
+        return NewTask(title=name, needs=needed, **{"agent": self.agent, **fields})
 
     def run(self, *steps: Step, limit: int | None = None, name: str = "run") -> str:
         """Start a run; its steps are known by their ids."""
-        concurrency = None if limit is None else self.concurrency(limit)
+        operation = self.start_run(*steps, limit=limit, name=name)
+        assert self.engine.commits.submit(operation).result().created
+        return operation.run_id
+
+    def start_run(
+        self, *steps: Step, limit: int | None = None, name: str = "run", key: str | None = None
+    ) -> StartRun:
+        self.day.advance(0.001)
         workflow = Workflow.define(
             "race",
             tuple(Step(id=s.id, needs=s.needs, agent=self.agent) for s in steps),
-            concurrency=concurrency,
+            concurrency=None if limit is None else self.concurrency(limit),
         )
-        run = self.engine.runs.start(NewRun(workflow=workflow)).id
-        self.ids[name] = run
-        self.ids |= {str(task.step): task.id for task in self.engine.runs.tasks(run)}
-        return run
+        run = NewRun(workflow=workflow, key=key)
+        operation = validation.new_run(run, self._ids(), max_payload=1000, actor_name="user")
+        self.know(name, operation.run_id)
+        for task in operation.tasks:
+            self.know(str(task.step), task.id)
+        return operation
 
     def start(self, name: str, worker: str = "worker") -> Assignment:
         """Claim a task by name and remember its fence."""
@@ -81,8 +96,9 @@ class World:
         assignment = self.start(name)
         assert self.engine.work.complete(assignment.task.id, assignment.token, name).ok
 
-    def claim(self, worker: str, count: int = 1) -> Claim:
-        return Claim(worker=worker, agents=(self.agent,), tags="[]", count=count, lease=LEASE)
+    def claim(self, worker: str, count: int = 1, *, agents: Sequence[str] = ()) -> Claim:
+        chosen = (self.agent, *agents)
+        return Claim(worker=worker, agents=chosen, tags="[]", count=count, lease=LEASE)
 
     def claim_by_id(self, name: str, worker: str) -> ClaimById:
         return ClaimById(
@@ -95,10 +111,13 @@ class World:
         )
 
     def create(self, name: str, *needs: str, **fields: Any) -> CreateTasks:
-        ids = Ids(self.engine.clock, self.engine.randomness)
-        row = validation.new_task(self.new_task(name, *needs, **fields), ids, max_payload=1000)
-        self.ids[name] = row.id
+        task = self.new_task(name, *needs, **fields)
+        row = validation.new_task(task, self._ids(), max_payload=1000)
+        self.know(name, row.id)
         return CreateTasks(tasks=(row,), actor="user")
+
+    def _ids(self) -> Ids:
+        return Ids(self.engine.clock, self.engine.randomness)
 
     def cancel(self, name: str) -> CancelTask | CancelRun:
         if self.ids[name].startswith("r_"):
@@ -110,24 +129,23 @@ class World:
         return self.engine.database.view(self._observe)
 
     def _observe(self, tx: Transaction) -> tuple[object, ...]:
-        seen: list[object] = []
-        for name, identifier in sorted(self.ids.items()):
-            run = identifier.startswith("r_")
-            rows = (
-                tx.read("run_by_id", run_id=identifier)
-                if run
-                else tx.read("task_by_id", task_id=identifier)
-            )
-            history = [event["type"] for event in tx.read("entity_events", entity=identifier)]
-            facts = [_facts(row, FACTS if run else TASK_FACTS) for row in rows]
-            seen.append((name, *facts, *history))
-        if self.key is not None:
-            slots = [row for kind in ("run", "task") for row in self._slot(tx, kind)]
-            seen.append(("used", *(slot["used"] for slot in slots)))
+        seen = [self._see(tx, identifier) for identifier in self.names]
+        seen = sorted(each for each in seen if len(each) > 1)
+        for key in sorted(self.keys):
+            for kind in ("run", "task"):
+                slots = tx.read("slot_by_key", key=f"{kind}:{key}")
+                seen += [(kind, key.partition("-")[0], slot["used"]) for slot in slots]
         return tuple(seen)
 
-    def _slot(self, tx: Transaction, kind: str) -> list[Row]:
-        return tx.read("slot_by_key", key=f"{kind}:{self.key}")
+    def _see(self, tx: Transaction, identifier: str) -> tuple[Any, ...]:
+        run = identifier.startswith("r_")
+        rows = (
+            tx.read("run_by_id", run_id=identifier)
+            if run
+            else tx.read("task_by_id", task_id=identifier)
+        )
+        history = [event["type"] for event in tx.read("entity_events", entity=identifier)]
+        return (self.names[identifier], *history, *(_facts(row, run=run) for row in rows))
 
     def describe(self, replies: Sequence[object]) -> tuple[object, ...]:
         return tuple(self._describe(reply) for reply in replies)
@@ -139,9 +157,9 @@ class World:
             case AdvanceResult():
                 return (reply.advanced, reply.completed)
             case Assignment():
-                return (self._name(reply.task.id), reply.attempt)
+                return (self.names[reply.task.id], reply.attempt)
             case Created():
-                return (self._name(reply.id), reply.created)
+                return (self.names[reply.id], reply.created)
             case list():
                 return self.describe(reply)
             case Exception():
@@ -149,10 +167,8 @@ class World:
             case _:
                 return reply
 
-    def _name(self, identifier: str) -> str:
-        return next(name for name, known in self.ids.items() if known == identifier)
 
-
-def _facts(row: Row, names: Sequence[str]) -> tuple[object, ...]:
+def _facts(row: Row, *, run: bool) -> tuple[object, ...]:
+    facts = (row[name] for name in (FACTS if run else TASK_FACTS))
     # SQLite has no booleans of its own: 0 and false are one answer.
-    return tuple(int(row[name]) if isinstance(row[name], bool) else row[name] for name in names)
+    return tuple(int(fact) if isinstance(fact, bool) else fact for fact in facts)

@@ -95,8 +95,8 @@ def test_locks_are_written_for_postgresql_alone(tmp_path: Path) -> None:
     body = "SELECT 1 {lock} {lock task} {skip_locked} {skip_locked task} {share} {share run}"
     assert one(tmp_path, body, "sqlite").text == "SELECT 1"
     assert one(tmp_path, body, "postgresql").text == (
-        "SELECT 1 FOR NO KEY UPDATE FOR NO KEY UPDATE OF task FOR UPDATE SKIP LOCKED "
-        "FOR UPDATE OF task SKIP LOCKED FOR SHARE FOR SHARE OF run"
+        "SELECT 1 FOR NO KEY UPDATE FOR NO KEY UPDATE OF task FOR NO KEY UPDATE SKIP LOCKED "
+        "FOR NO KEY UPDATE OF task SKIP LOCKED FOR SHARE FOR SHARE OF run"
     )
 
 

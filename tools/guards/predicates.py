@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,14 +36,17 @@ class Predicate:
     path: Path
     query: str
     text: str
+    place: int
     start: int
     end: int
     leads_line: bool
-    inline: bool
+    on_one_line: bool
+    alone: bool
 
     @property
     def name(self) -> str:
-        return f"{self.query}: {self.text}"
+        again = f" (place {self.place})" if self.place > 1 else ""
+        return f"{self.query}: {self.text}{again}"
 
 
 @dataclass(kw_only=True)
@@ -98,17 +102,21 @@ def _conjuncts(path: Path, query: str, text: str, begin: int, end: int) -> Itera
     frames[0].close_conjunct(end)
     closed.append((frames[0], end))
     places = sorted((place, frame, stop) for frame, stop in closed for place in frame.found)
+    seen: Counter[str] = Counter()
     for (keyword, start, stop), frame, frame_end in places:
-        predicate = _COMMENT.sub("", text[start:stop])
-        if predicate.strip() != "true":
+        predicate = " ".join(_COMMENT.sub("", text[start:stop]).split())
+        if predicate != "true":
+            seen[predicate] += 1
             yield Predicate(
                 path=path,
                 query=query,
-                text=" ".join(predicate.split()),
+                text=predicate,
+                place=seen[predicate],
                 start=start,
                 end=start + len(text[start:stop].rstrip()),
                 leads_line=not text[text.rfind("\n", 0, keyword) + 1 : keyword].strip(),
-                inline="\n" not in text[frame.begin : frame_end].strip(),
+                on_one_line="\n" not in text[frame.begin : frame_end].strip(),
+                alone=len(frame.found) == 1,
             )
 
 

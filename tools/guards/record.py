@@ -87,7 +87,8 @@ def write_table(
             lines += ["", f"## `{query}`", "", "| taken out | noticed by |", "|---|---|"]
         caught = results.get(predicate.name, {})
         notice = _notice(caught, redundant.get(predicate.name))
-        lines.append(f"| `{_escape(predicate.text)}` | {notice} |")
+        text = predicate.name.removeprefix(f"{query}: ")
+        lines.append(f"| `{_escape(text)}` | {notice} |")
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -40,9 +40,13 @@ def remove(text: str, predicate: Predicate) -> str:
     A clause that `why` reads as well keeps its text, in a comment that only `why` looks into:
     otherwise the explanation's tests would answer for the claim's.
     """
-    segment = text[predicate.start : predicate.end]
-    bare = _COMMENT.sub("", segment).strip()
-    kept = ""
-    if clause := _CLAUSE.search(segment):
-        kept = f"\n/*\n  AND {bare} {clause[0]}\n*/"
-    return f"{text[: predicate.start]} ({bare} OR true){kept}{text[predicate.end :]}"
+    begin = text.rfind("\n", 0, predicate.start) + 1
+    end = text.find("\n", predicate.end)
+    end = len(text) if end < 0 else end
+    line = text[begin:end]
+    bare = _COMMENT.sub("", text[predicate.start : predicate.end]).strip()
+    rest = text[predicate.end : end]
+    changed = f"{text[begin : predicate.start]} ({bare} OR true){_COMMENT.sub('', rest)}"
+    if _CLAUSE.search(line):
+        changed += f"\n/*\n{line}\n*/"
+    return text[:begin] + changed + text[end:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.operations import Complete, Fail, Release, Report
-from holdfast.model.event import OUTCOMES, read_data
+from holdfast.model.event import read_data, read_outcome
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 
@@ -63,8 +63,7 @@ def refuse(reason: Refusal, status: str | None, detail: str = "") -> TransitionR
 
 def _ending(record: Row) -> tuple[str | None, str | None]:
     data = read_data(record["data"])
-    outcome = "lost" if "lost" in data else OUTCOMES.get(record["type"])
-    return outcome, data.get("digest")
+    return read_outcome(record["type"], data), data.get("digest")
 
 
 def _said(report: Report) -> tuple[str, str] | None:

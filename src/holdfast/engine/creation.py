@@ -32,6 +32,8 @@ def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
         if isinstance(reply, list):
             new = {each.id for each in reply if each.created}
             accepted += [(task, operation.actor) for task in operation.tasks if task.id in new]
+    # In one order, because whoever inserts a key waits for whoever has just inserted it.
+    accepted.sort(key=lambda each: each[0].key or "")
     insert_tasks(group, accepted, known, run_holds=0)
     return replies
 

@@ -82,6 +82,7 @@ class Engine:
     def close(self) -> None:
         self.recovery.close()
         self.commits.close()
+        self.outcomes.close()
         self.notifier.close()
         self.database.close()
 

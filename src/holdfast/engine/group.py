@@ -19,6 +19,7 @@ class Group:
     broken: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
     freed: Counter[str] = field(default_factory=Counter)
+    slots: set[str] = field(default_factory=set)
     ended: list[str] = field(default_factory=list)
     wakes: bool = False
     tells: bool = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.operations import AcquireLease, ReleaseLease, RenewLease
@@ -10,6 +12,13 @@ from holdfast.model.task import NamedLease
 from holdfast.model.token import make_token
 
 LEASE_SUBJECT = "lease:"
+
+
+def acquire_all(group: Group, operations: Sequence[AcquireLease]) -> list[NamedLease | None]:
+    """New keys are inserted in their own order, whatever order they were asked for in."""
+    places = sorted(range(len(operations)), key=lambda place: operations[place].key)
+    given = {place: acquire(group, operations[place]) for place in places}
+    return [given[place] for place in range(len(operations))]
 
 
 def acquire(group: Group, operation: AcquireLease) -> NamedLease | None:

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from holdfast.clock import Clock
+from holdfast.errors import ShuttingDown
 from holdfast.store.database import Database, Row
 from holdfast.threads import Threads
 
@@ -54,6 +55,15 @@ class Outcomes:
             if waiter.future.set_running_or_notify_cancel():
                 waiter.future.set_exception(TimeoutError(f"{identifier} has not ended yet"))
         return min(left, default=None)
+
+    def close(self) -> None:
+        """Tell everyone who still waits that no answer will come from here."""
+        with self._lock:
+            left = [waiter for waiters in self._waiting.values() for waiter in waiters]
+            self._waiting.clear()
+        for waiter in left:
+            if waiter.future.set_running_or_notify_cancel():
+                waiter.future.set_exception(ShuttingDown("closed while waiting for a result"))
 
     def look(self, identifiers: Iterable[str] | None = None) -> None:
         """Read the rows that somebody waits for, and answer those that have ended."""

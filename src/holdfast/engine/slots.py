@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from holdfast.engine.group import Group
 from holdfast.store.patience import Contended
@@ -12,10 +13,26 @@ def take(group: Group, wanted: Counter[str]) -> None:
     """Count claimed tasks; a key that another process filled meanwhile undoes the transaction."""
     if not wanted:
         return
+    hold(group, wanted)
     taken = group.tx.write("take_slots", rows=sorted(wanted.items()))
     if len(taken) != len(wanted):
         message = "a concurrency key was filled by another process"
         raise Contended(message)
+
+
+def hold(group: Group, keys: Iterable[str]) -> None:
+    """Lock counters for the rest of the transaction; wait for one only in the order of keys.
+
+    Behind a key that sorts later, waiting could close a circle: rather begin again.
+    """
+    new = sorted(set(keys) - group.slots)
+    if new and new[0] < max(group.slots, default=""):
+        if len(group.tx.read("try_slots", keys=new)) != len(new):
+            message = "a concurrency key is in use by another process"
+            raise Contended(message)
+    elif new:
+        group.tx.run("lock_slots", keys=new)
+    group.slots.update(new)
 
 
 def free(group: Group) -> None:
@@ -24,7 +41,7 @@ def free(group: Group) -> None:
         return
     freed, group.freed = group.freed, Counter()
     keys = sorted(freed)
-    group.tx.read("lock_slots", keys=keys)
+    hold(group, keys)
     group.tx.write("free_slots", rows=sorted(freed.items()))
     group.wakes = True
     for key in keys:
@@ -34,6 +51,7 @@ def free(group: Group) -> None:
 
 def admit(group: Group, key: str, count: int) -> None:
     """Lift hold slot from the oldest runs that wait for a key, as far as there is room."""
+    hold(group, [key])
     for row in group.tx.read("waiting_runs", key=key, count=count):
         if not group.tx.write("take_slots", rows=[(key, 1)]):
             return

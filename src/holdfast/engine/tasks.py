@@ -42,9 +42,11 @@ class Tasks:
     @operation
     def create_many(self, tasks: Sequence[NewTask], *, actor: str = USER) -> Future[list[Created]]:
         """Create tasks, all or none of them; one whose key exists gives back the existing one."""
-        validation.number("tasks", len(tasks), least=0, most=validation.MAX_BATCH)
+        wanted = validation.listed("tasks", tasks)
+        validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
         limit = self._desk.settings.max_payload
-        rows = tuple(validation.new_task(task, self._desk.ids, max_payload=limit) for task in tasks)
+        ids = self._desk.ids
+        rows = tuple(validation.new_task(task, ids, max_payload=limit) for task in wanted)
         return self._desk.submit(CreateTasks(tasks=rows, actor=validation.actor(actor)))
 
     @operation
@@ -117,7 +119,7 @@ class Tasks:
         self, task_id: str, on: Sequence[str], *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Make a task need others too."""
-        needed = tuple(dict.fromkeys(validation.task_id(each, "needs") for each in on))
+        needed = validation.needs(on)
         return self._desk.submit(BlockTask(**_about(task_id, actor), on=needed))
 
     @operation
@@ -125,7 +127,7 @@ class Tasks:
         self, task_id: str, on: Sequence[str] | None = None, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Stop a task from needing the given others, or any."""
-        needed = None if on is None else tuple(validation.task_id(each, "needs") for each in on)
+        needed = None if on is None else validation.needs(on)
         return self._desk.submit(UnblockTask(**_about(task_id, actor), on=needed))
 
     @operation

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from holdfast.engine.operations import StartRun, TaskRow
 from holdfast.engine.slots import RUN_PREFIX, TASK_PREFIX
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids, parse_run_id, parse_task_id
-from holdfast.model.graph import Concurrency, Step
-from holdfast.model.retry import RetryPolicy, to_microseconds
+from holdfast.model.graph import Concurrency, Step, Workflow
+from holdfast.model.retry import MAX_COUNT, RetryPolicy, to_microseconds
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
-from holdfast.model.task import NewTask
+from holdfast.model.task import NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 
 MAX_TITLE = 500
@@ -22,6 +23,8 @@ MAX_BATCH = 10_000
 MAX_INTEGER = 2**31 - 1
 MAX_TIME = 2**53
 JSON_SCALAR_LIMIT = 64 * 1024
+
+T = TypeVar("T")
 
 
 def task_id(value: object, field: str = "task_id") -> str:
@@ -52,15 +55,27 @@ def moment(field: str, value: object) -> int:
     return number(field, value, least=0, most=MAX_TIME)
 
 
-def names(field: str, values: Iterable[object]) -> tuple[str, ...]:
-    if isinstance(values, str):
-        raise InvalidInput(field, "must be a list of names, not one text")
-    return tuple(dict.fromkeys(clean_name(field, value) for value in values))
+def names(field: str, values: object) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(clean_name(field, value) for value in listed(field, values)))
 
 
-def tags(values: Iterable[object]) -> str:
+def agents(values: object) -> tuple[str, ...]:
+    chosen = names("agents", values)
+    number("agents", len(chosen), least=1)
+    return chosen
+
+
+def needs(values: object) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(task_id(value, "needs") for value in listed("needs", values)))
+
+
+def tags(values: object) -> str:
     chosen = sorted(names("tags", values))
     return json.dumps(chosen, separators=(",", ":")) if chosen else "[]"
+
+
+def renewals(values: object) -> list[Renewal]:
+    return [instance("renewals", value, Renewal) for value in listed("renewals", values)]
 
 
 def hold(value: object) -> Hold:
@@ -75,32 +90,33 @@ def actor(value: object) -> str:
 
 
 def new_task(task: NewTask, ids: Ids, *, max_payload: int) -> TaskRow:
+    instance("task", task, NewTask)
     payload = encode_json("payload", task.payload, limit=max_payload)
-    needs = tuple(dict.fromkeys(task_id(need, "needs") for need in _listed("needs", task.needs)))
     parent = None if task.parent is None else task_id(task.parent, "parent")
     scheduled = None if task.scheduled_for is None else moment("scheduled_for", task.scheduled_for)
     key = None if task.key is None else clean_key("key", task.key)
-    return TaskRow(
+    row = TaskRow(
         id=ids.task(),
         parent_id=parent,
         step=None if task.step is None else clean_name("step", task.step),
         title=clean_text("title", task.title, limit=MAX_TITLE),
         agent=clean_name("agent", task.agent),
-        status="queued" if task.enqueue else "idle",
-        needs=needs,
+        status="queued" if flag("enqueue", task.enqueue) else "idle",
+        needs=needs(task.needs),
         scheduled_for=scheduled,
         priority=_signed("priority", task.priority),
         position=_signed("position", task.position),
         tags=tags(task.tags),
         key=key,
-        body_digest="" if key is None else _body(task, payload),
         payload=payload,
         **_limits(task.retry, task.timeout, task.concurrency),
     )
+    return row if key is None else replace(row, body_digest=_body(row))
 
 
 def new_run(run: NewRun, ids: Ids, *, max_payload: int, actor_name: str) -> StartRun:
-    workflow = run.workflow
+    instance("run", run, NewRun)
+    workflow = instance("workflow", run.workflow, Workflow)
     given = encode_json("input", run.input, limit=max_payload)
     key = None if run.key is None else clean_key("key", run.key)
     priority = _signed("priority", run.priority)
@@ -144,6 +160,9 @@ def _step_row(step: Step, run: str, task_ids: Mapping[str, str], priority: int) 
 def _limits(
     retry: RetryPolicy, timeout: float | None, concurrency: Concurrency | None
 ) -> dict[str, Any]:
+    instance("retry", retry, RetryPolicy)
+    if concurrency is not None:
+        instance("concurrency", concurrency, Concurrency)
     return {
         "max_attempts": retry.max_attempts,
         "max_lost": retry.max_lost,
@@ -155,7 +174,7 @@ def _limits(
     }
 
 
-def edits(changes: Mapping[str, object], *, max_payload: int) -> dict[str, object]:
+def edits(changes: object, *, max_payload: int) -> dict[str, object]:
     """The fields of an edit in the terms of the store; an unknown one is refused by name."""
     readers: dict[str, Callable[[object], object]] = {
         "title": lambda value: clean_text("title", value, limit=MAX_TITLE),
@@ -163,22 +182,27 @@ def edits(changes: Mapping[str, object], *, max_payload: int) -> dict[str, objec
         "payload": lambda value: encode_json("payload", value, limit=max_payload),
         "priority": lambda value: _signed("priority", value),
         "position": lambda value: _signed("position", value),
-        "tags": lambda value: tags(_listed("tags", value)),
-        "max_attempts": lambda value: number("max_attempts", value, least=1),
-        "max_lost": lambda value: number("max_lost", value, least=1),
+        "tags": tags,
+        "max_attempts": lambda value: number("max_attempts", value, least=1, most=MAX_COUNT),
+        "max_lost": lambda value: number("max_lost", value, least=1, most=MAX_COUNT),
         "timeout": lambda value: to_microseconds("timeout", _float("timeout", value)),
         "scheduled_for": lambda value: None if value is None else moment("scheduled_for", value),
     }
+    if not isinstance(changes, Mapping) or not all(isinstance(name, str) for name in changes):
+        raise InvalidInput("changes", "must be a mapping of the names of fields to their values")
     for name in changes:
         if name not in readers:
             raise InvalidInput(name, f"cannot be edited; one of {', '.join(readers)} can")
     return {name: readers[name](value) for name, value in changes.items()}
 
 
-def _body(task: NewTask, payload: str) -> str:
-    parts = (task.title, task.step, task.agent, task.needs, task.parent, sorted(task.tags))
-    rest = (task.scheduled_for, task.priority, task.position)
-    return digest(payload, repr(parts), repr(rest), repr(task.retry))
+def _body(row: TaskRow) -> str:
+    """The digest of what was asked for, however it was written."""
+    parts = (row.title, row.step, row.agent, sorted(row.needs), row.parent_id, row.tags)
+    rest = (row.status, row.scheduled_for, row.priority, row.position, row.timeout)
+    retry = (row.max_attempts, row.max_lost, row.backoff, row.backoff_max)
+    limits = (*retry, row.concurrency_key, row.capacity)
+    return digest(row.payload, repr(parts), repr(rest), repr(limits))
 
 
 def _signed(field: str, value: object) -> int:
@@ -191,10 +215,22 @@ def _float(field: str, value: object) -> float:
     return value
 
 
-def _listed(field: str, value: object) -> tuple[object, ...]:
+def listed(field: str, value: object) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple | set | frozenset):
         raise InvalidInput(field, f"must be a list, not {type(value).__name__}")
     return tuple(value)
+
+
+def flag(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(field, f"must be true or false, not {type(value).__name__}")
+    return value
+
+
+def instance(field: str, value: object, kind: type[T]) -> T:
+    if not isinstance(value, kind):
+        raise InvalidInput(field, f"must be a {kind.__name__}, not {type(value).__name__}")
+    return value
 
 
 def run_hold(value: object) -> Hold:

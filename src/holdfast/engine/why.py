@@ -52,7 +52,7 @@ def explain(
 ) -> Explanation:
     """Explain a task as a worker with these agents and tags would find it, or any worker."""
     identifier = validation.task_id(task_id)
-    serves = None if agents is None else validation.names("agents", agents)
+    serves = None if agents is None else validation.agents(agents)
     offered = None if tags is None else validation.tags(tags)
     return database.view(lambda tx: _Reading(tx, identifier, serves, offered).explain())
 

@@ -38,7 +38,7 @@ class Work:
         return self._desk.submit(
             Claim(
                 worker=clean_name("worker", worker),
-                agents=_agents(agents),
+                agents=validation.agents(agents),
                 tags=validation.tags(tags),
                 count=validation.number("count", count, least=1, most=MAX_CLAIM),
                 lease=self._lease(lease),
@@ -60,7 +60,7 @@ class Work:
             ClaimById(
                 task_id=validation.task_id(task_id),
                 worker=clean_name("worker", worker),
-                agents=_agents(agents),
+                agents=validation.agents(agents),
                 tags=validation.tags(tags),
                 lease=self._lease(lease),
             )
@@ -79,7 +79,7 @@ class Work:
                 progress=self._small("progress", each.progress),
                 usage=self._small("usage", each.usage),
             )
-            for each in renewals
+            for each in validation.renewals(renewals)
         ]
         return gather(self._desk.submit_many(operations))
 
@@ -115,7 +115,7 @@ class Work:
                 **self._fenced(task_id, token),
                 error=text,
                 digest=digest(text),
-                retryable=retryable,
+                retryable=validation.flag("retryable", retryable),
                 jitter=self._desk.randomness.random(),
                 usage=self._small("usage", usage),
             )
@@ -159,9 +159,3 @@ class Work:
         if value is None:
             return None
         return encode_json(field, value, limit=validation.JSON_SCALAR_LIMIT)
-
-
-def _agents(agents: Sequence[str]) -> tuple[str, ...]:
-    chosen = validation.names("agents", agents)
-    validation.number("agents", len(chosen), least=1)
-    return chosen

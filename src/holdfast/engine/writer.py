@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from holdfast.engine import advance, creation, leases, lifecycle, picker, runs, slots
+from holdfast.engine import advance, creation, leases, lifecycle, locks, picker, runs, slots
 from holdfast.engine.control import control
 from holdfast.engine.group import Group
 from holdfast.engine.operations import (
     AcquireLease,
     AdvanceRun,
-    BlockTask,
     Claim,
     ClaimById,
     Complete,
@@ -25,10 +24,8 @@ from holdfast.engine.operations import (
     ReleaseLease,
     Renew,
     RenewLease,
-    RunOperation,
     StartRun,
     Sweep,
-    TaskOperation,
 )
 from holdfast.errors import HoldfastError
 from holdfast.store.database import Transaction
@@ -50,7 +47,7 @@ class Writer:
         group = Group(tx=tx, secret=self._secret)
         batch = Batch(operations)
         if self._dialect == "postgresql":
-            lock(group, operations)
+            locks.lock(group, operations)
         batch.together(Renew, lambda chosen: lifecycle.renew(group, chosen))
         batch.together(Complete, lambda chosen: lifecycle.complete(group, chosen))
         batch.together(Fail, lambda chosen: lifecycle.fail(group, chosen))
@@ -62,7 +59,7 @@ class Writer:
         batch.together(AdvanceRun, lambda chosen: advance.advance(group, chosen))
         batch.together(CreateTasks, lambda chosen: creation.create_tasks(group, chosen))
         batch.together(StartRun, lambda chosen: creation.start_runs(group, chosen))
-        batch.each(AcquireLease, lambda operation: leases.acquire(group, operation))
+        batch.together(AcquireLease, lambda chosen: leases.acquire_all(group, chosen))
         batch.each(RenewLease, lambda operation: leases.renew(group, operation))
         batch.each(ReleaseLease, lambda operation: leases.release(group, operation))
         batch.each(Sweep, lambda _: sweep(group))
@@ -78,24 +75,6 @@ def sweep(group: Group) -> None:
     picker.mark_due(group)
     group.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
     slots.sweep(group)
-
-
-def lock(group: Group, operations: Sequence[Operation]) -> None:
-    """Runs in id order, then tasks in id order: every group takes its locks the same way."""
-    # A claim never waits for a row: it skips what another transaction has locked.
-    tasks = sorted(
-        {
-            o.task_id
-            for o in operations
-            if isinstance(o, TaskOperation) and not isinstance(o, ClaimById)
-        }
-    )
-    runs_ = sorted({o.run_id for o in operations if isinstance(o, RunOperation)})
-    if tasks or runs_:
-        group.tx.run("lock_runs", tasks=tasks, runs=runs_)
-    needed = {need for o in operations if isinstance(o, BlockTask) for need in o.on}
-    if tasks or needed:
-        group.tx.run("lock_tasks", tasks=sorted({*tasks, *needed}))
 
 
 class Batch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from holdfast.model.event import OUTCOMES, Event
+from holdfast.model.event import Event, read_outcome
 from holdfast.model.task import Attempt
 
 
@@ -25,7 +25,7 @@ def read_attempts(events: Iterable[Event]) -> list[Attempt]:
             attempts[event.attempt] = replace(
                 attempts[event.attempt],
                 ended_at=event.at,
-                outcome="lost" if "lost" in event.data else OUTCOMES.get(event.type),
+                outcome=read_outcome(event.type, event.data),
                 digest=event.data.get("digest"),
                 error=event.data.get("error"),
                 usage=event.data.get("usage"),

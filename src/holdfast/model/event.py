@@ -66,6 +66,13 @@ def fold(events: Iterable[Event]) -> dict[str, Any]:
     return state
 
 
+def read_outcome(event_type: str | None, data: dict[str, Any]) -> str | None:
+    """How the attempt ended that an event took out of running."""
+    if event_type == "task.failed" and "lost" in data:
+        return "lost"
+    return None if event_type is None else OUTCOMES.get(event_type)
+
+
 def read_data(text: str | None) -> dict[str, Any]:
     data = json.loads(text) if text else {}
     return data if isinstance(data, dict) else {}

@@ -10,10 +10,11 @@ from functools import cached_property
 from typing import Self
 
 from holdfast.errors import InvalidDefinition, InvalidInput
-from holdfast.model.retry import RetryPolicy, to_microseconds
+from holdfast.model.retry import MAX_COUNT, RetryPolicy, to_microseconds
 from holdfast.model.text import clean_key, clean_name, digest
 
 MAX_STEPS = 10_000
+MAX_PRIORITY = 2**30 - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,8 +27,8 @@ class Concurrency:
     def __post_init__(self) -> None:
         clean_key("concurrency.key", self.key)
         limit: object = self.limit
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise InvalidInput("concurrency.limit", "must be a whole number of at least 1")
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_COUNT:
+            raise InvalidInput("concurrency.limit", f"must be a whole number from 1 to {MAX_COUNT}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,14 +55,18 @@ class Workflow:
     def define(
         cls, name: str, steps: tuple[Step, ...], *, concurrency: Concurrency | None = None
     ) -> Self:
-        """Check the whole graph and raise one error that names every mistake."""
-        clean_name("workflow", name)
-        mistakes = [*_bad_steps(steps), *_bad_needs(steps)]
-        if not mistakes:
-            mistakes = _cycles(steps)
-        if mistakes:
-            raise InvalidDefinition(f"workflow {name}", mistakes)
         return cls(name=name, steps=steps, concurrency=concurrency)
+
+    def __post_init__(self) -> None:
+        """Check the whole graph and raise one error that names every mistake."""
+        clean_name("workflow", self.name)
+        mistakes = _bad_fields(self)
+        if not mistakes:
+            mistakes = [*_bad_steps(self.steps), *_bad_needs(self.steps)]
+        if not mistakes:
+            mistakes = _cycles(self.steps)
+        if mistakes:
+            raise InvalidDefinition(f"workflow {self.name}", mistakes)
 
     @cached_property
     def version(self) -> str:
@@ -106,6 +111,37 @@ def _concurrency(concurrency: Concurrency | None) -> list[object] | None:
     return None if concurrency is None else [concurrency.key, concurrency.limit]
 
 
+def _bad_fields(workflow: Workflow) -> list[str]:
+    """Fields of a wrong type: nothing else can be said before they are right."""
+    steps: object = workflow.steps
+    if not isinstance(steps, tuple) or not all(isinstance(step, Step) for step in steps):
+        return ["its steps must be a tuple of Step"]
+    mistakes = [
+        f"step {step.id!r}: {name} must be {words}"
+        for step in steps
+        for name, kind, words in (
+            ("id", str, "text"),
+            ("needs", tuple, "a tuple of the names of steps"),
+            ("agent", str, "text"),
+            ("retry", RetryPolicy, "a RetryPolicy"),
+            ("tags", tuple, "a tuple of names"),
+            ("priority", int, "a whole number"),
+            ("concurrency", Concurrency | None, "a Concurrency"),
+        )
+        if not isinstance(getattr(step, name), kind)
+    ]
+    mistakes += [
+        f"step {step.id!r} needs {need!r}, which is not the name of a step"
+        for step in steps
+        if isinstance(step.needs, tuple)
+        for need in step.needs
+        if not isinstance(need, str)
+    ]
+    if not isinstance(workflow.concurrency, Concurrency | None):
+        mistakes.append("its concurrency must be a Concurrency")
+    return mistakes
+
+
 def _bad_steps(steps: tuple[Step, ...]) -> list[str]:
     if not steps:
         return ["has no steps"]
@@ -124,6 +160,8 @@ def _bad_steps(steps: tuple[Step, ...]) -> list[str]:
                 clean_name("tag", tag)
             if step.timeout is not None:
                 to_microseconds("timeout", step.timeout)
+            if not -MAX_PRIORITY <= step.priority <= MAX_PRIORITY:
+                raise InvalidInput("priority", f"must be within {MAX_PRIORITY} of 0")
         except InvalidInput as error:
             mistakes.append(f"step {step.id!r}: {error}")
     return mistakes

@@ -17,7 +17,8 @@ _POSTGRESQL_TYPES: dict[Type, str] = {
 }
 _LOCKS = {
     "lock": "FOR NO KEY UPDATE",
-    "skip_locked": "FOR UPDATE",
+    # Not FOR UPDATE: a foreign key check on the row must not make a claim pass it by.
+    "skip_locked": "FOR NO KEY UPDATE",
     "share": "FOR SHARE",
 }
 _TOKEN = re.compile(

@@ -38,11 +38,16 @@ class Pool(Generic[C]):
         finally:
             self._give_back(connection)
 
-    def close(self) -> None:
+    def discard(self) -> None:
+        """Close what lies idle: where one connection broke, the others are likely broken too."""
         with self._lock:
-            idle, self._idle, self._spare = self._idle, [], 0
+            idle, self._idle = self._idle, []
         for connection in idle:
             self._close(connection)
+
+    def close(self) -> None:
+        self._spare = 0
+        self.discard()
 
     def _take(self) -> C:
         with self._lock:

@@ -146,12 +146,16 @@ class PostgresqlDatabase:
         return answer
 
     def _view(self, work: Callable[[Transaction], T]) -> T:
-        with self._views.borrow() as session, session.loss_noticed():
-            session.execute(_BEGIN_VIEW)
-            clock = self._surroundings.clock
-            result = work(PostgresqlTransaction(session, self._queries, clock))
-            session.commit()
-            return result
+        try:
+            with self._views.borrow() as session, session.loss_noticed():
+                session.execute(_BEGIN_VIEW)
+                clock = self._surroundings.clock
+                result = work(PostgresqlTransaction(session, self._queries, clock))
+                session.commit()
+                return result
+        except ConnectionLost:
+            self._views.discard()
+            raise
 
 
 def _unreachable(error: ConnectionLost) -> StoreUnreachable:

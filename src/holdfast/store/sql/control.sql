@@ -43,7 +43,8 @@ UPDATE holdfast_task SET
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id IN (
     WITH RECURSIVE tree (id) AS (
-      SELECT top.id FROM holdfast_task AS top WHERE top.id IN (SELECT value FROM {each ids})
+      SELECT top.id FROM holdfast_task AS top
+      WHERE top.id IN (SELECT value FROM {each ids})
         AND top.status IN ('idle', 'queued', 'running')
       UNION SELECT child.id FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
     SELECT id FROM tree)
@@ -365,8 +366,8 @@ UPDATE holdfast_task SET
 WHERE id = :task_id
   AND status IN ('idle', 'queued')
   AND version = COALESCE(CAST(:expected_version AS integer), version)
-  AND failures <= COALESCE(CAST(:max_attempts AS integer), max_attempts)
-  AND lost <= COALESCE(CAST(:max_lost AS integer), max_lost)
+  AND failures < COALESCE(CAST(:max_attempts AS integer), max_attempts)
+  AND lost < COALESCE(CAST(:max_lost AS integer), max_lost)
 
 -- name: delete_task
 -- purpose: remove a task that nothing needs and no run holds

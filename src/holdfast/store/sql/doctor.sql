@@ -17,13 +17,17 @@ LEFT JOIN holdfast_event AS before ON before.entity = event.entity AND before.ve
 WHERE COALESCE(event.from_status, '') <> COALESCE(before.to_status, '')
    OR (event.from_status IS NULL AND event.to_status NOT IN ('idle', 'queued', 'running'))
    OR (event.from_status IS NOT NULL AND event.to_status IS NOT NULL AND event.from_status <> event.to_status
+    AND event.entity <> COALESCE(event.run_id, '')
     AND event.from_status || '>' || event.to_status NOT IN (
       'idle>queued', 'idle>running', 'idle>cancelled', 'idle>done', 'idle>failed',
       'queued>running', 'queued>cancelled', 'queued>idle', 'queued>done', 'queued>failed',
       'running>done', 'running>failed', 'running>cancelled', 'running>queued',
       'done>idle', 'done>queued', 'failed>idle', 'failed>queued',
-      'cancelled>idle', 'cancelled>queued',
-      'running>completed', 'completed>running', 'failed>running', 'cancelled>running'))
+      'cancelled>idle', 'cancelled>queued'))
+   OR (event.entity = event.run_id AND event.from_status <> event.to_status
+    AND event.from_status || '>' || event.to_status NOT IN (
+      'running>completed', 'running>failed', 'running>cancelled',
+      'completed>running', 'failed>running', 'cancelled>running'))
 
 -- name: check_terminal_needs_generation
 -- purpose: a terminal state changes only with generation + 1
@@ -94,7 +98,7 @@ SELECT entity, field || ' is ' || kept || ', the events say ' || told AS detail 
   UNION ALL
   SELECT task.id, 'skipped', CASE WHEN task.skipped THEN 'true' ELSE 'false' END, CASE WHEN COALESCE((SELECT {data skipped} FROM holdfast_event AS event WHERE event.entity = task.id AND {data skipped} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') IN ('true', '1') THEN 'true' ELSE 'false' END FROM holdfast_task AS task
   UNION ALL
-  SELECT task.id, 'scheduled_for', COALESCE(CAST(task.scheduled_for AS text), 'never'), COALESCE((SELECT {data scheduled_for} FROM holdfast_event AS event WHERE event.entity = task.id AND event.data LIKE '%"scheduled_for":%' ORDER BY event.version DESC LIMIT 1), 'never') FROM holdfast_task AS task
+  SELECT task.id, 'scheduled_for', COALESCE(CAST(task.scheduled_for AS text), 'never'), COALESCE((SELECT {data scheduled_for} FROM holdfast_event AS event WHERE event.entity = task.id AND event.type <> 'task.done' AND event.data LIKE '%"scheduled_for":%' ORDER BY event.version DESC LIMIT 1), 'never') FROM holdfast_task AS task
 ) AS folded
 WHERE kept <> told
 
@@ -187,7 +191,7 @@ WHERE started.type = 'task.running'
   AND started.at < COALESCE((
     SELECT CAST({data scheduled_for} AS bigint) FROM holdfast_event AS event
     WHERE event.entity = started.entity AND event.version < started.version
-      AND event.data LIKE '%"scheduled_for":%'
+      AND event.type <> 'task.done' AND event.data LIKE '%"scheduled_for":%'
     ORDER BY event.version DESC LIMIT 1), 0)
 
 -- name: check_concurrency_limits

@@ -1,3 +1,9 @@
+-- name: lock_leases
+-- purpose: lock named leases in key order, so that no two groups wait for each other in a circle
+SELECT key FROM holdfast_lease
+WHERE key IN (SELECT value FROM {each keys})
+ORDER BY key {lock}
+
 -- name: acquire_lease
 -- purpose: take a named lease that is free or has run out; its fence grows for ever
 -- guards: nobody else holds it

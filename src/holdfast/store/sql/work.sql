@@ -56,6 +56,7 @@ WHERE holdfast_task.id = chosen.id
 --   usage, progress, worker, lease_expires_at, created_at, started_at, finished_at
 UPDATE holdfast_task SET
   status = 'running',
+  due = true,
   attempt = attempt + 1,
   worker = :worker,
   lease_expires_at = (SELECT holdfast_now()) + :lease,
@@ -69,7 +70,7 @@ WHERE id = :task_id
   AND NOT blocked
   AND holds = 0
   AND run_holds = 0
-  AND due
+  AND (due OR scheduled_for <= (SELECT holdfast_now()))
   AND planning_phase <> 'active'
   AND agent IN (SELECT value FROM {each agents})
   AND holdfast_within(tags, :tags)
@@ -251,13 +252,25 @@ WHERE id IN (
   UNION SELECT value FROM {each runs})
 ORDER BY id {lock}
 
+-- name: lock_needs
+-- purpose: let one transaction at a time add needs between tasks that exist
+SELECT name FROM holdfast_meta
+WHERE name = 'secret' {lock}
+
 -- name: lock_tasks
--- purpose: lock some tasks and, where no run's lock covers them, those that need them, in id order
+-- purpose: lock in id order some tasks; where no run's lock covers them, those that need them; and
+--   whatever a rollback of undone ones reaches, which a claim could otherwise start meanwhile
 SELECT id FROM holdfast_task
 WHERE id IN (
   SELECT value FROM {each tasks}
+  UNION SELECT value FROM {each beside}
   UNION SELECT need.task_id FROM holdfast_need AS need JOIN holdfast_task AS task ON task.id = need.task_id
-  WHERE need.need_id IN (SELECT value FROM {each tasks}) AND task.run_id IS NULL)
+  WHERE need.need_id IN (SELECT value FROM {each tasks}) AND task.run_id IS NULL
+  UNION SELECT id FROM (
+    WITH RECURSIVE reached (id) AS (
+      SELECT named.id FROM holdfast_task AS named WHERE named.id IN (SELECT value FROM {each undone})
+      UNION SELECT need.task_id FROM holdfast_need AS need JOIN reached ON need.need_id = reached.id)
+    SELECT id FROM reached) AS rolled_back)
 ORDER BY id {lock}
 
 -- name: lock_slots
@@ -265,6 +278,12 @@ ORDER BY id {lock}
 SELECT key FROM holdfast_slot
 WHERE key IN (SELECT value FROM {each keys})
 ORDER BY key {lock}
+
+-- name: try_slots
+-- purpose: lock those of some concurrency counters that nobody else has locked
+SELECT key FROM holdfast_slot
+WHERE key IN (SELECT value FROM {each keys})
+ORDER BY key {skip_locked}
 
 -- name: take_slots
 -- purpose: count claimed tasks or admitted runs against their concurrency keys
@@ -288,9 +307,11 @@ RETURNING key
 
 -- name: define_slots
 -- purpose: make the counters of new concurrency keys; the newest capacity stands
+-- guards: new or changed, because a conflict would lock the counter even where nothing changes
 -- rows: slot_key text, slot_capacity integer
 INSERT INTO holdfast_slot (key, capacity, highest)
-SELECT r.slot_key, r.slot_capacity, r.slot_capacity FROM {rows} AS r WHERE true
+SELECT r.slot_key, r.slot_capacity, r.slot_capacity FROM {rows} AS r
+WHERE NOT EXISTS (SELECT 1 FROM holdfast_slot AS known WHERE known.key = r.slot_key AND known.capacity = r.slot_capacity)
 ON CONFLICT (key) DO UPDATE SET capacity = excluded.capacity, highest = CASE
   WHEN excluded.capacity > holdfast_slot.highest THEN excluded.capacity
   ELSE holdfast_slot.highest END

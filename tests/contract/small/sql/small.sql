@@ -35,6 +35,18 @@ DELETE FROM holdfast_task AS task WHERE id IN (SELECT value FROM {each ids})
 -- purpose: a row without an event
 INSERT INTO note (text) VALUES (:text)
 
+-- name: add_and_read_note
+-- purpose: a row without an event that is given back
+INSERT INTO note (text) VALUES (:text) RETURNING text
+
+-- name: forget_note
+-- purpose: nothing, where there is no such note
+DELETE FROM note WHERE text = :text
+
+-- name: add_reply
+-- purpose: a row that is checked when the transaction ends
+INSERT INTO reply (text) VALUES (:text)
+
 -- name: notes
 -- purpose: every note
 SELECT text FROM note ORDER BY text
@@ -63,3 +75,7 @@ SELECT holdfast_now() AS now
 -- name: percent
 -- purpose: the signs that drivers treat specially
 SELECT '100%' AS percent, ':no' AS colon, '{no}' AS brace, CAST(:text AS text) AS text
+
+-- name: number
+-- purpose: a number of whatever size
+SELECT CAST(:number AS integer) AS number

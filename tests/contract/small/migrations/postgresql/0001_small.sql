@@ -35,6 +35,8 @@ CREATE TABLE holdfast_event (
 
 CREATE TABLE note (text text NOT NULL UNIQUE);
 
+CREATE TABLE reply (text text NOT NULL REFERENCES note (text) DEFERRABLE INITIALLY DEFERRED);
+
 -- A COMMIT of a task titled 'slow' waits here until whoever holds the lock lets it go.
 CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

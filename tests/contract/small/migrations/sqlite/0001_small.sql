@@ -28,3 +28,5 @@ CREATE TABLE holdfast_event (
 );
 
 CREATE TABLE note (text text NOT NULL UNIQUE);
+
+CREATE TABLE reply (text text NOT NULL REFERENCES note (text) DEFERRABLE INITIALLY DEFERRED);

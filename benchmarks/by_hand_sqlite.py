@@ -1,0 +1,259 @@
+"""The workload by hand on SQLite: prepared statements, one durable transaction for each batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from benchmarks.by_hand import (
+    CREATED,
+    CREATED_BLOCKED,
+    DIGEST,
+    DONE,
+    LEASE,
+    OUTPUT,
+    PIPELINE,
+    STARTED,
+    STEPS,
+    UNBLOCKED,
+    WORKER,
+    Held,
+    Rows,
+    now,
+)
+
+_EVENT = """
+INSERT INTO holdfast_event (entity, run_id, version, from_status, to_status, attempt, generation,
+  actor, at, type, data)
+VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
+"""
+_TASK = """
+INSERT INTO holdfast_task (id, run_id, step, title, status, blocked, body_digest, max_attempts,
+  max_lost, backoff, backoff_max, payload, changed_by, changed_at, created_at)
+VALUES (?, ?, ?, ?, 'queued', ?, '', 3, 5, 5000000, 300000000, 'null', 'user', ?, ?)
+"""
+_RUN = """
+INSERT INTO holdfast_run (id, workflow, workflow_version, body_digest, status, input, changed_by,
+  changed_at, created_at)
+VALUES (?, ?, ?, '', 'running', 'null', 'user', ?, ?)
+"""
+_NEED = "INSERT INTO holdfast_need (task_id, need_id, since) VALUES (?, ?, 1)"
+_WORKFLOW = """
+INSERT INTO holdfast_workflow (name, version, definition, created_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (name, version) DO NOTHING
+"""
+_CLAIM = """
+UPDATE holdfast_task SET status = 'running', attempt = attempt + 1, worker = :worker,
+  lease_expires_at = :now + :lease, started_at = COALESCE(started_at, :now),
+  version = version + 1, previous = status, changed_by = :worker, changed_at = :now
+WHERE id IN (
+  SELECT id FROM holdfast_task
+  WHERE status = 'queued' AND kind = 'work' AND NOT blocked AND holds = 0 AND run_holds = 0
+    AND due AND agent = 'default'
+  ORDER BY run_now DESC, priority DESC, position, id LIMIT :count)
+RETURNING id, run_id, version, attempt
+"""
+_COMPLETE = """
+UPDATE holdfast_task SET status = 'done', output = ?, result_digest = ?, lease_expires_at = NULL,
+  finished_at = ?, version = version + 1, previous = status, changed_by = worker, changed_at = ?
+WHERE id = ? AND status = 'running' AND attempt = ?
+"""
+_UNBLOCK = """
+UPDATE holdfast_task SET blocked = false, version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = :now
+WHERE id IN (
+    SELECT task_id FROM holdfast_need WHERE need_id IN (SELECT value FROM json_each(:ids)))
+  AND blocked AND status IN ('idle', 'queued')
+  AND NOT EXISTS (
+    SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+    WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
+RETURNING id, run_id, version
+"""
+_SETTLE = """
+UPDATE holdfast_run SET status = 'completed', finished_at = :now, version = version + 1,
+  previous = status, changed_by = 'advance', changed_at = :now
+WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'running'
+  AND NOT EXISTS (
+    SELECT 1 FROM holdfast_task AS task
+    WHERE task.run_id = holdfast_run.id AND task.status <> 'done')
+RETURNING id, version
+"""
+_FINISHED = """
+INSERT INTO holdfast_task (id, title, status, body_digest, max_attempts, max_lost, backoff,
+  backoff_max, payload, attempt, output, result_digest, version, previous, worker, changed_by,
+  changed_at, created_at, started_at, finished_at)
+VALUES (?, 'job', 'done', '', 3, 5, 5000000, 300000000, 'null', 1, ?, ?, 3, 'running', ?, ?, ?, ?,
+  ?, ?)
+"""
+_TOUCH = "UPDATE holdfast_task SET version = version + 1, changed_at = ? WHERE id = ?"
+
+
+class SqliteByHand:
+    def __init__(self, path: Path) -> None:
+        self._connection = apsw.Connection(str(path))
+        self._connection.pragma("synchronous", "FULL")
+        self._connection.pragma("foreign_keys", True)  # noqa: FBT003
+        self._connection.pragma("temp_store", "MEMORY")
+        self._rows = Rows()
+        self._touched: list[tuple[str, int]] = []
+
+    def create_tasks(self, count: int) -> None:
+        at = now()
+        ids = self._rows.tasks(count)
+        with self._transaction():
+            self._many(_TASK, [(each, None, None, "job", False, at, at) for each in ids])
+            self._events(
+                [(i, None, 1, None, "queued", 0, "user", at, CREATED) for i in ids], "task.created"
+            )
+
+    def create_pipelines(self, count: int) -> None:
+        at = now()
+        new = list(self._rows.pipelines(count))
+        tasks = [
+            (each, row.run_id, step, step, step != STEPS[0], at, at)
+            for row in new
+            for each, step in zip(row.task_ids, STEPS, strict=True)
+        ]
+        needs = [pair for row in new for pair in zip(row.task_ids[1:], row.task_ids, strict=False)]
+        with self._transaction():
+            pinned = (PIPELINE.name, PIPELINE.version, PIPELINE.definition, at)
+            self._connection.execute(_WORKFLOW, pinned)
+            runs = [(row.run_id, PIPELINE.name, PIPELINE.version, at, at) for row in new]
+            self._many(_RUN, runs)
+            started = [
+                (row.run_id, row.run_id, 1, None, "running", 0, "user", at, STARTED) for row in new
+            ]
+            self._events(started, "run.started")
+            self._many(_TASK, tasks)
+            created = [
+                (
+                    task[0],
+                    task[1],
+                    1,
+                    None,
+                    "queued",
+                    0,
+                    "user",
+                    at,
+                    CREATED_BLOCKED if task[4] else CREATED,
+                )
+                for task in tasks
+            ]
+            self._events(created, "task.created")
+            self._many(_NEED, needs)
+
+    def step(self, done: list[Held], count: int) -> list[Held]:
+        at = now()
+        with self._transaction():
+            if done:
+                self._complete(done, at)
+            parameters = {"now": at, "worker": WORKER, "lease": LEASE, "count": count}
+            claimed = [Held(*row) for row in self._connection.execute(_CLAIM, parameters)]
+            started = [
+                (
+                    held.id,
+                    held.run_id,
+                    held.version,
+                    "queued",
+                    "running",
+                    held.attempt,
+                    WORKER,
+                    at,
+                    None,
+                )
+                for held in claimed
+            ]
+            self._events(started, "task.running")
+        return claimed
+
+    def fill(self, count: int) -> None:
+        at = now()
+        ids = self._rows.tasks(count)
+        with self._transaction():
+            row = (OUTPUT, DIGEST, WORKER, WORKER, at, at, at, at)
+            self._many(_FINISHED, [(each, *row) for each in ids])
+            self._events(
+                [(i, None, 1, None, "queued", 0, "user", at, CREATED) for i in ids], "task.created"
+            )
+            self._events(
+                [(i, None, 2, "queued", "running", 1, WORKER, at, None) for i in ids],
+                "task.running",
+            )
+            self._events(
+                [(i, None, 3, "running", "done", 1, WORKER, at, DONE) for i in ids], "task.done"
+            )
+
+    def commit_once(self) -> None:
+        if not self._touched:
+            self.create_tasks(1)
+            found = self._connection.execute("SELECT max(id) FROM holdfast_task").fetchone()
+            assert found is not None
+            self._touched.append((str(found[0]), 1))
+        identifier, version = self._touched.pop()
+        at = now()
+        with self._transaction():
+            self._connection.execute(_TOUCH, (at, identifier))
+            row = (identifier, None, version + 1, "queued", "queued", 0, "user", at, None)
+            self._events([row], "task.edited")
+        self._touched.append((identifier, version + 1))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _complete(self, done: list[Held], at: int) -> None:
+        before = self._connection.total_changes()
+        reports = [(OUTPUT, DIGEST, at, at, held.id, held.attempt) for held in done]
+        self._many(_COMPLETE, reports)
+        assert self._connection.total_changes() - before == len(done)
+        ended = [
+            (
+                held.id,
+                held.run_id,
+                held.version + 1,
+                "running",
+                "done",
+                held.attempt,
+                WORKER,
+                at,
+                DONE,
+            )
+            for held in done
+        ]
+        self._events(ended, "task.done")
+        runs = {held.run_id for held in done if held.run_id is not None}
+        if runs:
+            self._follow([held.id for held in done], runs, at)
+
+    def _follow(self, ids: list[str], runs: set[str], at: int) -> None:
+        parameters = {"now": at, "ids": json.dumps(ids)}
+        unblocked = list(self._connection.execute(_UNBLOCK, parameters))
+        follow = [
+            (each, run, version, "queued", "queued", 0, "advance", at, UNBLOCKED)
+            for each, run, version in unblocked
+        ]
+        self._events(follow, "task.unblocked")
+        ended = sorted(runs - {str(run) for _, run, _ in unblocked})
+        if ended:
+            parameters = {"now": at, "ids": json.dumps(ended)}
+            settled = [
+                (run, run, version, "running", "completed", 0, "advance", at, None)
+                for run, version in self._connection.execute(_SETTLE, parameters)
+            ]
+            self._events(settled, "run.completed")
+
+    def _events(self, rows: Sequence[tuple[object, ...]], kind: str) -> None:
+        self._many(_EVENT, [(*row[:-1], kind, row[-1]) for row in rows])
+
+    def _many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        for _ in self._connection.executemany(statement, rows):
+            pass
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        yield
+        self._connection.execute("COMMIT")

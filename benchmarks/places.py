@@ -1,0 +1,90 @@
+"""New, durable stores on either database, and what they run on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import apsw
+import psycopg
+from psycopg.sql import SQL, Identifier
+
+from benchmarks.by_hand import ByHand
+from benchmarks.by_hand_postgresql import PostgresqlByHand
+from benchmarks.by_hand_sqlite import SqliteByHand
+from holdfast.engine.engine import Engine
+from holdfast.store.database import sqlite_path
+
+DATABASES = ("sqlite", "postgresql")
+_DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
+_KINDS = "SELECT type, count(*) FROM holdfast_event GROUP BY type"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    folder: Path
+    postgres: str
+
+    @contextmanager
+    def new(self, database: str) -> Iterator[str]:
+        """The URL of a store of the present schema that nobody else uses."""
+        name = f"bench_{uuid.uuid4().hex}"
+        if database == "sqlite":
+            url = f"sqlite:///{self.folder}/{name}.db"
+            Engine(url).close()
+            yield url
+            return
+        server = urlsplit(self.postgres)
+        with psycopg.connect(self.postgres, autocommit=True) as admin:
+            admin.execute(SQL("CREATE DATABASE {} TEMPLATE template0").format(Identifier(name)))
+            url = f"{server.scheme}://{server.netloc}/{name}?{server.query}"
+            Engine(url).close()
+            yield url
+            admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
+
+    def facts(self) -> dict[str, str]:
+        with psycopg.connect(self.postgres) as connection:
+            for setting, wanted in _DURABLE.items():
+                found = connection.execute(SQL("SHOW {}").format(SQL(setting))).fetchone()
+                assert found == (wanted,), f"{setting} is {found}, so nothing would be durable"
+            version = connection.info.parameter_status("server_version")
+        return {
+            "cores": str(_cores()),
+            "system": f"{platform.system()} {platform.machine()}",
+            "Python": platform.python_version(),
+            "SQLite": f"{apsw.sqlite_lib_version()}, synchronous=FULL, WAL",
+            "PostgreSQL": f"{version}, fsync and synchronous_commit on, unix socket",
+        }
+
+
+def durable_settings() -> dict[str, str]:
+    return dict(_DURABLE)
+
+
+def by_hand(url: str) -> ByHand:
+    if url.startswith("sqlite"):
+        return SqliteByHand(sqlite_path(url))
+    return PostgresqlByHand(url)
+
+
+def count_events(url: str) -> Counter[str]:
+    """How many events of each type a store has: two that did the same have the same."""
+    if url.startswith("sqlite"):
+        connection = apsw.Connection(str(sqlite_path(url)))
+        try:
+            return Counter({str(kind): int(str(n)) for kind, n in connection.execute(_KINDS)})
+        finally:
+            connection.close()
+    with psycopg.connect(url) as server:
+        return Counter({str(kind): int(n) for kind, n in server.execute(_KINDS)})
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,66 @@
+"""The rows a group locks before it looks at any: the same order in every process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.engine.group import Group
+from holdfast.engine.operations import (
+    AcquireLease,
+    BlockTask,
+    ClaimById,
+    CreateTasks,
+    Operation,
+    ReleaseLease,
+    RenewLease,
+    ReopenTask,
+    ResetTask,
+    RunOperation,
+    TaskOperation,
+)
+
+
+def lock(group: Group, operations: Sequence[Operation]) -> None:
+    """Runs, then tasks, then named leases, each in the order of their ids."""
+    if any(isinstance(o, BlockTask) for o in operations):
+        # Two new needs can close a circle together without touching one common row.
+        group.tx.run("lock_needs")
+    tasks = {
+        o.task_id
+        for o in operations
+        if isinstance(o, TaskOperation) and not isinstance(o, ClaimById)
+    }
+    runs = {o.run_id for o in operations if isinstance(o, RunOperation)}
+    if tasks or runs:
+        group.tx.run("lock_runs", tasks=sorted(tasks), runs=sorted(runs))
+    _lock_tasks(group, operations, tasks)
+    kinds = (AcquireLease, RenewLease, ReleaseLease)
+    if leases := {o.key for o in operations if isinstance(o, kinds)}:
+        group.tx.run("lock_leases", keys=sorted(leases))
+
+
+def _lock_tasks(group: Group, operations: Sequence[Operation], tasks: set[str]) -> None:
+    beside = {o.task_id for o in operations if isinstance(o, ClaimById)}
+    beside |= {need for o in operations if isinstance(o, BlockTask) for need in o.on}
+    if tasks or beside:
+        beside |= _related(operations)
+    # Who claims in turn waits for no task: it skips what another transaction has locked.
+    if not tasks and not beside:
+        return
+    undone = {o.task_id for o in operations if isinstance(o, ResetTask | ReopenTask)}
+    chosen = {"tasks": sorted(tasks), "beside": sorted(beside), "undone": sorted(undone)}
+    if not undone:
+        # Twice: what came to need one of them while the first waited, only the second sees.
+        group.tx.run("lock_tasks", **chosen)
+        group.tx.run("lock_tasks", **chosen)
+        return
+    locked: set[str] = set()
+    while (found := {row["id"] for row in group.tx.read("lock_tasks", **chosen)}) != locked:
+        locked = found
+
+
+def _related(operations: Sequence[Operation]) -> set[str]:
+    """What new tasks will need or belong to."""
+    new = [task for o in operations if isinstance(o, CreateTasks) for task in o.tasks]
+    related = {need for task in new for need in task.needs}
+    return related | {task.parent_id for task in new if task.parent_id is not None}

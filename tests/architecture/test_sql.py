@@ -1,0 +1,64 @@
+"""How guards are written, so that each can be taken out alone, and that taking one out is fair."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from holdfast.store import queries
+from holdfast.store.macros import Dialect
+from holdfast.store.queries import Query
+from tools.guards import record
+from tools.guards.predicates import Predicate, find
+from tools.guards.removal import remove
+
+GUARDS = find(queries.DIRECTORY)
+BY_QUERY = sorted({guard.query for guard in GUARDS})
+DIALECTS: tuple[Dialect, Dialect] = ("sqlite", "postgresql")
+
+LOADED = {dialect: queries.load(dialect) for dialect in DIALECTS}
+
+
+def of(query: str) -> list[Predicate]:
+    return [guard for guard in GUARDS if guard.query == query]
+
+
+@pytest.mark.parametrize("query", BY_QUERY)
+def test_each_conjunct_of_a_guard_stands_on_a_line_of_its_own(query: str) -> None:
+    crowded = [
+        guard.text
+        for guard in of(query)
+        if not (guard.leads_line or guard.on_one_line or guard.alone)
+    ]
+    assert crowded == []
+
+
+def test_every_status_that_a_worker_reports_on_is_guarded_by_its_fence() -> None:
+    reports = ("complete_tasks", "fail_tasks", "release_tasks", "renew_leases", "lose_tasks")
+    for query in reports:
+        assert {"status = 'running'", "attempt = r.fence"} <= {guard.text for guard in of(query)}
+
+
+@pytest.mark.parametrize("query", BY_QUERY)
+def test_a_guard_taken_out_leaves_all_else_as_it_was(query: str, tmp_path: Path) -> None:
+    copy = tmp_path / "sql"
+    shutil.copytree(queries.DIRECTORY, copy)
+    for guard in of(query):
+        place = copy / guard.path.relative_to(queries.DIRECTORY)
+        text = place.read_text()
+        place.write_text(remove(text, guard))
+        for dialect in DIALECTS:
+            before, after = LOADED[dialect], queries.load(dialect, copy)
+            assert {name for name in before if before[name] != after[name]} == {query}
+            assert _manners(before[query]) == _manners(after[query])
+        place.write_text(text)
+
+
+def test_every_guard_listed_as_redundant_is_there() -> None:
+    assert record.read_redundant().keys() <= {guard.name for guard in GUARDS}
+
+
+def _manners(query: Query) -> object:
+    return query.parameters, query.lists, query.columns, query.changes

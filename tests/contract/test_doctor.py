@@ -1,0 +1,144 @@
+"""The doctor: a healthy store passes, and each check finds the one thing it is there for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.engine.doctor import CHECKS, Diagnosis
+from holdfast.engine.engine import Engine
+from holdfast.model.graph import Concurrency
+from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, RunStatus, Status
+from holdfast.store.queries import load
+from tests.contract.raw import Raw, drop_guards, raw
+from tests.contract.stages import bring, create, finish, start
+from tests.engines import opened
+
+PLANTS = {
+    "needs_done_before_start": (
+        "INSERT INTO holdfast_need (task_id, need_id, since) "
+        "SELECT done.id, ready.id, 1 FROM holdfast_task AS done, holdfast_task AS ready "
+        "WHERE done.title = 'done' AND ready.title = 'ready'"
+    ),
+    "transitions_allowed": (
+        "UPDATE holdfast_event SET from_status = 'done' WHERE type = 'task.running'"
+    ),
+    "terminal_needs_generation": (
+        "UPDATE holdfast_event SET generation = 1 WHERE type = 'task.retried'"
+    ),
+    "versions_gapless": "DELETE FROM holdfast_event WHERE type = 'task.running'",
+    "fold_status": "UPDATE holdfast_task SET status = 'idle' WHERE title = 'ready'",
+    "fold_numbers": "UPDATE holdfast_task SET priority = 99 WHERE title = 'ready'",
+    "fold_marks": "UPDATE holdfast_task SET skipped = NOT skipped WHERE title = 'ready'",
+    "one_live_lease": "UPDATE holdfast_task SET lease_expires_at = 5 WHERE title = 'ready'",
+    "fence_increases": "UPDATE holdfast_event SET attempt = 7 WHERE type = 'task.running'",
+    "end_carries_fence": "UPDATE holdfast_event SET attempt = 7 WHERE type = 'task.done'",
+    "cancel_wins": "UPDATE holdfast_event SET generation = 1 WHERE type = 'task.retried'",
+    "terminal_run_is_still": (
+        "UPDATE holdfast_run SET status = 'failed', finished_at = 5 WHERE status = 'running'"
+    ),
+    "completed_means_done": (
+        "UPDATE holdfast_run SET status = 'completed', finished_at = 5 WHERE status = 'running'"
+    ),
+    "one_key_one_row": "UPDATE holdfast_task SET key = 'same' WHERE run_id IS NULL",
+    "budgets": "UPDATE holdfast_task SET failures = 99 WHERE title = 'ready'",
+    "no_early_start": "UPDATE holdfast_event SET at = 0 WHERE type = 'task.running'",
+    "concurrency_limits": "UPDATE holdfast_slot SET used = used + 1",
+    "blocked_is_true": "UPDATE holdfast_task SET blocked = NOT blocked WHERE title = 'ready'",
+    "run_holds_copied": "UPDATE holdfast_task SET run_holds = 8 WHERE run_id IS NOT NULL",
+}
+MORE_PLANTS = {
+    "completed_means_done": (
+        "UPDATE holdfast_task SET status = 'done', finished_at = 5 WHERE run_id IS NOT NULL"
+    ),
+    "concurrency_limits": "UPDATE holdfast_slot SET highest = 0",
+    "fold_numbers": "UPDATE holdfast_run SET holds = 8",
+    "fold_status": "UPDATE holdfast_run SET generation = 2",
+    "one_key_one_row": "UPDATE holdfast_run SET key = 'same'",
+    "versions_gapless": "UPDATE holdfast_run SET version = version + 1",
+}
+
+
+@pytest.fixture
+def healthy(store_url: str) -> str:
+    """A store in which a little of everything has happened."""
+    clock = ManualClock()
+    with opened(store_url, clock=clock) as engine:
+        start(engine).finish("plan")
+        start(engine).finish("plan", "work", "review")
+        create(engine, "ready")
+        scheduled = create(
+            engine, "done", scheduled_for=clock.now() + 1, concurrency=Concurrency(key="k")
+        )
+        clock.advance(1)
+        finish(engine, scheduled)
+        cancelled = bring(engine, Status.CANCELLED)
+        assert engine.tasks.retry(cancelled.task_id).ok
+    return store_url
+
+
+@contextmanager
+def without_guards(url: str) -> Iterator[Raw]:
+    with raw(url) as run:
+        drop_guards(run)
+        run("DROP INDEX holdfast_task_key")
+        run("DROP INDEX holdfast_run_key")
+        yield run
+
+
+def diagnose(url: str) -> Diagnosis:
+    engine = Engine(url, clock=ManualClock())
+    try:
+        return engine.doctor()
+    finally:
+        engine.close()
+
+
+def test_a_healthy_store_passes_every_check(healthy: str) -> None:
+    diagnosis = diagnose(healthy)
+    assert diagnosis.ok
+    assert [check.name for check in diagnosis.checks] == list(CHECKS)
+    assert str(diagnosis) == f"{len(CHECKS)} checks, no violations"
+
+
+@pytest.mark.parametrize(
+    ("check", "plant"), [*PLANTS.items(), *MORE_PLANTS.items()], ids=lambda value: value[:40]
+)
+def test_each_check_finds_what_it_is_there_for(healthy: str, check: str, plant: str) -> None:
+    with without_guards(healthy) as run:
+        run(plant)
+    diagnosis = diagnose(healthy)
+    assert not diagnosis.ok
+    found = {each.name for each in diagnosis.checks if each.violations}
+    assert check in found
+    assert f"{check}: " in str(diagnosis)
+
+
+def test_every_check_has_a_plant() -> None:
+    assert PLANTS.keys() == set(CHECKS)
+
+
+@pytest.mark.parametrize("entity", ["task", "run"])
+def test_the_doctor_knows_the_transition_table(entity: str) -> None:
+    text = load("sqlite")["check_transitions_allowed"].text
+    tasks, _, runs = text.partition("event.entity = event.run_id")
+    listed = set(re.findall(r"'(\w+)>(\w+)'", tasks if entity == "task" else runs))
+    table = TASK_TRANSITIONS if entity == "task" else RUN_TRANSITIONS
+    assert listed == {(move.source, move.target) for move in table}
+
+
+def test_a_move_that_only_runs_may_make_is_none_for_a_task(healthy: str) -> None:
+    change = (
+        "UPDATE holdfast_event SET {} WHERE entity = "
+        "(SELECT entity FROM holdfast_event WHERE type = 'task.retried') AND version = {}"
+    )
+    with raw(healthy) as run:
+        run(change.format("to_status = 'running'", 4))
+    allowed = next(c for c in diagnose(healthy).checks if c.name == "transitions_allowed")
+    assert [v.detail for v in allowed.violations] == [
+        f"version 4: {Status.CANCELLED} → {RunStatus.RUNNING}"
+    ]

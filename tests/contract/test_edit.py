@@ -1,0 +1,114 @@
+"""Edits of a task that has not started, and the version they were made for."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.clock import MICROSECONDS, ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.model.result import Refusal
+from holdfast.model.retry import MAX_COUNT, RetryPolicy
+from tests.contract.raw import dump
+from tests.contract.stages import create, start, take
+
+EDITS: dict[str, object] = {
+    "title": "other",
+    "agent": "developer",
+    "payload": {"b": [1, None]},
+    "priority": 7,
+    "position": -3,
+    "tags": ("eu", "gpu"),
+    "timeout": 12.5,
+}
+
+
+@pytest.mark.parametrize("field", EDITS)
+def test_each_field_can_be_edited_alone(engine: Engine, field: str) -> None:
+    task_id = create(engine, payload=1, timeout=3)
+    before = engine.tasks.get(task_id)
+    assert engine.tasks.edit(task_id, {field: EDITS[field]}, actor="ada").ok
+    after = engine.tasks.get(task_id)
+    changed = {
+        name
+        for name in before.__dataclass_fields__
+        if getattr(before, name) != getattr(after, name)
+    }
+    assert changed == {field, "version"}
+    assert getattr(after, field) == EDITS[field]
+    assert engine.tasks.events(task_id)[-1].actor == "ada"
+
+
+def test_many_fields_are_edited_as_one_change(engine: Engine, clock: ManualClock) -> None:
+    task_id = create(engine)
+    later = clock.now() + MICROSECONDS
+    changes = {**EDITS, "max_attempts": 9, "max_lost": 8, "scheduled_for": later}
+    assert engine.tasks.edit(task_id, changes).ok
+    task = engine.tasks.get(task_id)
+    assert {name: getattr(task, name) for name in EDITS} == EDITS
+    assert (task.retry.max_attempts, task.retry.max_lost) == (9, 8)
+    assert (task.scheduled_for, task.due, task.version) == (later, False, 2)
+    assert engine.tasks.edit(task_id, {"scheduled_for": None}).ok
+    assert (engine.tasks.get(task_id).scheduled_for, engine.tasks.get(task_id).due) == (None, True)
+
+
+def test_a_payload_can_be_edited_to_null(engine: Engine) -> None:
+    task_id = create(engine, payload=1)
+    assert engine.tasks.edit(task_id, {"payload": None}).ok
+    assert engine.tasks.get(task_id).payload is None
+
+
+def test_an_edit_for_the_version_that_was_seen_is_made(engine: Engine) -> None:
+    task_id = create(engine)
+    assert engine.tasks.edit(task_id, {"title": "second"}, expected_version=1).ok
+    assert engine.tasks.edit(task_id, {"title": "third"}, expected_version=2).ok
+
+
+def test_an_edit_for_another_version_is_refused(engine: Engine, store_url: str) -> None:
+    task_id = create(engine)
+    assert engine.tasks.edit(task_id, {"title": "second"}).ok
+    store = dump(store_url)
+    for version in (1, 3):
+        answer = engine.tasks.edit(task_id, {"title": "x"}, expected_version=version)
+        assert (answer.ok, answer.reason) == (False, Refusal.VERSION_CONFLICT)
+        assert "version 2" in answer.detail
+    assert dump(store_url) == store
+
+
+def test_an_edit_changes_the_order_of_the_queue(engine: Engine) -> None:
+    first, second = create(engine, "first"), create(engine, "second")
+    assert engine.tasks.edit(second, {"position": -1}).ok
+    claimed = [each.task.id for each in engine.work.claim("worker", count=2)]
+    assert claimed == [second, first]
+
+
+def test_a_step_of_a_run_can_be_edited_before_it_starts(engine: Engine) -> None:
+    run = start(engine)
+    assert engine.tasks.edit(run.steps["work"], {"payload": "hint"}).ok
+    run.finish("plan")
+    assert run.take("work").task.payload == "hint"
+
+
+def test_a_budget_that_is_already_spent_is_refused(
+    engine: Engine, clock: ManualClock, store_url: str
+) -> None:
+    task_id = create(engine, retry=RetryPolicy(max_attempts=3, max_lost=3))
+    for _ in range(2):
+        assert engine.work.fail(task_id, take(engine, task_id).token, "broken").ok
+        clock.advance(300)
+        take(engine, task_id)
+        clock.advance(30)
+        engine.work.recover()
+    store = dump(store_url)
+    for field in ("max_attempts", "max_lost"):
+        for value in (1, 2):
+            answer = engine.tasks.edit(task_id, {field: value})
+            assert (answer.ok, answer.reason) == (False, Refusal.INVALID_TRANSITION)
+    assert dump(store_url) == store
+    assert engine.tasks.edit(task_id, {"max_attempts": 3}).ok
+    assert engine.work.fail(task_id, take(engine, task_id).token, "broken").status == "failed"
+
+
+def test_the_largest_budget_can_be_edited_read_and_claimed(engine: Engine) -> None:
+    task_id = create(engine)
+    assert engine.tasks.edit(task_id, {"max_attempts": MAX_COUNT, "max_lost": MAX_COUNT}).ok
+    assert engine.work.claim("worker")[0].task.retry.max_attempts == MAX_COUNT

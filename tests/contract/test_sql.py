@@ -1,0 +1,36 @@
+"""Every named query is understood by the database it is written for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+from psycopg.pq import ExecStatus
+
+from holdfast.clock import SystemClock
+from holdfast.store import migrations, queries
+from holdfast.store.sqlite.connection import connect
+
+
+def test_sqlite_understands_every_query(tmp_path: Path) -> None:
+    connection = connect(tmp_path / "empty.db", SystemClock())
+    for migration in migrations.load("sqlite"):
+        connection.execute(migration.text)
+    for query in queries.load("sqlite").values():
+        connection.execute(f"EXPLAIN {query.text}", dict.fromkeys(query.parameters)).fetchall()
+    connection.close()
+
+
+def test_postgresql_understands_every_query_without_being_told_a_type(postgres_url: str) -> None:
+    misunderstood: dict[str, str] = {}
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        for migration in migrations.load("postgresql"):
+            connection.execute(migration.text.encode(), prepare=False)
+        for query in queries.load("postgresql").values():
+            numbers = {name: f"${n}" for n, name in enumerate(sorted(query.parameters), start=1)}
+            # As psycopg does, which writes a number where a name is.
+            text = query.text % numbers
+            answer = connection.pgconn.prepare(b"", text.encode())
+            if answer.status != ExecStatus.COMMAND_OK:
+                misunderstood[query.name] = answer.error_message.decode()
+    assert misunderstood == {}

@@ -1,0 +1,155 @@
+"""Why a task does not run, or does: the claim's own clauses in words, with what would change them."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.clock import MICROSECONDS, ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.engine.why import Clause, Explanation
+from holdfast.errors import NotFound
+from holdfast.model.graph import Concurrency, Step, Workflow
+from holdfast.model.status import Status
+from tests.contract.stages import CHAIN, MISSING_TASK, break_for_good, bring, create, start, take
+
+CLAUSES = ["status", "kind", "needs", "holds", "run", "due", "agent", "tags", "slot"]
+
+
+def failing(explanation: Explanation) -> list[Clause]:
+    assert [clause.name for clause in explanation.clauses] == CLAUSES
+    return [clause for clause in explanation.clauses if not clause.ok]
+
+
+def only(engine: Engine, task_id: str) -> Clause:
+    explanation = engine.why(task_id)
+    assert not explanation.claimable
+    assert engine.work.claim("worker", agents=["default", "developer"], count=9) == []
+    (clause,) = failing(explanation)
+    assert f"✗ {clause.name}" in str(explanation)
+    assert clause.detail in str(explanation)
+    if clause.fix:
+        assert f"Fix:   {clause.fix}" in str(explanation)
+    return clause
+
+
+def test_a_ready_task_has_nothing_against_it(engine: Engine) -> None:
+    explanation = engine.why(create(engine, "ship it"))
+    assert explanation.claimable
+    assert failing(explanation) == []
+    assert explanation.summary == "ship it is queued, not running (ready)"
+
+
+def test_an_idle_task_is_not_in_the_queue(engine: Engine) -> None:
+    task_id = create(engine, enqueue=False)
+    clause = only(engine, task_id)
+    assert (clause.name, clause.fix) == ("status", f'hf.tasks.enqueue("{task_id}")')
+
+
+def test_a_blocked_task_names_what_it_waits_for(engine: Engine) -> None:
+    need = create(engine, agent="elsewhere")
+    task_id = create(engine, needs=(need,))
+    clause = only(engine, task_id)
+    assert (clause.name, clause.detail) == ("needs", f"waits for {need} (queued)")
+    break_for_good(engine, need)
+    clause = only(engine, task_id)
+    assert clause.detail == f"waits for {need} (failed)"
+    assert clause.fix == f'hf.tasks.retry("{need}")'
+
+
+def test_a_held_task_names_its_holds(engine: Engine, clock: ManualClock) -> None:
+    task_id = create(engine)
+    assert engine.tasks.hold(task_id, "limit", until=clock.now() + 7980 * MICROSECONDS).ok
+    clause = only(engine, task_id)
+    assert (clause.name, clause.detail, clause.fix) == (
+        "holds",
+        "hold: limit, lifts in 2h 13m",
+        "",
+    )
+    assert engine.tasks.hold(task_id).ok
+    clause = only(engine, task_id)
+    assert clause.detail == "hold: paused, limit, lifts in 2h 13m"
+    assert clause.fix == f'hf.tasks.unhold("{task_id}")'
+
+
+def test_a_paused_run_is_what_holds_its_task(engine: Engine) -> None:
+    run = start(engine)
+    assert engine.runs.pause(run.id).ok
+    clause = only(engine, run.steps["plan"])
+    assert (clause.name, clause.detail, clause.fix) == (
+        "run",
+        "hold: paused",
+        f'hf.runs.resume("{run.id}")',
+    )
+
+
+def test_a_failing_run_names_what_broke_it(engine: Engine) -> None:
+    run = start(engine, Workflow.define("pair", (Step(id="one"), Step(id="two"))))
+    run.break_for_good("one")
+    clause = only(engine, run.steps["two"])
+    assert (clause.name, clause.detail) == ("run", "its run is failing: one (failed)")
+    assert clause.fix == f'hf.runs.retry("{run.id}")'
+
+
+def test_a_scheduled_task_says_when_until_its_time_has_come(
+    engine: Engine, clock: ManualClock
+) -> None:
+    task_id = create(engine, scheduled_for=clock.now() + 61 * MICROSECONDS)
+    clause = only(engine, task_id)
+    assert (clause.name, clause.detail) == ("due", "its time comes in 1m 1s")
+    assert clause.fix == f'hf.tasks.run_now("{task_id}")'
+    clock.advance(61)
+    assert engine.why(task_id).claimable
+
+
+def test_a_full_key_names_who_holds_it(engine: Engine) -> None:
+    holder, waiter = (create(engine, concurrency=Concurrency(key="repo:.")) for _ in range(2))
+    take(engine, holder)
+    clause = only(engine, waiter)
+    assert (clause.name, clause.detail) == ("slot", f"repo:. is full, 1 of 1: {holder}")
+
+
+def test_a_worker_of_other_agents_and_tags_is_told_so(engine: Engine) -> None:
+    task_id = create(engine, agent="developer", tags=("gpu", "eu"))
+    assert engine.why(task_id).claimable
+    explanation = engine.why(task_id, agents=["planner", "reviewer"], tags=["gpu"])
+    agent, tags = failing(explanation)
+    assert (agent.name, agent.detail) == ("agent", "it is for agent 'developer'")
+    assert agent.fix == 'hf.worker(agents=["developer"])'
+    assert (tags.name, tags.detail) == ("tags", "it needs a worker with the tags eu, gpu")
+    assert engine.why(task_id, agents=["developer"], tags=["eu", "gpu", "mac"]).claimable
+
+
+def test_a_running_task_is_explained_too(engine: Engine, clock: ManualClock) -> None:
+    task_id = create(engine, "build")
+    take(engine, task_id)
+    explanation = engine.why(task_id)
+    assert explanation.summary == "build is running: attempt 1, leased by worker for 30s more"
+    assert [clause.detail for clause in failing(explanation)] == ["attempt 1 is running"]
+    clock.advance(30)
+    assert "but has expired; recovery takes it back" in engine.why(task_id).summary
+
+
+@pytest.mark.parametrize("status", [Status.DONE, Status.FAILED, Status.CANCELLED])
+def test_an_ended_task_says_how_it_ended(engine: Engine, status: Status) -> None:
+    stage = bring(engine, status)
+    explanation = engine.why(stage.task_id)
+    error = ": broken" if status is Status.FAILED else ""
+    assert explanation.summary == f"task is {status}{error}"
+    (clause,) = failing(explanation)
+    assert clause.name == "status"
+    assert bool(clause.fix) == (status is not Status.DONE)
+
+
+def test_a_step_is_called_by_its_name(engine: Engine) -> None:
+    run = start(engine, CHAIN)
+    explanation = engine.why(run.steps["work"])
+    assert explanation.summary == "work is queued, not running (blocked)"
+    assert failing(explanation)[0].detail == "waits for plan (queued)"
+
+
+def test_an_unknown_task_is_not_found(engine: Engine) -> None:
+    for read in (engine.why, engine.tasks.get):
+        with pytest.raises(NotFound, match=MISSING_TASK):
+            read(MISSING_TASK)
+    assert engine.tasks.events(MISSING_TASK) == []
+    assert engine.tasks.attempts(MISSING_TASK) == []

@@ -1,0 +1,160 @@
+"""One engine and one plain model side by side: each thing asked is asked of both, and compared."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from holdfast.clock import ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.model.result import AdvanceResult, TransitionResult
+from tests.simulation.comparison import compare
+from tests.simulation.plain.advance import derive, give_on
+from tests.simulation.plain.world import World
+from tests.simulation.tables import Tables
+
+UNKNOWN_TASK = "t_" + "0" * 20
+UNKNOWN_RUN = "r_" + "0" * 20
+
+
+class Phase(IntEnum):
+    """In which order the writer takes the operations of one group."""
+
+    RENEW = 1
+    COMPLETE = 2
+    FAIL = 3
+    RELEASE = 4
+    LOSE = 5
+    STEER = 6
+    STEER_RUN = 7
+    ADVANCE = 8
+    CREATE = 9
+    START = 10
+    ACQUIRE_LEASE = 11
+    RENEW_LEASE = 12
+    RELEASE_LEASE = 13
+    SWEEP = 14
+    CLAIM = 15
+    CLAIM_BY_ID = 16
+
+
+class Dice:
+    """Randomness that gives the next jitter as told, and ids from a seed."""
+
+    def __init__(self) -> None:
+        self.jitter = 0.5
+        self._source = random.Random(7)  # noqa: S311 - reproducible on purpose
+
+    def random(self) -> float:
+        return self.jitter
+
+    def token_bytes(self, length: int, /) -> bytes:
+        return self._source.randbytes(length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """One thing asked: how to ask the engine, and what the model says to the engine's reply."""
+
+    name: str
+    phase: Phase
+    keys: frozenset[str] = frozenset()
+    submit: Callable[[], Future[Any]]
+    expect: Callable[[Any], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    task: str
+    fence: int
+    token: str
+
+
+@dataclass(kw_only=True)
+class Bench:
+    engine: Engine
+    clock: ManualClock
+    dice: Dice
+    tables: Tables
+    world: World = field(default_factory=World)
+    tasks: list[str] = field(default_factory=list)
+    runs: list[str] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    leases: list[Attempt] = field(default_factory=list)
+
+    def perform(self, asks: Sequence[Ask]) -> None:
+        """Ask the engine for all in one group, the model for one after the other."""
+        self.world.now = self.clock.now()
+        futures = [ask.submit() for ask in asks]
+        self.engine.commits.step()
+        assert self.engine.commits.step() == 0, "the group was split"
+        replies = [_reply(future) for future in futures]
+        given_on = False
+        for ask, reply in sorted(zip(asks, replies, strict=True), key=lambda pair: pair[0].phase):
+            if ask.phase > Phase.STEER_RUN and not given_on:
+                give_on(self.world)
+                given_on = True
+            expected = ask.expect(reply)
+            derive(self.world)
+            assert _shown(reply) == expected, f"{ask.name}: {_shown(reply)}, expected {expected}"
+        give_on(self.world)
+        compare(self.world, self.tables)
+
+    def task(self, pick: int) -> str:
+        return _pick(self.tasks, pick) or UNKNOWN_TASK
+
+    def lone_task(self, pick: int) -> str:
+        lone = [each for each in self.tasks if self.run_of(each) is None]
+        return _pick(lone, pick) or UNKNOWN_TASK
+
+    def beside(self, task: str, pick: int) -> str:
+        """A task that may be needed by another: of the same run, or without one as well."""
+        beside = [each for each in self.tasks if self.run_of(each) == self.run_of(task)]
+        return _pick(beside, pick) or UNKNOWN_TASK
+
+    def run_of(self, task: str) -> str | None:
+        found = self.world.tasks.get(task)
+        return None if found is None else found.run
+
+    def run(self, pick: int) -> str:
+        return _pick(self.runs, pick) or UNKNOWN_RUN
+
+    def attempt(self, pick: int, *, live: bool) -> Attempt:
+        """An attempt that runs, or any there ever was."""
+        alive = [each for each in self.attempts if self._lives(each)]
+        stale = Attempt(task=self.task(pick), fence=0, token="1." + "0" * 32)
+        return (_pick(alive, pick) if live else None) or _pick(self.attempts, pick) or stale
+
+    def _lives(self, attempt: Attempt) -> bool:
+        task = self.world.tasks.get(attempt.task)
+        return task is not None and task.status == "running" and task.attempt == attempt.fence
+
+
+def _pick(items: Sequence[Any], pick: int) -> Any:  # noqa: ANN401 - whatever the items are
+    """Newest first, so that small examples are about what has just been made."""
+    return items[-1 - pick % len(items)] if items else None
+
+
+def _reply(future: Future[Any]) -> object:
+    error = future.exception(timeout=0)
+    return future.result(timeout=0) if error is None else error
+
+
+def _shown(reply: object) -> object:
+    """What the engine said, in the terms of the model."""
+    match reply:
+        case TransitionResult():
+            said = str(reply.reason) if not reply.ok else "repeated" if reply.repeated else "ok"
+            return (said, reply.status)
+        case AdvanceResult():
+            return (reply.advanced, reply.completed)
+        case Exception():
+            return type(reply).__name__
+        case list():
+            return [_shown(each) for each in reply]
+        case _:
+            return reply

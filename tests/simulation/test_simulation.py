@@ -1,0 +1,57 @@
+"""The engine and a plain model are asked the same things in any order, and never disagree.
+
+`HOLDFAST_SIMULATION` is how many examples to run on each database, at random; unless it is set,
+the same few are run every time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from holdfast.clock import ManualClock
+from holdfast.engine.engine import Engine
+from tests.simulation.bench import Bench, Dice
+from tests.simulation.machine import Machine
+from tests.simulation.tables import open_tables
+
+EXAMPLES = int(os.environ.get("HOLDFAST_SIMULATION", "0"))
+SETTINGS = settings(
+    max_examples=EXAMPLES or 300,
+    stateful_step_count=50,
+    derandomize=not EXAMPLES,
+    deadline=None,
+    print_blob=True,
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@contextmanager
+def machine_on(url: str) -> Iterator[type[Machine]]:
+    """A state machine whose examples share one engine, each on an empty store."""
+    clock, dice = ManualClock(), Dice()
+    engine = Engine(url, clock=clock, randomness=dice)
+    tables = open_tables(url)
+
+    class OnStore(Machine):
+        def new_bench(self) -> Bench:
+            tables.empty()
+            return Bench(engine=engine, clock=clock, dice=dice, tables=tables)
+
+    try:
+        yield OnStore
+    finally:
+        tables.close()
+        engine.close()
+
+
+@pytest.mark.timeout(0 if EXAMPLES else 120)
+def test_the_engine_and_the_plain_model_never_disagree(store_url: str) -> None:
+    with machine_on(store_url) as machine:
+        run_state_machine_as_test(machine, settings=SETTINGS)
