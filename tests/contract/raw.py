@@ -15,17 +15,6 @@ from holdfast.store.database import is_postgresql, sqlite_path
 REFUSED = (apsw.ConstraintError, psycopg.errors.CheckViolation)
 Row = dict[str, Any]
 
-TABLES = (
-    "holdfast_event",
-    "holdfast_lease",
-    "holdfast_meta",
-    "holdfast_need",
-    "holdfast_run",
-    "holdfast_slot",
-    "holdfast_task",
-    "holdfast_workflow",
-)
-
 
 class Raw(Protocol):
     postgresql: bool
@@ -78,11 +67,20 @@ def raw(url: str) -> Iterator[Raw]:
 def dump(url: str) -> dict[str, list[Row]]:
     """Every row of every table, in the same terms and the same order on both databases."""
     with raw(url) as run:
-        return {table: _rows(run, table) for table in TABLES}
+        return {table: _rows(run, table) for table in _tables(run)}
+
+
+def _tables(run: Raw) -> list[str]:
+    found = run(
+        "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'"
+        if run.postgresql
+        else "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+    )
+    return sorted(row["name"] for row in found)
 
 
 def _rows(run: Raw, table: str) -> list[Row]:
-    rows = run(f"SELECT * FROM {table}")  # noqa: S608 - the table is one of those above
+    rows = run(f"SELECT * FROM {table}")  # noqa: S608 - the name of a table of this store
     plain = [
         {name: int(value) if isinstance(value, bool) else value for name, value in row.items()}
         for row in rows

@@ -1,4 +1,4 @@
-"""Why a task does not run, or does: the claim's own clauses in words, with what would change them."""
+"""Why a task does not run, or does: the claim's clauses in words, and what would change them."""
 
 from __future__ import annotations
 

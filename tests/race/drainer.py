@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterable, Sequence
-from contextlib import contextmanager
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from holdfast.engine.engine import Engine
 
-BREATH = 0.02
+BREATH = 0.1
 
 
 class Inside:
@@ -22,16 +20,14 @@ class Inside:
         self._now = 0
         self.most = 0
 
-    @contextmanager
-    def count(self, tasks: int) -> Iterator[None]:
+    def enter(self, tasks: int) -> None:
         with self._lock:
             self._now += tasks
             self.most = max(self.most, self._now)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._now -= tasks
+
+    def leave(self) -> None:
+        with self._lock:
+            self._now -= 1
 
 
 def drain(
@@ -45,22 +41,20 @@ def drain(
         while True:
             hint.clear()
             assignments = engine.work.claim(worker, agents=agents, count=5)
-            with inside.count(len(assignments)):
-                got += [each.task.id for each in assignments]
+            got += [each.task.id for each in assignments]
+            inside.enter(len(assignments))
             for each in assignments:
+                inside.leave()
                 assert engine.work.complete(each.task.id, each.token, worker).ok
-            if not assignments:
-                if _ended(engine, ids):
-                    return got
-                hint.wait(BREATH)
+            if not assignments and not hint.wait(BREATH) and _ended(engine, ids):
+                return got
     finally:
         leave()
 
 
-def _ended(engine: Engine, ids: Iterable[str]) -> bool:
-    wanted = list(ids)
-    ended = engine.database.view(lambda tx: tx.read("ended_rows", ids=wanted))
-    return len(ended) == len(wanted)
+def _ended(engine: Engine, ids: Sequence[str]) -> bool:
+    ended = engine.database.view(lambda tx: tx.read("ended_rows", ids=ids))
+    return len(ended) == len(ids)
 
 
 def main(url: str, worker: str, agents: str) -> None:

@@ -34,7 +34,7 @@ def filled(url: str, *, limit: int | None = None) -> Iterator[tuple[Engine, list
                 NewTask(
                     title=f"task {number}",
                     agent=f"agent-{number % 2}",
-                    concurrency=limit and Concurrency(key="narrow", limit=limit) or None,
+                    concurrency=None if limit is None else Concurrency(key="it", limit=limit),
                 )
                 for number in range(TASKS)
             ]
@@ -61,7 +61,7 @@ def drain_side_by_side(
 def most_at_once(engine: Engine, ids: list[str]) -> int:
     """The most tasks that ran at once, by the order in which their events were written."""
     moves = sorted(
-        (event.seq, (event.to == "running") - (event.from_ == "running"))
+        (event.seq, (event.target == "running") - (event.source == "running"))
         for task in ids
         for event in engine.tasks.events(task)
     )

@@ -9,7 +9,15 @@ from typing import Any
 from holdfast.clock import ManualClock
 from holdfast.engine import validation
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import CancelRun, CancelTask, Claim, ClaimById, Complete, CreateTasks, StartRun
+from holdfast.engine.operations import (
+    CancelRun,
+    CancelTask,
+    Claim,
+    ClaimById,
+    Complete,
+    CreateTasks,
+    StartRun,
+)
 from holdfast.ids import Ids
 from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.result import AdvanceResult, TransitionResult

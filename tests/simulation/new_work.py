@@ -86,7 +86,9 @@ def create(bench: Bench, *, shape: dict[str, Any]) -> Ask:
         name="create",
         phase=Phase.CREATE,
         submit=lambda: bench.engine.tasks.create.submit(new),
-        expect=lambda reply: _judged(bench, reply, creation.create(bench.world, [new], _ids(reply))),
+        expect=lambda reply: _judged(
+            bench, reply, creation.create(bench.world, [new], _ids(reply))
+        ),
     )
 
 

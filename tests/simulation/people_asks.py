@@ -48,12 +48,16 @@ def hold(bench: Bench, *, pick: int, reason: str, on: bool, after: int | None) -
         name="hold" if on else "unhold",
         phase=Phase.STEER,
         keys=frozenset({task}),
-        submit=lambda: tasks.hold.submit(task, reason, until=until)
-        if on
-        else tasks.unhold.submit(task, reason),
-        expect=lambda _: steering.hold(bench.world, task, chosen, until)
-        if on
-        else steering.unhold(bench.world, task, chosen),
+        submit=lambda: (
+            tasks.hold.submit(task, reason, until=until)
+            if on
+            else tasks.unhold.submit(task, reason)
+        ),
+        expect=lambda _: (
+            steering.hold(bench.world, task, chosen, until)
+            if on
+            else steering.unhold(bench.world, task, chosen)
+        ),
     )
 
 
@@ -144,9 +148,11 @@ def retry_run(bench: Bench, *, pick: int, step: str | None) -> Ask:
         phase=Phase.STEER_RUN,
         keys=frozenset({run}),
         submit=lambda: bench.engine.runs.retry.submit(run, step=step),
-        expect=lambda _: reopening.retry_run(bench.world, run)
-        if step is None
-        else reopening.retry_from(bench.world, run, step),
+        expect=lambda _: (
+            reopening.retry_run(bench.world, run)
+            if step is None
+            else reopening.retry_from(bench.world, run, step)
+        ),
     )
 
 
@@ -189,9 +195,11 @@ def keep_lease(bench: Bench, *, pick: int, ttl: int | None) -> Ask:
     return Ask(
         name="release_lease" if ttl is None else "renew_lease",
         phase=Phase.RELEASE_LEASE if ttl is None else Phase.RENEW_LEASE,
-        submit=lambda: leases.release.submit(held.task, held.token)
-        if ttl is None
-        else leases.renew.submit(held.task, held.token, ttl=ttl),
+        submit=lambda: (
+            leases.release.submit(held.task, held.token)
+            if ttl is None
+            else leases.renew.submit(held.task, held.token, ttl=ttl)
+        ),
         expect=lambda _: sweeping.keep(bench.world, held.task, held.fence, wanted),
     )
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import ShuttingDown, StoreUnreachable, UnknownOutcome
 from holdfast.settings import Settings
+from holdfast.store import group
 from holdfast.store.database import Transaction
 from holdfast.store.group import GroupCommit
 from holdfast.store.macros import Dialect
@@ -139,10 +140,10 @@ def test_whatever_is_submitted_is_written_once_in_the_order_of_each_key(
     desk.submit(*(Note(keys=tuple(each), number=n) for n, each in enumerate(keys)))
     desk.step_all()
     assert sorted(number for group in desk.numbers for number in group) == list(range(len(keys)))
-    for group in desk.paper.groups:
-        named = [key for note in group for key in note.keys]
+    for written in desk.paper.groups:
+        named = [key for note in written for key in note.keys]
         assert len(named) == len(set(named))
-        assert len(group) <= size
+        assert len(written) <= size
     for key in "abcd":
         order = [note.number for group in desk.paper.groups for note in group if key in note.keys]
         assert order == sorted(order)
@@ -211,7 +212,11 @@ def test_the_hook_runs_after_the_commit_and_before_anyone_hears() -> None:
     assert states == [(1, False)]
 
 
-def test_a_hook_that_fails_takes_nothing_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_hook_that_fails_takes_nothing_back(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whoever configures logging in this process switches off the loggers that are there already.
+    monkeypatch.setattr(group.logger, "disabled", False)
     desk = Desk()
 
     def fail() -> None:

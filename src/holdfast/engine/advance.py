@@ -15,13 +15,19 @@ log = logging.getLogger("holdfast.advance")
 
 def follow(group: Group) -> None:
     """Unblock, hold, settle and free whatever the group's transitions made possible."""
-    if group.broken:
-        hold_failing(group, sorted(group.broken))
-    if group.done:
-        group.change_tasks("unblock_dependents", ids=group.done)
-        group.done = []
-    settle(group)
+    derive(group)
     slots.free(group)
+
+
+def derive(group: Group) -> None:
+    """What must be so before the next operation of the group looks at the same run."""
+    if group.broken:
+        broken, group.broken = sorted(group.broken), set()
+        hold_failing(group, broken)
+    if group.done:
+        done, group.done = group.done, []
+        group.change_tasks("unblock_dependents", ids=done)
+    settle(group)
 
 
 def hold_failing(group: Group, runs: list[str]) -> None:

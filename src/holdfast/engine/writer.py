@@ -28,6 +28,7 @@ from holdfast.engine.operations import (
     Sweep,
 )
 from holdfast.errors import HoldfastError
+from holdfast.model.result import TransitionResult
 from holdfast.store.database import Transaction
 from holdfast.store.macros import Dialect
 
@@ -53,8 +54,9 @@ class Writer:
         batch.together(Fail, lambda chosen: lifecycle.fail(group, chosen))
         batch.together(Release, lambda chosen: lifecycle.release(group, chosen))
         batch.together(Lose, lambda chosen: lifecycle.lose(group, chosen))
-        batch.each(Controlled, lambda operation: control(operation, group))
-        batch.each(ControlledRun, lambda operation: runs.control_run(group, operation))
+        advance.derive(group)
+        batch.each(Controlled, lambda operation: derived(group, control(operation, group)))
+        batch.each(ControlledRun, lambda o: derived(group, runs.control_run(group, o)))
         advance.follow(group)
         batch.together(AdvanceRun, lambda chosen: advance.advance(group, chosen))
         batch.together(CreateTasks, lambda chosen: creation.create_tasks(group, chosen))
@@ -69,6 +71,12 @@ class Writer:
             group.tx.run("send_hint")
         self.last = group
         return batch.replies
+
+
+def derived(group: Group, reply: TransitionResult) -> TransitionResult:
+    """Let an operation's consequences stand before the next, as if it had been written alone."""
+    advance.derive(group)
+    return reply
 
 
 def sweep(group: Group) -> None:

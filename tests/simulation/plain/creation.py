@@ -25,8 +25,8 @@ def create(world: World, wanted: Sequence[NewTask], ids: Sequence[str]) -> Made:
     holders = {task.key: (task.id, task.body) for task in world.tasks.values() if task.key}
     made: list[tuple[str, bool]] = []
     for new, identifier in zip(wanted, ids or [""] * len(wanted), strict=True):
-        holder, body = (identifier, new) if new.key is None else holders.setdefault(
-            new.key, (identifier, new)
+        holder, body = (
+            (identifier, new) if new.key is None else holders.setdefault(new.key, (identifier, new))
         )
         if body != new:
             return "KeyConflict"
