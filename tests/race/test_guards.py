@@ -16,7 +16,6 @@ from tests.race.explorer import NotSerialisable, Scenario, staged
 
 EXPIRED = "AND lease_expires_at <= (SELECT holdfast_now())"
 HELD = "AND lease_expires_at > (SELECT holdfast_now())"
-ROOM = "AND used + r.taken <= capacity"
 
 
 def without(guard: str, query: str, folder: Path) -> Files:
@@ -54,7 +53,6 @@ def test_a_race_is_lost_without_its_guard(
 @pytest.mark.parametrize(
     ("query", "guard", "scenario"),
     [
-        ("take_slots", ROOM, scenarios.two_claims_of_a_key_with_one_place),
         ("lock_runs", "{lock}", scenarios.siblings_in_a_run),
         ("lock_tasks", "{lock}", scenarios.siblings_without_a_run),
         ("lock_tasks", "{lock}", scenarios.a_reset_against_a_claim_of_the_next_step),

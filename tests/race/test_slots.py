@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.engine.operations import Lose
 from holdfast.model.graph import Step
+from holdfast.model.run import Created
+from tests.race import scenarios
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import World
 
@@ -12,14 +16,24 @@ TWO = (Step(id="two"),)
 
 
 def test_two_claims_share_the_one_place_of_a_key(stage: Stage) -> None:
-    def scenario(world: World) -> Plans:
-        limit = world.concurrency(1)
-        world.task("one", concurrency=limit)
-        world.task("two", concurrency=limit)
-        return [world.claim("anna", 2)], [world.claim("bert", 2)]
-
-    for outcome in stage.explore(scenario):
+    for outcome in stage.explore(scenarios.two_claims_of_a_key_with_one_place):
         assert str(outcome.state).count("task.running") == 1
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+def test_a_start_is_recorded_only_by_who_holds_the_counter_of_its_key(
+    stage: Stage, *, by_id: bool
+) -> None:
+    world = stage.world()
+    limit = world.concurrency(1)
+    for name in ("one", "two"):
+        world.task(name, concurrency=limit)
+    asked = world.claim_by_id("one", "anna") if by_id else world.claim("anna")
+    recorded = stage.first.start_up_to("take_slots", [asked])
+    late = stage.second.start([world.claim_by_id("two", "bert")])
+    assert stage.second.go_as_far_as_possible(late)
+    assert recorded.finish() != [[]]
+    assert late.result() == [[]]
 
 
 def test_two_claims_share_the_places_of_a_key_and_take_what_needs_none(stage: Stage) -> None:
@@ -127,5 +141,6 @@ def test_a_run_with_a_key_exists_once(stage: Stage) -> None:
     assert stage.second.go_as_far_as_possible(other)
     (mine,) = stopped.finish()
     (yours,) = other.result()
+    assert isinstance(mine, Created)
     assert mine.created
-    assert yours == type(yours)(id=mine.id, created=False)
+    assert yours == Created(id=mine.id, created=False)

@@ -6,10 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
+from holdfast.engine import slots
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
 from holdfast.engine.records import read_task
-from holdfast.engine.slots import take
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
 from holdfast.store.database import Row
@@ -24,6 +24,8 @@ def claim(group: Group, claims: Sequence[Claim]) -> list[list[Assignment]]:
 
 def claim_by_id(group: Group, claims: Sequence[ClaimById]) -> list[list[Assignment]]:
     mark_due(group)
+    named = group.tx.read("keys_of_tasks", ids=[each.task_id for each in claims])
+    slots.hold(group, {row["concurrency_key"] for row in named})
     return [_assign(group, _claim_by_id(group, each)) for each in claims]
 
 
@@ -35,28 +37,35 @@ def mark_due(group: Group) -> None:
 def _claim(group: Group, request: Claim) -> list[Row]:
     claimed: list[Row] = []
     while len(claimed) < request.count:
+        first = _first(group, request, request.count - len(claimed))
+        keys = {row["concurrency_key"] for row in first if row["concurrency_key"]}
+        new = keys - group.slots
+        # Before a start is recorded, so that the events count right at every prefix.
+        slots.hold(group, new)
         taken = [
             row
-            for agent, count in _shares(group, request, request.count - len(claimed)).items()
+            for agent, count in Counter(row["agent"] for row in first).items()
             for row in _claim_from(group, request, agent, count)
         ]
         claimed += taken
         # A key may have had room for fewer than were first in line; others may stand behind them.
-        if not any(row["concurrency_key"] for row in taken):
+        if not keys or not (taken or new):
             break
     return claimed
 
 
-def _shares(group: Group, request: Claim, count: int) -> Counter[str]:
-    """How many tasks of each agent stand among the first `count` of all of them."""
-    if len(request.agents) == 1:
-        return Counter({request.agents[0]: count})
-    first = sorted(
-        (not row["run_now"], -row["priority"], row["position"], row["id"], agent)
+def _first(group: Group, request: Claim, count: int) -> list[Row]:
+    """The first `count` ready tasks of all the agents that a worker serves."""
+    ready = [
+        row
         for agent in request.agents
         for row in group.tx.read("peek_tasks", agent=agent, tags=request.tags, count=count)
-    )
-    return Counter(agent for *_, agent in first[:count])
+    ]
+    if len(request.agents) > 1:
+        ready.sort(
+            key=lambda row: (not row["run_now"], -row["priority"], row["position"], row["id"])
+        )
+    return ready[:count]
 
 
 def _claim_from(group: Group, request: Claim, agent: str, count: int) -> list[Row]:
@@ -65,10 +74,11 @@ def _claim_from(group: Group, request: Claim, agent: str, count: int) -> list[Ro
         agent=agent,
         tags=request.tags,
         count=count,
+        keys=sorted(group.slots),
         worker=request.worker,
         lease=request.lease,
     )
-    take(group, Counter(row["concurrency_key"] for row in rows if row["concurrency_key"]))
+    slots.take(group, rows)
     return rows
 
 
@@ -81,7 +91,7 @@ def _claim_by_id(group: Group, request: ClaimById) -> list[Row]:
         worker=request.worker,
         lease=request.lease,
     )
-    take(group, Counter(row["concurrency_key"] for row in rows if row["concurrency_key"]))
+    slots.take(group, rows)
     return rows
 
 

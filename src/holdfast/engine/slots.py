@@ -6,16 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 
 from holdfast.engine.group import Group
+from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 
 
-def take(group: Group, wanted: Counter[str]) -> None:
-    """Count claimed tasks; a key that another process filled meanwhile undoes the transaction."""
-    if not wanted:
-        return
-    hold(group, wanted)
-    taken = group.tx.write("take_slots", rows=sorted(wanted.items()))
-    if len(taken) != len(wanted):
+def take(group: Group, claimed: Iterable[Row]) -> None:
+    """Count claimed tasks against their keys, whose counters this transaction holds already."""
+    wanted = Counter(row["concurrency_key"] for row in claimed if row["concurrency_key"])
+    if wanted and len(group.tx.write("take_slots", rows=sorted(wanted.items()))) != len(wanted):
         message = "a concurrency key was filled by another process"
         raise Contended(message)
 

@@ -56,6 +56,10 @@ def load(dialect: Dialect, directory: Path = DIRECTORY) -> Mapping[str, Query]:
     """Read the shared queries, then the dialect's own, which add to them or stand in for them."""
     sources = {**_read(directory), **_read(directory / dialect)}
     sources |= _clauses(sources)
+    for source in sources.values():
+        source.body = [
+            clauses.borrow(line, lambda name: sources[name].body) for line in source.body
+        ]
     return {name: _compile(source, dialect) for name, source in sorted(sources.items())}
 
 

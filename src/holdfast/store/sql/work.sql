@@ -1,7 +1,7 @@
 -- name: claim_tasks
 -- purpose: queued → running: hand the first ready tasks of one agent to a worker
--- guards: every clause of the picked row itself, re-checked when its lock is taken; the counter of
---   its concurrency key is checked again by take_slots in the same transaction
+-- guards: every clause of the picked row itself, re-checked when its lock is taken; of those with
+--   a concurrency key, the ones whose counter this transaction holds
 -- changes: task
 -- event: 'task.running'
 -- returning: kind, parent_id, step, title, agent, planning_phase, blocked, holds, run_holds, due,
@@ -20,6 +20,7 @@ WITH candidate AS MATERIALIZED (
     AND agent = :agent -- clause: agent
     AND holdfast_within(tags, :tags) -- clause: tags
     AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity)) -- clause: slot
+    AND (concurrency_key IS NULL OR concurrency_key IN (SELECT value FROM {each keys}))
   ORDER BY run_now DESC, priority DESC, position, id
   LIMIT :count {skip_locked}
 ),
@@ -77,20 +78,18 @@ WHERE id = :task_id
   AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity))
 
 -- name: peek_tasks
--- purpose: the order keys of the first ready tasks of one agent, to share a claim among agents
-SELECT run_now, priority, position, id
+-- purpose: the first ready tasks of one agent, to share a claim among agents and hold its counters
+SELECT agent, run_now, priority, position, id, concurrency_key
 FROM holdfast_task
-WHERE status = 'queued'
-  AND kind = 'work'
-  AND NOT blocked
-  AND holds = 0
-  AND run_holds = 0
-  AND due
-  AND agent = :agent
-  AND holdfast_within(tags, :tags)
-  AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity))
+WHERE {clauses claim_tasks}
 ORDER BY run_now DESC, priority DESC, position, id
 LIMIT :count
+
+-- name: keys_of_tasks
+-- purpose: the concurrency keys of some tasks, to hold their counters before they are claimed
+SELECT DISTINCT concurrency_key FROM holdfast_task
+WHERE id IN (SELECT value FROM {each ids})
+  AND concurrency_key IS NOT NULL
 
 -- name: needed_outputs
 -- purpose: what the needs of some tasks gave, for the worker that runs them
