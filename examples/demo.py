@@ -49,7 +49,7 @@ def show(mark: Path) -> int:
         second = start_worker()
         say(f"Worker {second.pid} takes over.")
         try:
-            eventually(lambda: shown.print_new() or ended(hf, run.id))
+            eventually(shown.reaches_the_end)
         finally:
             second.send_signal(signal.SIGINT)
             second.wait()
@@ -66,10 +66,6 @@ def show(mark: Path) -> int:
         well = diagnosis.ok and not answer.ok and charge.attempt == 2  # noqa: PLR2004
         say("Each step done once, in order." if well else "Something is wrong: see above.")
         return 0 if well else 1
-
-
-def ended(hf: Holdfast, run_id: str) -> bool:
-    return hf.runs.get(run_id).terminal
 
 
 def start_worker() -> subprocess.Popen[bytes]:
@@ -96,6 +92,10 @@ class Timeline:
         self._began = began
         self._seen: set[int] = set()
         self._steps = {task.id: str(task.step) for task in hf.runs.tasks(run_id)}
+
+    def reaches_the_end(self) -> bool:
+        self.print_new()
+        return self._hf.runs.get(self._run_id).terminal
 
     def print_new(self) -> None:
         for event in self._hf.runs.events(self._run_id):

@@ -18,8 +18,8 @@ def transitions() -> str:
     """The transition table of tasks and runs, as a diagram and as a list."""
     return (
         NOTE
-        + "# Statuses and transitions\n\nWhatever is not listed here is refused, by the engine and by"
-        " the database itself.\n\n## A task\n\n"
+        + "# Statuses and transitions\n\nWhatever is not listed here is refused, by the engine and"
+        " by the database itself.\n\n## A task\n\n"
         + _diagram(TASK_TRANSITIONS, ("idle", "queued"), ("done", "failed", "cancelled"))
         + _table(TASK_TRANSITIONS)
         + "\n## A run\n\n"

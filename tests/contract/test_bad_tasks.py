@@ -62,7 +62,8 @@ def test_a_new_task_is_refused_for_its_bad_field(
     engine: Engine, refuse: Refuse, field: str
 ) -> None:
     for bad in FIELDS[field]:
-        task = NewTask(**{"title": "bad", field: bad})  # type: ignore[arg-type]
+        given: dict[str, Any] = {"title": "bad", field: bad}
+        task = NewTask(**given)
         refuse(field, engine.tasks.create, task)
         batch = [NewTask(title="good"), task]
         refuse(field, engine.tasks.create_many, batch)

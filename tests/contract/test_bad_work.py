@@ -56,8 +56,8 @@ def test_a_new_run_is_refused_for_its_bad_field(engine: Engine, refuse: Refuse) 
     }
     for field, values in cases.items():
         for bad in values:
-            run = NewRun(**{"workflow": CHAIN, field: bad})  # type: ignore[arg-type]
-            refuse(field, engine.runs.start, run)
+            given: dict[str, Any] = {"workflow": CHAIN, field: bad}
+            refuse(field, engine.runs.start, NewRun(**given))
 
 
 def test_a_claim_is_refused_for_its_bad_field(engine: Engine, refuse: Refuse) -> None:

@@ -80,7 +80,8 @@ def test_the_same_body_written_otherwise_is_the_same_body(engine: Engine) -> Non
     needs = sorted((create(engine), create(engine)))
     body = NewTask(title="pay", key="order-8", needs=tuple(needs), tags=("b", "a"), timeout=5)
     created = engine.tasks.create(body)
-    again = replace(body, needs=[needs[1], needs[0], needs[1]], tags=["a", "b", "a"], timeout=5.0)  # type: ignore[arg-type]
+    otherwise: dict[str, Any] = {"needs": [needs[1], *needs], "tags": ["a", "b", "a"]}
+    again = replace(body, timeout=5.0, **otherwise)
     assert engine.tasks.create(again).id == created.id
 
 

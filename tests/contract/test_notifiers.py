@@ -13,7 +13,6 @@ from holdfast.clock import SystemClock
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import Settings
 from holdfast.store.notifier import Notifier, open_notifier
-from holdfast.store.notifiers import memory
 from holdfast.store.notifiers.memory import MemoryNotifier
 from holdfast.threads import SystemThreads
 from tests.contract.small_store import opened, write_in_turns
@@ -78,11 +77,8 @@ def test_who_unsubscribed_hears_nothing_more(notifier: Notifier) -> None:
 
 
 def test_a_subscriber_that_fails_does_not_keep_others_from_hearing(
-    notifier: Notifier, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    notifier: Notifier, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # Whoever configures logging in this process switches off the loggers that are there already.
-    monkeypatch.setattr(memory.logger, "disabled", False)
-
     def fail() -> None:
         raise ZeroDivisionError
 

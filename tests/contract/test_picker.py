@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast.clock import MICROSECONDS, ManualClock
@@ -10,11 +12,8 @@ from holdfast.model.result import Refusal
 from tests.contract.stages import CHAIN, create, finish, start, take
 
 
-def titles(engine: Engine, count: int = 50, **request: object) -> list[str]:
-    return [
-        each.task.title
-        for each in engine.work.claim("worker", count=count, **request)  # type: ignore[arg-type]
-    ]
+def titles(engine: Engine, count: int = 50, **request: Any) -> list[str]:
+    return [each.task.title for each in engine.work.claim("worker", count=count, **request)]
 
 
 def test_a_claim_gives_attempt_token_lease_and_what_the_task_needs(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import psycopg
 
@@ -36,8 +37,8 @@ class NotSerialisable(AssertionError):
 class Outcome:
     """What both were told, and what became of their world."""
 
-    first: tuple[object, ...]
-    second: tuple[object, ...]
+    first: tuple[Any, ...]
+    second: tuple[Any, ...]
     state: tuple[object, ...]
 
 
@@ -81,7 +82,7 @@ class Stage:
     def _interleave(
         self, scenario: Scenario, leader: int, place: int, orders: Sequence[Outcome]
     ) -> bool:
-        """Stop the leader at `place` while the other goes as far as it can; False behind the end."""
+        """Stop the leader at `place`, let the other go as far as it can; False behind the end."""
         world = self.world()
         plans = scenario(world)
         ahead, behind = self._racer(leader), self._racer(1 - leader)

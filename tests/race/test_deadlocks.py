@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.engine.operations import ReopenTask
 from holdfast.model.graph import Step
-from tests.race.explorer import Plans, Scenario, Stage, staged
+from tests.race.explorer import Plans, Scenario, staged
 from tests.race.worlds import World
 
 

@@ -8,12 +8,13 @@ from holdfast.engine.operations import (
     Complete,
     Fail,
     Lose,
+    Operation,
     Release,
+    Renew,
     ReopenTask,
+    Report,
     ResetTask,
     RetryRun,
-    Renew,
-    Report,
 )
 from holdfast.model.graph import Step
 from holdfast.model.text import digest
@@ -23,7 +24,7 @@ from tests.race.worlds import LEASE, World
 ERROR = '"broken"'
 
 
-def report(kind: type[Report], world: World, name: str, fence: int = 1) -> Report:
+def report(kind: type[Report], world: World, name: str, fence: int = 1) -> Operation:
     task = world.ids[name]
     if kind is Complete:
         return Complete(task_id=task, fence=fence, output='"made"', digest=digest('"made"'))
@@ -55,7 +56,7 @@ def test_a_report_of_a_stale_attempt_of_the_same_worker_changes_nothing(
     stage: Stage, kind: type[Report]
 ) -> None:
     def scenario(world: World) -> Plans:
-        task = world.task("only")
+        world.task("only")
         world.start("only", "anna")
         world.day.advance(31)
         world.engine.work.recover()

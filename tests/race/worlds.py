@@ -155,7 +155,7 @@ class World:
         history = [event["type"] for event in tx.read("entity_events", entity=identifier)]
         return (self.names[identifier], *history, *(_facts(row, run=run) for row in rows))
 
-    def describe(self, replies: Sequence[object]) -> tuple[object, ...]:
+    def describe(self, replies: Sequence[object]) -> tuple[Any, ...]:
         return tuple(self._describe(reply) for reply in replies)
 
     def _describe(self, reply: object) -> object:
@@ -170,10 +170,8 @@ class World:
                 return (self.names[reply.id], reply.created)
             case list():
                 return self.describe(reply)
-            case Exception():
-                return type(reply).__name__
             case _:
-                return reply
+                return type(reply).__name__ if isinstance(reply, Exception) else reply
 
 
 def _facts(row: Row, *, run: bool) -> tuple[object, ...]:

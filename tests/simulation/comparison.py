@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from holdfast.model.status import Hold
 from tests.simulation.plain.world import OPEN, WAITING, Run, Task, World
@@ -26,7 +27,7 @@ def compare(world: World, tables: Tables) -> None:
     same(leases, {k: (each.owner, each.fence, each.expires_at) for k, each in world.leases.items()})
 
 
-def same(stored: dict[str, object], expected: dict[str, object]) -> None:
+def same(stored: Mapping[str, object], expected: Mapping[str, object]) -> None:
     for key in stored.keys() | expected.keys():
         assert stored.get(key) == expected.get(key), (
             f"{key}: stored and expected\n{stored.get(key)}\n{expected.get(key)}"

@@ -104,12 +104,15 @@ class Machine(RuleBasedStateMachine):
 
 
 def _rule_of(name: str, kind: Kind) -> Callable[..., None]:
-    def perform(self: Machine, **arguments: Any) -> None:  # noqa: ANN401 - as each kind draws them
+    def perform(self: Machine, **arguments: Any) -> None:
         self.bench.perform([kind.asked_of(self.bench, arguments)])
 
     perform.__name__ = perform.__qualname__ = name
     allowed = precondition(lambda self: bool(kind.when(self.bench)))
-    return allowed(rule(**kind.arguments)(perform))
+    # To the type checker a strategy might stand where `rule` takes a bundle.
+    draws: Callable[..., Callable[[Callable[..., None]], Callable[..., None]]] = rule
+    made: Callable[..., None] = allowed(draws(**kind.arguments)(perform))
+    return made
 
 
 # What moves work on stands twice, so that it is drawn more often.

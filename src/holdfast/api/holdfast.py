@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
 from holdfast.api.options import read_concurrency, step_options
 from holdfast.api.registry import Registry
-from holdfast.api.task import TaskFunction
+from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.engine.doctor import Diagnosis
 from holdfast.engine.engine import Engine
@@ -76,34 +76,37 @@ class Holdfast:
         return self.engine.doctor()
 
     @overload
-    def task(self, function: Callable[P, T], /) -> TaskFunction[P, T]: ...
+    def task(
+        self, function: Callable[P, Coroutine[Any, Any, T]], /
+    ) -> TaskFunction[P, Coroutine[Any, Any, T], T]: ...
 
     @overload
-    def task(
-        self, /, *, name: str | None = None, **options: Any
-    ) -> Callable[[Callable[P, T]], TaskFunction[P, T]]: ...
+    def task(self, function: Callable[P, T], /) -> TaskFunction[P, T, T]: ...
+
+    @overload
+    def task(self, /, *, name: str | None = None, **options: Any) -> TaskDecorator: ...
 
     def task(
         self,
-        function: Callable[P, T] | None = None,
+        function: Callable[..., Any] | None = None,
         /,
         *,
         name: str | None = None,
         **options: Any,
-    ) -> TaskFunction[P, T] | Callable[[Callable[P, T]], TaskFunction[P, T]]:
+    ) -> TaskFunction[..., Any, Any] | TaskDecorator:
         """Make a function a job that can be enqueued: `@hf.task` or `@hf.task(max_attempts=5)`."""
         chosen = step_options(options)
 
-        def add(decorated: Callable[P, T]) -> TaskFunction[P, T]:
+        def add(decorated: Callable[..., Any]) -> TaskFunction[..., Any, Any]:
             known = clean_name("task", name or decorated.__name__)
             template = NewTask(title=known, step=known, **chosen)
-            made = TaskFunction(lambda: self.engine, decorated, template)
+            made = TaskFunction[..., Any, Any](lambda: self.engine, decorated, template)
             if known in self._functions.tasks:
                 raise InvalidDefinition(known, ["is already a task of this Holdfast"])
             self._functions.tasks[known] = made.signature
             return made
 
-        return add if function is None else add(function)
+        return TaskDecorator(add) if function is None else add(function)
 
     def workflow(self, name: str, *, concurrency: Any = None) -> WorkflowBuilder:  # noqa: ANN401
         """Begin a workflow; add its steps with `@….step`."""

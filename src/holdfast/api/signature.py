@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.worker.context import Context
@@ -93,6 +94,8 @@ class Signature:
             return adapter.dump_python(adapter.validate_python(value), mode="json")
         except ValidationError as error:
             raise InvalidInput(name, _first(error)) from error
+        except PydanticSerializationError as error:
+            raise InvalidInput(name, f"is not JSON: {error}") from error
 
     def decode(self, name: str, value: object) -> Any:  # noqa: ANN401 - what the annotation says
         if name not in self.hints:

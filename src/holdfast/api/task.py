@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from holdfast.api.handle import Handle
 from holdfast.api.signature import Signature
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
 
 P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 
-class TaskFunction(Generic[P, T]):
-    """Made by `@hf.task`; `using(…)` gives a copy with other options."""
+class TaskFunction(Generic[P, R, T]):
+    """Made by `@hf.task`: a call gives `R` as the function does, a worker's result is a `T`."""
 
     def __init__(
-        self, engine: Callable[[], Engine], function: Callable[P, T], template: NewTask
+        self, engine: Callable[[], Engine], function: Callable[P, R], template: NewTask
     ) -> None:
         self._engine = engine
         self._function = function
@@ -34,14 +35,14 @@ class TaskFunction(Generic[P, T]):
         self.__name__ = template.title
         self.__doc__ = function.__doc__
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
 
     @property
     def name(self) -> str:
         return self._template.step or self._template.title
 
-    def using(self, **options: Any) -> TaskFunction[P, T]:
+    def using(self, **options: Any) -> TaskFunction[P, R, T]:
         """Give the same function other options: agent, priority, tags, scheduled_for, needs."""
         return TaskFunction(self._engine, self._function, replace(self._template, **options))
 
@@ -69,3 +70,21 @@ class TaskFunction(Generic[P, T]):
         output = None if row["output"] is None else json.loads(row["output"])
         decoded: T = self.signature.decode("return", output)
         return decoded
+
+
+class TaskDecorator:
+    """`@hf.task(…)`: the result of a coroutine function is what awaiting it gives."""
+
+    def __init__(self, make: Callable[[Callable[..., Any]], TaskFunction[..., Any, Any]]) -> None:
+        self._make = make
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, T]], /
+    ) -> TaskFunction[P, Coroutine[Any, Any, T], T]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, T], /) -> TaskFunction[P, T, T]: ...
+
+    def __call__(self, function: Callable[..., Any], /) -> TaskFunction[..., Any, Any]:
+        return self._make(function)

@@ -160,10 +160,10 @@ def _bad_steps(steps: tuple[Step, ...]) -> list[str]:
                 clean_name("tag", tag)
             if step.timeout is not None:
                 to_microseconds("timeout", step.timeout)
-            if not -MAX_PRIORITY <= step.priority <= MAX_PRIORITY:
-                raise InvalidInput("priority", f"must be within {MAX_PRIORITY} of 0")
         except InvalidInput as error:
             mistakes.append(f"step {step.id!r}: {error}")
+        if not -MAX_PRIORITY <= step.priority <= MAX_PRIORITY:
+            mistakes.append(f"step {step.id!r}: priority: must be within {MAX_PRIORITY} of 0")
     return mistakes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict
 
 from holdfast.model.graph import Workflow
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
@@ -14,6 +15,13 @@ from tests.simulation.plain.world import NONE, Run, Task, World
 
 Made = list[tuple[str, bool]] | str
 """The ids and whether each is new, or the name of the error."""
+
+
+class Budgets(TypedDict):
+    max_attempts: int
+    max_lost: int
+    backoff: int
+    backoff_max: int
 
 
 def create(world: World, wanted: Sequence[NewTask], ids: Sequence[str]) -> Made:
@@ -106,7 +114,7 @@ def _names(workflow: Workflow) -> list[str]:
     return [step.id for step in workflow.steps]
 
 
-def _budgets(retry: RetryPolicy) -> dict[str, int]:
+def _budgets(retry: RetryPolicy) -> Budgets:
     return {
         "max_attempts": retry.max_attempts,
         "max_lost": retry.max_lost,
