@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ from holdfast.store.database import open_database
 from holdfast.store.group import GroupCommit
 from holdfast.store.notifier import open_notifier
 from holdfast.threads import SystemThreads, Threads
+
+log = logging.getLogger("holdfast.engine")
 
 
 class Engine:
@@ -125,5 +128,9 @@ class Engine:
             self.notifier.notify()
         if group.ended:
             for tell in self._listeners:
-                tell(group.ended)
+                # One that fails must not keep the end from the others.
+                try:
+                    tell(group.ended)
+                except Exception:
+                    log.exception("a listener failed on the end of %s", ", ".join(group.ended))
             self.outcomes.look(group.ended)
