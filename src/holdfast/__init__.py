@@ -32,7 +32,8 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.task import NewTask, Renewal
 from holdfast.settings import Settings
-from holdfast.worker.context import AttemptEnded, Context
+from holdfast.worker.context import Context
+from holdfast.worker.durable import AttemptEnded
 from holdfast.worker.pool import Worker
 
 __all__ = [

@@ -38,6 +38,9 @@ class Ids:
     def run(self) -> RunId:
         return RunId("r_" + self._next())
 
+    def signal(self) -> str:
+        return "s_" + self._next()
+
     def _next(self) -> str:
         with self._lock:
             millisecond = self._now() // 1000

@@ -12,6 +12,7 @@ from holdfast.api.registry import Registry
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.engine.doctor import Diagnosis
+from holdfast.engine.edge import Call
 from holdfast.engine.engine import Engine
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.run_desk import Runs
@@ -19,6 +20,7 @@ from holdfast.engine.tasks import Tasks
 from holdfast.engine.why import Explanation
 from holdfast.engine.work import Work
 from holdfast.errors import InvalidDefinition, ShuttingDown
+from holdfast.model.result import TransitionResult
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.settings import Settings
@@ -66,6 +68,11 @@ class Holdfast:
     @property
     def leases(self) -> Leases:
         return self.engine.leases
+
+    @property
+    def signal(self) -> Call[..., TransitionResult]:
+        """`hf.signal(run_id, name, payload)`: what `wait_for` in that run waits for."""
+        return self.engine.signals.send
 
     def why(self, task_id: str) -> Explanation:
         """Explain, clause by clause, why a task is not running, or what it does instead."""

@@ -24,7 +24,7 @@ class Registry:
 
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
         signature = self._find(assignment)
-        given = assignment.input if assignment.workflow is not None else assignment.task.payload
+        given = assignment.input if _is_step(assignment) else assignment.task.payload
         arguments = self._arguments(signature, given or {}, assignment)
         if signature.context is not None:
             arguments[signature.context] = context
@@ -35,7 +35,8 @@ class Registry:
         )
 
     def _find(self, assignment: Assignment) -> Signature:
-        step, workflow = assignment.task.step, assignment.workflow
+        step = assignment.task.step
+        workflow = assignment.workflow if _is_step(assignment) else None
         if not self.knows(workflow, step) or step is None:
             place = f"{workflow}@{assignment.workflow_version}" if workflow else "no workflow"
             message = f"{assignment.task.id}: this program has no function for {step} of {place}"
@@ -61,3 +62,8 @@ class Registry:
                 message = f"{signature.name} wants the input {name!r}, which its run lacks"
                 raise UnknownFunction(message)
         return arguments
+
+
+def _is_step(assignment: Assignment) -> bool:
+    """Whether it carries out a step of a workflow, not a call of a task function."""
+    return assignment.workflow is not None and assignment.task.parent_epoch is None

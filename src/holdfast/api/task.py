@@ -46,20 +46,25 @@ class TaskFunction(Generic[P, R, T]):
         """Give the same function other options: agent, priority, tags, scheduled_for, needs."""
         return TaskFunction(self._engine, self._function, replace(self._template, **options))
 
+    def request(self, *args: Any, **kwargs: Any) -> NewTask:
+        """The task that stands for one call."""
+        return replace(self._template, payload=self.signature.bind_call(args, kwargs))
+
+    def read_output(self, output: object) -> T:
+        """The result of a call, from its JSON."""
+        decoded: T = self.signature.decode("return", output)
+        return decoded
+
     @operation
     def enqueue(self, /, *args: Any, key: str | None = None, **kwargs: Any) -> Future[Handle[T]]:
         """Put one call of the function in the queue; a `key` makes it exist once."""
-        given = self.signature.bind_call(args, kwargs)
-        task = replace(self._template, payload=given, key=key or self._template.key)
-        engine = self._engine()
-        return then(engine.tasks.create.submit(task), self._handle)
+        task = replace(self.request(*args, **kwargs), key=key or self._template.key)
+        return then(self._engine().tasks.create.submit(task), self._handle)
 
     @operation
     def enqueue_many(self, calls: Sequence[Mapping[str, Any]]) -> Future[list[Handle[T]]]:
         """Put many calls in the queue in one commit, all or none; each maps names to values."""
-        tasks = [
-            replace(self._template, payload=self.signature.bind_call((), call)) for call in calls
-        ]
+        tasks = [self.request(**call) for call in calls]
         created = self._engine().tasks.create_many.submit(tasks)
         return then(created, lambda replies: [self._handle(each) for each in replies])
 
@@ -67,9 +72,7 @@ class TaskFunction(Generic[P, R, T]):
         return Handle(self._engine(), created.id, self._result, created=created.created)
 
     def _result(self, row: dict[str, Any]) -> T:
-        output = None if row["output"] is None else json.loads(row["output"])
-        decoded: T = self.signature.decode("return", output)
-        return decoded
+        return self.read_output(None if row["output"] is None else json.loads(row["output"]))
 
 
 class TaskDecorator:

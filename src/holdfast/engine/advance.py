@@ -27,6 +27,9 @@ def derive(group: Group) -> None:
     if group.done:
         done, group.done = group.done, []
         group.change_tasks("unblock_dependents", ids=done)
+    if group.parents:
+        parents, group.parents = sorted(group.parents), set()
+        group.change_tasks("wake_parents", ids=parents)
     settle(group)
 
 

@@ -73,6 +73,7 @@ def _reset(operation: ResetTask, group: Group) -> TransitionResult:
     rows = group.change_tasks("reset_task", task_id=operation.task_id, actor=operation.actor)
     if not rows:
         return _answer(group, operation, [], "idle")
+    reopening.supersede(group, rows, operation.actor)
     if rows[0]["previous"] == "done":
         group.change_tasks("block_dependents", task_id=operation.task_id, actor=operation.actor)
     if rows[0]["run_id"] is not None:
@@ -88,7 +89,8 @@ def _retry(operation: RetryTask, group: Group) -> TransitionResult:
     if task["run_id"] is not None:
         return reopening.retry_run(group, task["run_id"], operation.actor)
     rows = group.change_tasks("retry_task", task_id=operation.task_id, actor=operation.actor)
-    return _answer(group, operation, rows, "queued")
+    named = [row for row in rows if row["entity"] == operation.task_id]
+    return _answer(group, operation, named, "queued")
 
 
 @control.register

@@ -102,6 +102,7 @@ def insert_tasks(
                 task.timeout,
                 task.payload,
                 actor,
+                task.parent_epoch,
             )
             for task, actor in tasks
         ],

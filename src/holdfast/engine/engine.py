@@ -13,6 +13,7 @@ from holdfast.engine.lease_desk import Leases
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.recovery import Recovery
 from holdfast.engine.run_desk import Runs
+from holdfast.engine.signal_desk import Signals
 from holdfast.engine.tasks import Tasks
 from holdfast.engine.why import Explanation, explain
 from holdfast.engine.work import Work
@@ -72,6 +73,7 @@ class Engine:
         self.runs = Runs(self._desk)
         self.work = Work(self._desk)
         self.leases = Leases(self._desk)
+        self.signals = Signals(self._desk)
         self.recovery = Recovery(self._desk, self.work, self.threads, outcomes=self.outcomes)
 
     def start(self) -> Engine:

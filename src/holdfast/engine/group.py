@@ -21,6 +21,8 @@ class Group:
     freed: Counter[str] = field(default_factory=Counter)
     slots: set[str] = field(default_factory=set)
     ended: list[str] = field(default_factory=list)
+    parents: set[str] = field(default_factory=set)
+    awaited: set[str] = field(default_factory=set)
     wakes: bool = False
     tells: bool = False
 
@@ -52,6 +54,8 @@ class Group:
             self.wakes = True
         elif status in TERMINAL:
             self.ended.append(row["entity"])
+            if row.get("parent_id") is not None:
+                self.parents.add(row["parent_id"])
             if run_id is None:
                 self.tells = True
             else:

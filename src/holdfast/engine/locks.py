@@ -15,7 +15,9 @@ from holdfast.engine.operations import (
     RenewLease,
     ReopenTask,
     ResetTask,
+    RetryTask,
     RunOperation,
+    SendSignal,
     TaskOperation,
 )
 
@@ -31,6 +33,8 @@ def lock(group: Group, operations: Sequence[Operation]) -> None:
         if isinstance(o, TaskOperation) and not isinstance(o, ClaimById)
     }
     runs = {o.run_id for o in operations if isinstance(o, RunOperation)}
+    for target in (o.target for o in operations if isinstance(o, SendSignal)):
+        (runs if target.startswith("r_") else tasks).add(target)
     if tasks or runs:
         group.tx.run("lock_runs", tasks=sorted(tasks), runs=sorted(runs))
     _lock_tasks(group, operations, tasks)
@@ -47,7 +51,7 @@ def _lock_tasks(group: Group, operations: Sequence[Operation], tasks: set[str]) 
     # Who claims in turn waits for no task: it skips what another transaction has locked.
     if not tasks and not beside:
         return
-    undone = {o.task_id for o in operations if isinstance(o, ResetTask | ReopenTask)}
+    undone = {o.task_id for o in operations if isinstance(o, ResetTask | ReopenTask | RetryTask)}
     chosen = {"tasks": sorted(tasks), "beside": sorted(beside), "undone": sorted(undone)}
     if not undone:
         # Twice: what came to need one of them while the first waited, only the second sees.

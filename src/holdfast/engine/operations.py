@@ -56,6 +56,52 @@ class Release(Report):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RecordEffect(Report):
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Suspend(Report):
+    """Give the task back until a time or until what it waits for; `name` is remembered with it."""
+
+    until: int | None = None
+    awaited: str | None = None
+    name: str | None = None
+    value: str = "null"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TakeSignal(Report):
+    target: str
+    signal: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spawn(Report):
+    """Children of a running attempt, made once: their ids are remembered under `name`."""
+
+    name: str
+    tasks: tuple[TaskRow, ...]
+    actor: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SendSignal:
+    id: str
+    target: str
+    signal: str
+    payload: str
+    key: str | None
+    actor: str
+
+    @property
+    def keys(self) -> Keys:
+        return (self.target,)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Renew(Report):
     lease: int
     progress: str | None = None
@@ -171,6 +217,7 @@ class TaskRow:
     id: str
     run_id: str | None = None
     parent_id: str | None = None
+    parent_epoch: int | None = None
     step: str | None = None
     title: str
     agent: str
@@ -269,6 +316,11 @@ Operation = (
     | Fail
     | Release
     | Renew
+    | RecordEffect
+    | Suspend
+    | TakeSignal
+    | Spawn
+    | SendSignal
     | Lose
     | Controlled
     | ControlledRun

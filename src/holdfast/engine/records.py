@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from holdfast.model.effect import Child
 from holdfast.model.event import Event, read_data
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.run import Run
@@ -58,6 +59,9 @@ def read_task(row: Row) -> Task:
         created_at=row["created_at"],
         started_at=row["started_at"],
         finished_at=row["finished_at"],
+        waits_for=row["waits_for"],
+        parent_epoch=row["parent_epoch"],
+        superseded=bool(row["superseded"]),
     )
 
 
@@ -77,6 +81,15 @@ def read_run(row: Row) -> Run:
         generation=row["generation"],
         created_at=row["created_at"],
         finished_at=row["finished_at"],
+    )
+
+
+def read_child(row: Row) -> Child:
+    return Child(
+        id=row["id"],
+        status=Status(row["status"]),
+        output=_value(row["output"]),
+        error=_value(row["error"]),
     )
 
 

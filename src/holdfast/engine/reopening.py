@@ -40,9 +40,17 @@ def retry_from(group: Group, run_id: str, step: str, actor: str) -> TransitionRe
 def reopen(group: Group, task_id: str, actor: str, statuses: list[str]) -> list[Row]:
     """Re-open a task and what needs it; a run that had ended badly comes back whole."""
     rows = group.change_tasks("reopen_tasks", task_id=task_id, statuses=statuses, actor=actor)
+    supersede(group, rows, actor)
     if rows and rows[0]["run_id"] is not None:
         bring_back(group, rows[0]["run_id"], actor, retry_failed=True)
     return [row for row in rows if row["entity"] == task_id]
+
+
+def supersede(group: Group, rows: list[Row], actor: str) -> None:
+    """End for good whatever the tasks of a new epoch had made in the one before."""
+    if rows:
+        ids = [row["entity"] for row in rows]
+        group.change_tasks("supersede_children", ids=ids, actor=actor)
 
 
 def bring_back(group: Group, run_id: str, actor: str, *, retry_failed: bool = False) -> None:

@@ -35,6 +35,12 @@ def run_id(value: object, field: str = "run_id") -> str:
     return parse_run_id(clean_text(field, value), field=field)
 
 
+def target(value: object) -> str:
+    """What a signal is for: a run, or a task without one."""
+    text = clean_text("target", value)
+    return task_id(text, "target") if text.startswith("t_") else run_id(text, "target")
+
+
 def number(field: str, value: object, *, least: int, most: int = MAX_INTEGER) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidInput(field, f"must be a whole number, not {type(value).__name__}")

@@ -83,7 +83,7 @@ class _Reading:
 
     def _clause(self, name: str, *, ok: bool) -> Clause:
         # A time that has come is only written down by the next claim; it does not hold anyone up.
-        if name == "due" and not ok and (self._task.scheduled_for or 0) <= self._now:
+        if name == "due" and not ok and self._has_come():
             ok = True
         if ok:
             return Clause(name=name, ok=True)
@@ -161,9 +161,20 @@ class _Reading:
         )
         return detail, "start a worker from the program that defines it"
 
+    def _has_come(self) -> bool:
+        return self._task.scheduled_for is not None and self._task.scheduled_for <= self._now
+
     def _due(self) -> tuple[str, str]:
+        if self._task.waits_for is not None:
+            return self._awaited(self._task.waits_for)
         wait = self._seconds(self._task.scheduled_for or 0)
         return f"its time comes in {wait}", f'hf.tasks.run_now("{self._task.id}")'
+
+    def _awaited(self, awaited: str) -> tuple[str, str]:
+        target, _, name = awaited.partition(" ")
+        if not name:
+            return "it waits until its children have ended", ""
+        return f"it waits for the signal {name!r}", f'hf.signal("{target}", "{name}")'
 
     def _slot(self) -> tuple[str, str]:
         key = self._task.concurrency_key or ""

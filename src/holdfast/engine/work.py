@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 from holdfast.engine import validation
 from holdfast.engine.answers import answer_guard
 from holdfast.engine.desk import Desk
+from holdfast.engine.durable import CHILDREN, awaited_signal
 from holdfast.engine.edge import gather, operation
-from holdfast.engine.operations import Claim, ClaimById, Complete, Fail, Lose, Release, Renew
+from holdfast.engine.operations import (
+    Claim,
+    ClaimById,
+    Complete,
+    Fail,
+    Lose,
+    RecordEffect,
+    Release,
+    Renew,
+    Spawn,
+    Suspend,
+    TakeSignal,
+)
+from holdfast.engine.records import read_child
+from holdfast.errors import InvalidInput
+from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
-from holdfast.model.task import Assignment, Renewal
-from holdfast.model.text import clean_name, clean_text, digest, encode_json
+from holdfast.model.task import Assignment, NewTask, Renewal
+from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.token import read_fence
 
 EXPIRED_AT_ONCE = 1_000
@@ -129,6 +147,81 @@ class Work:
         chosen = None if until is None else validation.moment("until", until)
         return self._desk.submit(Release(**self._fenced(task_id, token), until=chosen))
 
+    @operation
+    def record_effect(self, task_id: str, token: str, name: str, value: object) -> Future[Recorded]:
+        """Remember what a side effect gave; the first value under a name stays."""
+        return self._desk.submit(
+            RecordEffect(
+                **self._fenced(task_id, token),
+                name=clean_key("name", name),
+                value=encode_json("value", value, limit=self._desk.settings.max_output),
+            )
+        )
+
+    @operation
+    def suspend(
+        self, task_id: str, token: str, wait: Wait, *, note: tuple[str, object] | None = None
+    ) -> Future[TransitionResult]:
+        """Give a task back until a wait is over, and remember a note with it; it costs nothing."""
+        name, value = (None, None) if note is None else note
+        return self._desk.submit(
+            Suspend(
+                **self._fenced(task_id, token),
+                until=None if wait.until is None else validation.moment("until", wait.until),
+                awaited=_awaited(wait),
+                name=None if name is None else clean_key("name", name),
+                value=encode_json("value", value, limit=self._desk.settings.max_output),
+            )
+        )
+
+    @operation
+    def take_signal(
+        self, task_id: str, token: str, target: str, signal: str, *, name: str
+    ) -> Future[Recorded]:
+        """Take the oldest signal nobody has taken, and remember it under a name, once."""
+        return self._desk.submit(
+            TakeSignal(
+                **self._fenced(task_id, token),
+                target=validation.target(target),
+                signal=clean_name("signal", signal),
+                name=clean_key("name", name),
+            )
+        )
+
+    @operation
+    def spawn(
+        self, task_id: str, token: str, tasks: Sequence[NewTask], *, name: str
+    ) -> Future[Recorded]:
+        """Make children of a running task, once under one name; its value is their ids."""
+        wanted = validation.listed("tasks", tasks)
+        validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
+        limit = self._desk.settings.max_payload
+        rows = [validation.new_task(each, self._desk.ids, max_payload=limit) for each in wanted]
+        for row in rows:
+            if row.needs or row.parent_id or row.key:
+                raise InvalidInput("tasks", "a child has neither needs, parent nor key of its own")
+        return self._desk.submit(
+            Spawn(
+                **self._fenced(task_id, token),
+                name=clean_key("name", name),
+                tasks=tuple(replace(row, position=place) for place, row in enumerate(rows)),
+                actor="worker",
+            )
+        )
+
+    def effects(self, task_id: str) -> dict[str, Any]:
+        """What a task remembers in its present epoch, by name."""
+        identifier = validation.task_id(task_id)
+        rows = self._desk.view(lambda tx: tx.read("effects_of", task_id=identifier))
+        return {row["name"]: json.loads(row["value"]) for row in rows}
+
+    def children(self, task_id: str, ids: Sequence[str]) -> list[Child]:
+        """How some children of a task stand, in the order asked for."""
+        identifier = validation.task_id(task_id)
+        rows = self._desk.view(lambda tx: tx.read("children_by_id", task_id=identifier, ids=ids))
+        found = {row["id"]: row for row in rows}
+        return [read_child(found[each]) for each in ids]
+
     def guard(self, task_id: str, token: str) -> TransitionResult:
         """Ask, before a side effect, whether this attempt may still act."""
         report = self._fenced(task_id, token)
@@ -159,3 +252,9 @@ class Work:
         if value is None:
             return None
         return encode_json(field, value, limit=validation.JSON_SCALAR_LIMIT)
+
+
+def _awaited(wait: Wait) -> str | None:
+    if wait.signal is None:
+        return CHILDREN if wait.children else None
+    return awaited_signal(validation.target(wait.target), clean_name("signal", wait.signal))

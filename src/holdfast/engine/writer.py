@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from holdfast.engine import advance, creation, leases, lifecycle, locks, picker, runs, slots
+from holdfast.engine import (
+    advance,
+    creation,
+    durable,
+    leases,
+    lifecycle,
+    locks,
+    picker,
+    runs,
+    slots,
+)
 from holdfast.engine.control import control
 from holdfast.engine.group import Group
 from holdfast.engine.operations import (
@@ -20,12 +30,17 @@ from holdfast.engine.operations import (
     Fail,
     Lose,
     Operation,
+    RecordEffect,
     Release,
     ReleaseLease,
     Renew,
     RenewLease,
+    SendSignal,
+    Spawn,
     StartRun,
+    Suspend,
     Sweep,
+    TakeSignal,
 )
 from holdfast.errors import HoldfastError
 from holdfast.model.result import TransitionResult
@@ -50,16 +65,22 @@ class Writer:
         if self._dialect == "postgresql":
             locks.lock(group, operations)
         batch.together(Renew, lambda chosen: lifecycle.renew(group, chosen))
+        batch.together(RecordEffect, lambda chosen: durable.record(group, chosen))
         batch.together(Complete, lambda chosen: lifecycle.complete(group, chosen))
         batch.together(Fail, lambda chosen: lifecycle.fail(group, chosen))
         batch.together(Release, lambda chosen: lifecycle.release(group, chosen))
+        batch.together(Suspend, lambda chosen: durable.suspend(group, chosen))
         batch.together(Lose, lambda chosen: lifecycle.lose(group, chosen))
         advance.derive(group)
         batch.each(Controlled, lambda operation: derived(group, control(operation, group)))
         batch.each(ControlledRun, lambda o: derived(group, runs.control_run(group, o)))
         advance.follow(group)
+        batch.together(SendSignal, lambda chosen: durable.send(group, chosen))
+        batch.each(TakeSignal, lambda operation: durable.take(group, operation))
+        durable.wake(group)
         batch.together(AdvanceRun, lambda chosen: advance.advance(group, chosen))
         batch.together(CreateTasks, lambda chosen: creation.create_tasks(group, chosen))
+        batch.each(Spawn, lambda operation: durable.spawn(group, operation))
         batch.together(StartRun, lambda chosen: creation.start_runs(group, chosen))
         batch.together(AcquireLease, lambda chosen: leases.acquire_all(group, chosen))
         batch.each(RenewLease, lambda operation: leases.renew(group, operation))

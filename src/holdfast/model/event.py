@@ -20,6 +20,8 @@ FOLDED = (
     "planning_phase",
     "skipped",
     "run_now",
+    "superseded",
+    "waits_for",
 )
 RUN_FOLDED = ("holds",)
 
@@ -28,6 +30,7 @@ OUTCOMES = {
     "task.failed": "failed",
     "task.retrying": "failed",
     "task.released": "released",
+    "task.suspended": "released",
     "task.lost": "lost",
     "task.cancelled": "cancelled",
     "task.superseded": "superseded",
@@ -62,6 +65,8 @@ def fold(events: Iterable[Event]) -> dict[str, Any]:
         }
         if event.task_id is not None:
             state["attempt"] = event.attempt
+            if event.type == "task.running":
+                state["waits_for"] = None
         state |= {name: event.data[name] for name in folded if name in event.data}
     return state
 

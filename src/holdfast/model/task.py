@@ -77,6 +77,9 @@ class Task:
     created_at: int
     started_at: int | None
     finished_at: int | None
+    waits_for: str | None = None
+    parent_epoch: int | None = None
+    superseded: bool = False
 
     @property
     def state(self) -> str:
@@ -90,7 +93,7 @@ class Task:
         if self.holds or self.run_holds:
             return "held"
         if not self.due:
-            return "scheduled"
+            return "scheduled" if self.waits_for is None else "waiting"
         return "ready"
 
     @property

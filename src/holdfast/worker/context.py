@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from holdfast.engine.engine import Engine
-from holdfast.errors import HoldfastError
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.threads import Event
-
-
-class AttemptEnded(HoldfastError):
-    """The attempt was cancelled or lost its lease: stop, and change nothing more."""
+from holdfast.worker.durable import (
+    AttemptEnded,
+    Flow,
+    Memory,
+    await_here,
+    callee_of,
+    seconds,
+    wait_here,
+)
 
 
 class Context:
@@ -22,6 +27,8 @@ class Context:
         self._engine = engine
         self._assignment = assignment
         self._ended = ended
+        self._memory = Memory(engine, assignment)
+        self.asynchronous = False
         self.noted: Any = None
 
     @property
@@ -61,3 +68,42 @@ class Context:
     def progress(self, note: object) -> None:
         """Say how far the step is; it is stored with the next renewal of the lease."""
         self.noted = note
+
+    def effect(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Do something once and remember what it gave, however often the step runs.
+
+        Between doing and remembering it can be done again: pass `effect_id(name)` on as the
+        idempotency key where that matters.
+        """
+        return self._edge(self._memory.effect(name, lambda: function(*args, **kwargs)))
+
+    def effect_id(self, name: str) -> str:
+        """The id of a named effect: the same in every attempt, another after a re-open."""
+        return f"{self.task_id}/{self._assignment.task.epoch}/{name}"
+
+    def sleep(self, duration: float | str) -> Any:  # noqa: ANN401 - awaited in a coroutine
+        """Go on later; meanwhile no worker is held, and the step then runs again from its top."""
+        return self._edge(self._memory.sleep(seconds("duration", duration)))
+
+    def wait_for(self, signal: str, *, timeout: float | str | None = None) -> Any:  # noqa: ANN401
+        """Wait for `hf.signal(…)` and give its payload; holds no worker meanwhile."""
+        limit = None if timeout is None else seconds("timeout", timeout)
+        return self._edge(self._memory.wait_for(signal, limit))
+
+    def map(self, function: Any, *iterables: Iterable[Any]) -> Any:  # noqa: ANN401
+        """Call a task function once for each item, each a task of its own; gives the results."""
+        return self._edge(self._memory.map(callee_of(function), zip(*iterables, strict=False)))
+
+    def spawn(self, function: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Enqueue a child and give its id, without waiting for it; once, however often it runs."""
+        request = callee_of(function).request(*args, **kwargs)
+        flow = self._memory.spawn(f"spawn {request.title}", [request])
+        return self._edge(_first(flow))
+
+    def _edge(self, flow: Flow[Any]) -> Any:  # noqa: ANN401 - a coroutine in a coroutine
+        return await_here(flow) if self.asynchronous else wait_here(flow)
+
+
+def _first(flow: Flow[list[str]]) -> Flow[str]:
+    ids = yield from flow
+    return ids[0]

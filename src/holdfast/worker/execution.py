@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from holdfast.engine.engine import Engine
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, TaskFailed
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.threads import Event
-from holdfast.worker.context import AttemptEnded, Context
+from holdfast.worker.context import Context
+from holdfast.worker.durable import AttemptEnded, Suspended
 
 TRACEBACK_LINES = 30
 
@@ -70,21 +71,26 @@ class Execution:
         """Run a plain function in this thread, and report."""
         try:
             result = invocation.function(**invocation.arguments)
+        except Suspended as wait:
+            self.suspend(wait)
         except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-            self.fail(error)
+            self.fail(error, retryable=not isinstance(error, TaskFailed))
         else:
             self.complete(invocation, result)
 
     async def await_(self, invocation: Invocation) -> None:
         """Run a coroutine function on the worker's loop, and report."""
+        self.context.asynchronous = True
         try:
             awaitable = invocation.function(**invocation.arguments)
             if not isinstance(awaitable, Awaitable):
                 message = f"{invocation.function!r} gave no awaitable"
                 raise TypeError(message)  # noqa: TRY301 - reported like any other failure
             result = await awaitable
+        except Suspended as wait:
+            self.suspend(wait)
         except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-            self.fail(error)
+            self.fail(error, retryable=not isinstance(error, TaskFailed))
         else:
             self.complete(invocation, result)
 
@@ -94,6 +100,12 @@ class Execution:
             self._report(self.engine.work.complete.submit(*self._name, output))
         except Exception as error:  # noqa: BLE001 - a result that is not JSON is a failure
             self.fail(error, retryable=not isinstance(error, InvalidInput))
+
+    def suspend(self, suspended: Suspended) -> None:
+        """Give the task back until what it waits for is there."""
+        self._report(
+            self.engine.work.suspend.submit(*self._name, suspended.wait, note=suspended.note)
+        )
 
     def fail(self, error: BaseException, *, retryable: bool = True) -> None:
         if isinstance(error, AttemptEnded) or self.ended.is_set():

@@ -45,7 +45,7 @@ UPDATE holdfast_run SET
 WHERE id IN (SELECT value FROM {each ids})
   AND status = 'running'
   AND (holds & 64) = 0
-  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status IN ('failed', 'cancelled'))
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status IN ('failed', 'cancelled') AND NOT task.superseded)
 
 -- name: copy_run_holds
 -- purpose: copy the holds of some runs down to their open tasks, where the claim can see them
@@ -74,14 +74,14 @@ UPDATE holdfast_run SET
   status = CASE WHEN (holds & 64) <> 0 THEN 'failed' ELSE 'completed' END,
   error = CASE WHEN (holds & 64) <> 0 THEN (
     SELECT COALESCE(task.error, '"cancelled"') FROM holdfast_task AS task
-    WHERE task.run_id = holdfast_run.id AND task.status IN ('failed', 'cancelled')
+    WHERE task.run_id = holdfast_run.id AND task.status IN ('failed', 'cancelled') AND NOT task.superseded
     ORDER BY task.id LIMIT 1) END,
   finished_at = (SELECT holdfast_now()),
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
 WHERE id IN (SELECT value FROM {each ids})
   AND status = 'running'
-  AND ((holds & 64) <> 0 OR NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done'))
+  AND ((holds & 64) <> 0 OR NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND NOT task.superseded))
   AND ((holds & 64) = 0 OR NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status = 'running'))
 
 -- name: waiting_runs

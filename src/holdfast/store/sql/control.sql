@@ -35,7 +35,7 @@ WHERE id = :task_id
 -- guards: not terminal
 -- changes: task
 -- event: 'task.cancelled'
--- returning: concurrency_key
+-- returning: concurrency_key, parent_id
 UPDATE holdfast_task SET
   status = 'cancelled',
   lease_expires_at = NULL, finished_at = (SELECT holdfast_now()),
@@ -117,7 +117,8 @@ WHERE id IN (SELECT task_id FROM holdfast_need WHERE need_id = :task_id)
   AND status IN ('idle', 'queued')
 
 -- name: retry_task
--- purpose: failed or cancelled → queued for one task without a run, budgets renewed, due at once
+-- purpose: failed or cancelled → queued for every such task of a tree without a run, budgets
+--   renewed, due at once
 -- guards: ended without success
 -- changes: task
 -- event: 'task.retried'
@@ -134,8 +135,16 @@ UPDATE holdfast_task SET
   error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
-WHERE id = :task_id
+WHERE id IN (
+    WITH RECURSIVE above (id, parent_id) AS (
+      SELECT named.id, named.parent_id FROM holdfast_task AS named WHERE named.id = :task_id
+      UNION SELECT parent.id, parent.parent_id FROM holdfast_task AS parent JOIN above ON parent.id = above.parent_id),
+    tree (id) AS (
+      SELECT above.id FROM above WHERE above.parent_id IS NULL
+      UNION SELECT child.id FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
+    SELECT id FROM tree)
   AND status IN ('failed', 'cancelled')
+  AND NOT superseded
 
 -- name: retry_run_tasks
 -- purpose: failed or cancelled → queued for every such task of a run, budgets renewed, due at once
@@ -159,6 +168,7 @@ UPDATE holdfast_task SET
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE run_id = :run_id
   AND status IN ('failed', 'cancelled')
+  AND NOT superseded
 
 -- name: reopen_run
 -- purpose: terminal → running with a new generation; it waits for its concurrency key again
@@ -189,7 +199,7 @@ UPDATE holdfast_run SET
 WHERE id = :run_id
   AND status = 'running'
   AND (holds & 64) <> 0
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status IN ('failed', 'cancelled'))
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status IN ('failed', 'cancelled') AND NOT task.superseded)
 
 -- name: reopen_tasks
 -- purpose: a task and everything that transitively needs it → queued again, in a new epoch

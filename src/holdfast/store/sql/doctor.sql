@@ -98,6 +98,10 @@ SELECT entity, field || ' is ' || kept || ', the events say ' || told AS detail 
   UNION ALL
   SELECT task.id, 'skipped', CASE WHEN task.skipped THEN 'true' ELSE 'false' END, CASE WHEN COALESCE((SELECT {data skipped} FROM holdfast_event AS event WHERE event.entity = task.id AND {data skipped} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') IN ('true', '1') THEN 'true' ELSE 'false' END FROM holdfast_task AS task
   UNION ALL
+  SELECT task.id, 'superseded', CASE WHEN task.superseded THEN 'true' ELSE 'false' END, CASE WHEN COALESCE((SELECT {data superseded} FROM holdfast_event AS event WHERE event.entity = task.id AND {data superseded} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') IN ('true', '1') THEN 'true' ELSE 'false' END FROM holdfast_task AS task
+  UNION ALL
+  SELECT task.id, 'waits_for', COALESCE(task.waits_for, 'nothing'), COALESCE((SELECT {data waits_for} FROM holdfast_event AS event WHERE event.entity = task.id AND event.type IN ('task.running', 'task.suspended', 'task.woken') ORDER BY event.version DESC LIMIT 1), 'nothing') FROM holdfast_task AS task
+  UNION ALL
   SELECT task.id, 'scheduled_for', COALESCE(CAST(task.scheduled_for AS text), 'never'), COALESCE((SELECT {data scheduled_for} FROM holdfast_event AS event WHERE event.entity = task.id AND event.type <> 'task.done' AND event.data LIKE '%"scheduled_for":%' ORDER BY event.version DESC LIMIT 1), 'never') FROM holdfast_task AS task
 ) AS folded
 WHERE kept <> told
@@ -155,12 +159,12 @@ WHERE run.status <> 'running'
 SELECT run.id AS entity, 'completed with a task that is not done' AS detail
 FROM holdfast_run AS run
 WHERE run.status = 'completed'
-  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done')
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done' AND NOT task.superseded)
 UNION ALL
 SELECT run.id, 'still running with all its tasks done'
 FROM holdfast_run AS run
 WHERE run.status = 'running'
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done')
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done' AND NOT task.superseded)
 UNION ALL
 SELECT entity, 'completed more than once in generation ' || generation
 FROM holdfast_event

@@ -85,7 +85,7 @@ WHERE id IN (SELECT value FROM {each ids})
 
 -- name: tasks_held_for_version
 -- purpose: tasks that no function was found for, with the step they carry out
-SELECT task.id, task.step, run.workflow
+SELECT task.id, task.step, CASE WHEN task.parent_epoch IS NULL THEN run.workflow END AS workflow
 FROM holdfast_task AS task LEFT JOIN holdfast_run AS run ON run.id = task.run_id
 WHERE (task.holds & 128) <> 0
   AND task.status IN ('idle', 'queued')

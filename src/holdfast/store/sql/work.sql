@@ -7,7 +7,8 @@
 -- returning: kind, parent_id, step, title, agent, planning_phase, blocked, holds, run_holds, due,
 --   scheduled_for, run_now, skipped, priority, position, tags, key, concurrency_key, failures,
 --   max_attempts, lost, max_lost, backoff, backoff_max, timeout, epoch, payload, output, error,
---   usage, progress, worker, lease_expires_at, created_at, started_at, finished_at
+--   usage, progress, worker, lease_expires_at, created_at, started_at, finished_at,
+--   parent_epoch, superseded, waits_for
 WITH candidate AS MATERIALIZED (
   SELECT id, concurrency_key, run_now, priority, position
   FROM holdfast_task
@@ -40,7 +41,7 @@ UPDATE holdfast_task SET
   worker = :worker,
   lease_expires_at = (SELECT holdfast_now()) + :lease,
   started_at = COALESCE(started_at, (SELECT holdfast_now())),
-  progress = NULL,
+  progress = NULL, waits_for = NULL,
   version = version + 1, previous = status,
   changed_by = :worker, changed_at = (SELECT holdfast_now())
 FROM chosen
@@ -54,7 +55,8 @@ WHERE holdfast_task.id = chosen.id
 -- returning: kind, parent_id, step, title, agent, planning_phase, blocked, holds, run_holds, due,
 --   scheduled_for, run_now, skipped, priority, position, tags, key, concurrency_key, failures,
 --   max_attempts, lost, max_lost, backoff, backoff_max, timeout, epoch, payload, output, error,
---   usage, progress, worker, lease_expires_at, created_at, started_at, finished_at
+--   usage, progress, worker, lease_expires_at, created_at, started_at, finished_at,
+--   parent_epoch, superseded, waits_for
 UPDATE holdfast_task SET
   status = 'running',
   due = true,
@@ -62,7 +64,7 @@ UPDATE holdfast_task SET
   worker = :worker,
   lease_expires_at = (SELECT holdfast_now()) + :lease,
   started_at = COALESCE(started_at, (SELECT holdfast_now())),
-  progress = NULL,
+  progress = NULL, waits_for = NULL,
   version = version + 1, previous = status,
   changed_by = :worker, changed_at = (SELECT holdfast_now())
 WHERE id = :task_id
@@ -137,7 +139,7 @@ RETURNING id, lease_expires_at
 -- changes: task
 -- event: 'task.done'
 -- data: '{"digest":"' || result_digest || '"' || COALESCE(',"usage":' || usage, '') || '}'
--- returning: concurrency_key
+-- returning: concurrency_key, parent_id
 UPDATE holdfast_task SET
   status = 'done',
   output = r.result, result_digest = r.digest, usage = COALESCE(r.spent, usage), error = NULL,
@@ -159,7 +161,7 @@ WHERE id = r.task_id
 -- data: '{"failures":' || failures || ',"scheduled_for":'
 --   || COALESCE(CAST(scheduled_for AS text), 'null') || ',"digest":"' || result_digest
 --   || '","error":' || error || COALESCE(',"usage":' || usage, '') || '}'
--- returning: concurrency_key
+-- returning: concurrency_key, parent_id
 UPDATE holdfast_task SET
   status = CASE WHEN r.retryable AND failures + 1 < max_attempts THEN 'queued' ELSE 'failed' END,
   failures = failures + 1,
@@ -214,7 +216,7 @@ LIMIT :count
 -- changes: task
 -- event: CASE WHEN status = 'queued' THEN 'task.lost' ELSE 'task.failed' END
 -- data: '{"lost":' || lost || ',"scheduled_for":null}'
--- returning: concurrency_key
+-- returning: concurrency_key, parent_id
 UPDATE holdfast_task SET
   status = CASE WHEN lost + 1 < max_lost THEN 'queued' ELSE 'failed' END,
   lost = lost + 1,
@@ -257,18 +259,27 @@ SELECT name FROM holdfast_meta
 WHERE name = 'secret' {lock}
 
 -- name: lock_tasks
--- purpose: lock in id order some tasks; where no run's lock covers them, those that need them; and
---   whatever a rollback of undone ones reaches, which a claim could otherwise start meanwhile
+-- purpose: lock in id order some tasks; where no run's lock covers them, those that need them and
+--   their parents; and whatever a rollback of undone ones reaches, which a claim could otherwise
+--   start meanwhile
 SELECT id FROM holdfast_task
 WHERE id IN (
   SELECT value FROM {each tasks}
   UNION SELECT value FROM {each beside}
   UNION SELECT need.task_id FROM holdfast_need AS need JOIN holdfast_task AS task ON task.id = need.task_id
   WHERE need.need_id IN (SELECT value FROM {each tasks}) AND task.run_id IS NULL
+  UNION SELECT task.parent_id FROM holdfast_task AS task
+  WHERE task.id IN (SELECT value FROM {each tasks}) AND task.run_id IS NULL AND task.parent_id IS NOT NULL
   UNION SELECT id FROM (
-    WITH RECURSIVE reached (id) AS (
-      SELECT named.id FROM holdfast_task AS named WHERE named.id IN (SELECT value FROM {each undone})
-      UNION SELECT need.task_id FROM holdfast_need AS need JOIN reached ON need.need_id = reached.id)
+    WITH RECURSIVE above (id, parent_id) AS (
+      SELECT named.id, named.parent_id FROM holdfast_task AS named WHERE named.id IN (SELECT value FROM {each undone})
+      UNION SELECT parent.id, parent.parent_id FROM holdfast_task AS parent JOIN above ON parent.id = above.parent_id),
+    reached (id) AS (
+      SELECT above.id FROM above
+      UNION SELECT following.id FROM reached JOIN (
+        SELECT need.task_id AS id, need.need_id AS source FROM holdfast_need AS need
+        UNION ALL SELECT child.id, child.parent_id FROM holdfast_task AS child WHERE child.parent_id IS NOT NULL) AS following
+        ON following.source = reached.id)
     SELECT id FROM reached) AS rolled_back)
 ORDER BY id {lock}
 

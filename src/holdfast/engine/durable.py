@@ -1,0 +1,136 @@
+"""What a durable function leaves behind: effects, waits, signals and children, each fenced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.engine import creation
+from holdfast.engine.answers import answer_renewal, answer_report, refuse
+from holdfast.engine.group import Group
+from holdfast.engine.operations import RecordEffect, Report, SendSignal, Spawn, Suspend, TakeSignal
+from holdfast.model.effect import Recorded
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.store.database import Row
+
+CHILDREN = "children"
+
+
+def awaited_signal(target: str, name: str) -> str:
+    """What a task that waits for a signal waits for, in one word of the store."""
+    return f"{target} {name}"
+
+
+def record(group: Group, reports: Sequence[RecordEffect]) -> list[Recorded]:
+    kept = group.tx.write(
+        "record_effects", rows=[(r.task_id, r.fence, r.name, r.value) for r in reports]
+    )
+    recorded = {row["task_id"] for row in kept}
+    return [
+        Recorded(answer=TransitionResult(ok=True, status="running"), value=json.loads(r.value))
+        if r.task_id in recorded
+        else _known(group, r)
+        for r in reports
+    ]
+
+
+def suspend(group: Group, reports: Sequence[Suspend]) -> list[TransitionResult]:
+    noted = [r for r in reports if r.name is not None]
+    if noted:
+        rows = [(r.task_id, r.fence, r.name, r.value) for r in noted]
+        group.tx.write("record_effects", rows=rows)
+    changed = group.change_tasks(
+        "suspend_tasks", rows=[(r.task_id, r.fence, r.until, r.awaited) for r in reports]
+    )
+    for row in changed:
+        if row["waits_for"] == CHILDREN:
+            group.parents.add(row["entity"])
+        elif row["waits_for"] is not None:
+            group.awaited.add(row["waits_for"])
+    suspended = {row["entity"] for row in changed}
+    return [
+        TransitionResult(ok=True, status="queued")
+        if r.task_id in suspended
+        else answer_report(r, _attempt(group, r))
+        for r in reports
+    ]
+
+
+def send(group: Group, signals: Sequence[SendSignal]) -> list[TransitionResult]:
+    rows = [(s.id, s.target, s.signal, s.payload, s.key, s.actor) for s in signals]
+    sent = {row["id"] for row in group.tx.write("send_signals", rows=rows)}
+    group.awaited |= {awaited_signal(s.target, s.signal) for s in signals if s.id in sent}
+    return [TransitionResult(ok=True) if s.id in sent else _unsent(group, s) for s in signals]
+
+
+def take(group: Group, report: TakeSignal) -> Recorded:
+    """Give the attempt the oldest signal of the name, or what it took under this name before."""
+    known = _known(group, report)
+    if known.found or not known.answer.ok:
+        return known
+    taken = group.tx.write(
+        "take_signal",
+        task_id=report.task_id,
+        fence=report.fence,
+        target=report.target,
+        name=report.signal,
+        effect=report.name,
+    )
+    if not taken:
+        return known
+    value = '{"signal":' + taken[0]["payload"] + "}"
+    rows = [(report.task_id, report.fence, report.name, value)]
+    group.tx.write("record_effects", rows=rows)
+    return replace(known, value=json.loads(value), found=True)
+
+
+def wake(group: Group) -> None:
+    """Make due whatever waits for a signal that is there."""
+    if group.awaited:
+        awaited, group.awaited = sorted(group.awaited), set()
+        group.change_tasks("wake_for_signals", awaited=awaited)
+
+
+def spawn(group: Group, report: Spawn) -> Recorded:
+    known = _known(group, report)
+    if known.found or not known.answer.ok:
+        return known
+    parent = group.tx.read("running_attempts", rows=[(report.task_id, report.fence)])[0]
+    tasks = [
+        replace(task, parent_id=parent["id"], parent_epoch=parent["epoch"], run_id=parent["run_id"])
+        for task in report.tasks
+    ]
+    creation.insert_tasks(
+        group, [(task, report.actor) for task in tasks], {}, run_holds=parent["run_holds"]
+    )
+    ids = [task.id for task in tasks]
+    rows = [(report.task_id, report.fence, report.name, json.dumps(ids))]
+    group.tx.write("record_effects", rows=rows)
+    return replace(known, value=ids, found=True)
+
+
+def _known(group: Group, report: RecordEffect | TakeSignal | Spawn) -> Recorded:
+    """What the task has under that name already, if the attempt may still act."""
+    if not group.tx.read("running_attempts", rows=[(report.task_id, report.fence)]):
+        return Recorded(answer=answer_renewal(report, _attempt(group, report)), found=False)
+    for row in group.tx.read("effects_of", task_id=report.task_id):
+        if row["name"] == report.name:
+            answer = TransitionResult(ok=True, repeated=True, status="running")
+            return Recorded(answer=answer, value=json.loads(row["value"]))
+    return Recorded(answer=TransitionResult(ok=True, status="running"), found=False)
+
+
+def _attempt(group: Group, report: Report) -> Row:
+    return group.tx.read("attempt_records", rows=[(report.task_id, report.fence)])[0]
+
+
+def _unsent(group: Group, signal: SendSignal) -> TransitionResult:
+    """Nothing was kept: the same key was sent before, or nobody is there to receive it."""
+    rows = group.tx.read("signal_target", target=signal.target)
+    if not rows:
+        return refuse(Refusal.NOT_FOUND, None)
+    status = rows[0]["status"]
+    if rows[0]["ended"]:
+        return refuse(Refusal.ALREADY_TERMINAL, status, "it waits for nothing any more")
+    return TransitionResult(ok=True, repeated=True, status=status)

@@ -1,0 +1,141 @@
+-- name: record_effects
+-- purpose: remember what a named side effect of a running attempt gave
+-- guards: running under this fence, the lease not expired, and not remembered before
+-- rows: task_id text, fence integer, effect text, given text
+INSERT INTO holdfast_effect (task_id, epoch, name, value, attempt, recorded_at)
+SELECT task.id, task.epoch, r.effect, r.given, task.attempt, (SELECT holdfast_now())
+FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
+WHERE task.status = 'running'
+  AND task.attempt = r.fence
+  AND task.lease_expires_at > (SELECT holdfast_now())
+ON CONFLICT (task_id, epoch, name) DO NOTHING
+RETURNING task_id
+
+-- name: effects_of
+-- purpose: what a task has remembered in its present epoch
+SELECT effect.name, effect.value, effect.attempt
+FROM holdfast_effect AS effect JOIN holdfast_task AS task ON task.id = effect.task_id
+WHERE effect.task_id = :task_id
+  AND effect.epoch = task.epoch
+ORDER BY effect.recorded_at, effect.name
+
+-- name: suspend_tasks
+-- purpose: running → queued until a time comes or what is awaited happens; it costs neither budget
+-- guards: running under this fence
+-- rows: task_id text, fence integer, until integer, awaited text
+-- changes: task
+-- event: 'task.suspended'
+-- data: '{"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null') || ',"waits_for":'
+--   || COALESCE('"' || waits_for || '"', 'null') || '}'
+-- returning: concurrency_key, parent_id, waits_for
+UPDATE holdfast_task SET
+  status = 'queued',
+  due = false, scheduled_for = r.until, waits_for = r.awaited,
+  lease_expires_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = worker, changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'running'
+  AND attempt = r.fence
+
+-- name: send_signals
+-- purpose: keep signals until somebody takes them; one with a key is kept once
+-- guards: the run or task it is for has not ended; one key, one row
+-- rows: signal_id text, aim text, signal text, given text, unique_key text, actor text
+INSERT INTO holdfast_signal (id, target, name, payload, key, sent_by, sent_at)
+SELECT r.signal_id, r.aim, r.signal, r.given, r.unique_key, r.actor, (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE (EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = r.aim AND run.status = 'running')
+    OR EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.id = r.aim AND task.status IN ('idle', 'queued', 'running')))
+ON CONFLICT (target, name, key) WHERE key IS NOT NULL DO NOTHING
+RETURNING id
+
+-- name: wake_for_signals
+-- purpose: make tasks due that wait for a signal which is there
+-- guards: waiting for it, and somebody has sent one that nobody has taken
+-- changes: task
+-- event: 'task.woken'
+-- data: '{"scheduled_for":null,"waits_for":null}'
+-- returning: parent_id
+UPDATE holdfast_task SET
+  due = true, scheduled_for = NULL, waits_for = NULL,
+  version = version + 1, previous = status,
+  changed_by = 'signal', changed_at = (SELECT holdfast_now())
+WHERE waits_for IN (SELECT value FROM {each awaited})
+  AND status = 'queued'
+  AND NOT due
+  AND EXISTS (SELECT 1 FROM holdfast_signal AS signal WHERE signal.taken_by IS NULL AND signal.target || ' ' || signal.name = holdfast_task.waits_for)
+
+-- name: wake_parents
+-- purpose: make tasks due that wait for their children, once all of those have ended
+-- guards: waiting for them, and none is open
+-- changes: task
+-- event: 'task.woken'
+-- data: '{"scheduled_for":null,"waits_for":null}'
+-- returning: parent_id
+UPDATE holdfast_task SET
+  due = true, scheduled_for = NULL, waits_for = NULL,
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE id IN (SELECT value FROM {each ids})
+  AND status = 'queued'
+  AND NOT due
+  AND waits_for = 'children'
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running'))
+
+-- name: take_signal
+-- purpose: hand the oldest signal of a name to a running attempt, once
+-- guards: the attempt is running under this fence with a lease, and nobody has taken the signal
+UPDATE holdfast_signal SET taken_by = :task_id, taken_as = :effect
+WHERE id = (
+    SELECT id FROM holdfast_signal
+    WHERE target = :target AND name = :name AND taken_by IS NULL ORDER BY id LIMIT 1)
+  AND taken_by IS NULL
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.id = :task_id AND task.status = 'running' AND task.attempt = :fence AND task.lease_expires_at > (SELECT holdfast_now()))
+RETURNING payload
+
+-- name: running_attempts
+-- purpose: which attempts may still act, with what their children inherit
+-- rows: task_id text, fence integer
+SELECT task.id, task.run_id, task.epoch, COALESCE(run.holds, 0) AS run_holds
+FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
+  LEFT JOIN holdfast_run AS run ON run.id = task.run_id
+WHERE task.status = 'running'
+  AND task.attempt = r.fence
+  AND task.lease_expires_at > (SELECT holdfast_now())
+
+-- name: children_by_id
+-- purpose: how the children of a task stand
+SELECT id, status, output, error FROM holdfast_task
+WHERE parent_id = :task_id
+  AND id IN (SELECT value FROM {each ids})
+
+-- name: supersede_children
+-- purpose: what tasks made in an epoch that is over counts no more; what is open of it is cancelled
+-- guards: made by one of them or below such a task, and not superseded before
+-- changes: task
+-- event: CASE WHEN status <> previous THEN 'task.cancelled' ELSE 'task.superseded' END
+-- data: '{"superseded":true}'
+-- returning: concurrency_key, parent_id
+UPDATE holdfast_task SET
+  superseded = true,
+  status = CASE WHEN status IN ('idle', 'queued', 'running') THEN 'cancelled' ELSE status END,
+  finished_at = COALESCE(finished_at, (SELECT holdfast_now())),
+  lease_expires_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id IN (
+    WITH RECURSIVE tree (id) AS (
+      SELECT child.id FROM holdfast_task AS child
+      WHERE child.parent_id IN (SELECT value FROM {each ids})
+        AND child.parent_epoch IS NOT NULL
+      UNION SELECT child.id FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
+    SELECT id FROM tree)
+  AND NOT superseded
+
+-- name: signal_target
+-- purpose: how the run or task stands that a signal is for
+SELECT status, status <> 'running' AS ended FROM holdfast_run WHERE id = :target
+UNION ALL
+SELECT status, status IN ('done', 'failed', 'cancelled') FROM holdfast_task WHERE id = :target

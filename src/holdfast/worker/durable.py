@@ -1,0 +1,213 @@
+"""How a function is durable: what it did, slept and heard is remembered, and it runs again.
+
+Each operation is a generator that yields what it waits for: a future, an awaitable, or a call that
+reads the store. One edge waits in a thread, another in a coroutine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
+
+from holdfast.clock import MICROSECONDS
+from holdfast.engine.engine import Engine
+from holdfast.errors import HoldfastError, InvalidInput, TaskFailed
+from holdfast.model.duration import parse_duration
+from holdfast.model.effect import Child, Recorded, Wait
+from holdfast.model.result import TransitionResult
+from holdfast.model.status import Status
+from holdfast.model.task import Assignment, NewTask
+
+T = TypeVar("T")
+Asked = Future[Any] | Awaitable[Any] | Callable[[], Any]
+Flow = Generator[Asked, Any, T]
+
+
+class AttemptEnded(HoldfastError):
+    """The attempt was cancelled or lost its lease: stop, and change nothing more."""
+
+
+class Suspended(BaseException):
+    """Leaves the function until its wait is over; no `except Exception` may keep it in."""
+
+    def __init__(self, wait: Wait, note: tuple[str, object] | None = None) -> None:
+        super().__init__(wait)
+        self.wait = wait
+        self.note = note
+
+
+class Callee(Protocol):
+    """A function that was made a task: what `map` and `spawn` can call."""
+
+    def request(self, *args: Any, **kwargs: Any) -> NewTask:
+        """The task that stands for one call."""
+
+    def read_output(self, output: object) -> Any:  # noqa: ANN401 - what its annotation says
+        """The result of a call, from its JSON."""
+
+
+class Memory:
+    """What one task remembers, and the flows that add to it."""
+
+    def __init__(self, engine: Engine, assignment: Assignment) -> None:
+        self._engine = engine
+        self._name = (assignment.task.id, assignment.token)
+        self._target = assignment.task.run_id or assignment.task.id
+        self._known: dict[str, Any] | None = None if assignment.attempt > 1 else {}
+        self._counts: Counter[str] = Counter()
+
+    def place(self, name: str) -> str:
+        """The name of the next effect of a name: `mail`, then `mail 2`, as the function calls."""
+        self._counts[name] += 1
+        count = self._counts[name]
+        return name if count == 1 else f"{name} {count}"
+
+    def effect(self, name: str, call: Callable[[], Any]) -> Flow[Any]:
+        place = self.place(name)
+        known = yield from self._remembered()
+        if place in known:
+            return known[place]
+        self._demand((yield lambda: self._engine.work.guard(*self._name)))
+        result = call()
+        if inspect.isawaitable(result):
+            result = yield result
+        return (yield from self._remember(place, result))
+
+    def sleep(self, seconds: float) -> Flow[None]:
+        place = self.place("sleep")
+        known = yield from self._remembered()
+        now = yield self._engine.now
+        if place not in known:
+            until = now + int(seconds * MICROSECONDS)
+            raise Suspended(Wait(until=until), (place, until))
+        if now < known[place]:
+            raise Suspended(Wait(until=known[place]))
+
+    def wait_for(self, signal: str, timeout: float | None) -> Flow[Any]:
+        place = self.place(f"wait {signal}")
+        known = yield from self._remembered()
+        if place not in known:
+            yield from self._listen(place, signal, timeout)
+        heard = known[place]
+        if "signal" not in heard:
+            raise TimeoutError(f"no signal {signal!r} came in time")
+        return heard["signal"]
+
+    def _listen(self, place: str, signal: str, timeout: float | None) -> Flow[None]:
+        known = yield from self._remembered()
+        taken: Recorded = yield self._engine.work.take_signal.submit(
+            *self._name, self._target, signal, name=place
+        )
+        self._demand(taken.answer)
+        if taken.found:
+            known[place] = taken.value
+            return
+        until, note = known.get(f"{place} until"), None
+        now = yield self._engine.now
+        if until is None and timeout is not None:
+            until = now + int(timeout * MICROSECONDS)
+            note = (f"{place} until", until)
+        if until is None or now < until:
+            raise Suspended(Wait(until=until, target=self._target, signal=signal), note)
+        yield from self._remember(place, {"timeout": True})
+
+    def spawn(self, name: str, tasks: list[NewTask]) -> Flow[list[str]]:
+        place = self.place(name)
+        known = yield from self._remembered()
+        if place not in known:
+            made: Recorded = yield self._engine.work.spawn.submit(*self._name, tasks, name=place)
+            self._demand(made.answer)
+            known[place] = made.value
+        ids: list[str] = known[place]
+        return ids
+
+    def map(self, callee: Callee, calls: Iterable[tuple[Any, ...]]) -> Flow[list[Any]]:
+        requests = [callee.request(*each) for each in calls]
+        title = requests[0].title if requests else "nothing"
+        ids = yield from self.spawn(f"map {title}", requests)
+        children = yield lambda: self._engine.work.children(self._name[0], ids)
+        if not all(child.status in _ENDED for child in children):
+            raise Suspended(Wait(children=True))
+        return [_output(child, callee) for child in children]
+
+    def _remembered(self) -> Flow[dict[str, Any]]:
+        if self._known is None:
+            self._known = yield lambda: self._engine.work.effects(self._name[0])
+        known: dict[str, Any] = self._known
+        return known
+
+    def _remember(self, place: str, value: object) -> Flow[Any]:
+        kept: Recorded = yield self._engine.work.record_effect.submit(*self._name, place, value)
+        self._demand(kept.answer)
+        known = yield from self._remembered()
+        known[place] = kept.value
+        return kept.value
+
+    def _demand(self, answer: TransitionResult) -> None:
+        if not answer.ok:
+            task_id, _ = self._name
+            raise AttemptEnded(f"this attempt of {task_id} may not act: {answer.reason}")
+
+
+_ENDED = {Status.DONE, Status.FAILED, Status.CANCELLED}
+
+
+def _output(child: Child, callee: Callee) -> object:
+    if child.status is not Status.DONE:
+        raise TaskFailed(child.id, child.status, child.error)
+    return callee.read_output(child.output)
+
+
+def seconds(field: str, value: float | str) -> float:
+    return parse_duration(field, value)
+
+
+def callee_of(function: object) -> Callee:
+    if not hasattr(function, "request") or not hasattr(function, "read_output"):
+        raise InvalidInput("function", f"{function!r} is no task; put @hf.task above it")
+    found: Callee = function
+    return found
+
+
+def wait_here(flow: Flow[T]) -> T:
+    """Run a flow in a thread that may block."""
+    try:
+        asked = next(flow)
+        while True:
+            asked = flow.send(_block(asked))
+    except StopIteration as finished:
+        result: T = finished.value
+        return result
+
+
+def _block(asked: Asked) -> object:
+    if isinstance(asked, Future):
+        return asked.result()
+    if callable(asked):
+        return asked()
+    if inspect.iscoroutine(asked):
+        asked.close()
+    raise InvalidInput("effect", "gave an awaitable; call it from an async step")
+
+
+async def await_here(flow: Flow[T]) -> T:
+    """Run a flow in a coroutine, which must not block."""
+    try:
+        asked = next(flow)
+        while True:
+            asked = flow.send(await _await(asked))
+    except StopIteration as finished:
+        result: T = finished.value
+        return result
+
+
+async def _await(asked: Asked) -> object:
+    if isinstance(asked, Future):
+        return await asyncio.wrap_future(asked)
+    if callable(asked):
+        return await asyncio.to_thread(asked)
+    return await asked
