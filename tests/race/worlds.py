@@ -19,6 +19,7 @@ from holdfast.engine.operations import (
     StartRun,
 )
 from holdfast.ids import Ids
+from holdfast.model.effect import Recorded
 from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.result import AdvanceResult, TransitionResult
 from holdfast.model.run import Created, NewRun
@@ -162,6 +163,9 @@ class World:
         match reply:
             case TransitionResult():
                 return (reply.ok, reply.reason, reply.repeated, reply.status)
+            case Recorded():
+                value = reply.value if not isinstance(reply.value, list) else len(reply.value)
+                return (self._describe(reply.answer), value, f"found={reply.found}")
             case AdvanceResult():
                 return (reply.advanced, reply.completed)
             case Assignment():

@@ -1,0 +1,123 @@
+"""Waits for signals and children under every interleaving: none is missed, none is heard twice."""
+
+from __future__ import annotations
+
+from holdfast.engine.durable import CHILDREN, awaited_signal
+from holdfast.engine.operations import SendSignal, Spawn, Suspend, TakeSignal
+from holdfast.model.graph import Step
+from tests.race.explorer import Plans, Stage
+from tests.race.worlds import World
+
+
+def signal(world: World, to: str) -> SendSignal:
+    return SendSignal(
+        id=f"s_{world.number}", target=world.ids[to], signal="go", payload="1", key=None, actor="me"
+    )
+
+
+def wait(world: World, name: str, target: str) -> Suspend:
+    awaited = awaited_signal(world.ids[target], "go")
+    return Suspend(task_id=world.ids[name], fence=world.fences[name], awaited=awaited)
+
+
+def wait_for_children(world: World, name: str) -> Suspend:
+    return Suspend(task_id=world.ids[name], fence=world.fences[name], awaited=CHILDREN)
+
+
+def listen(world: World, name: str, target: str) -> TakeSignal:
+    return TakeSignal(
+        task_id=world.ids[name],
+        fence=world.fences[name],
+        target=world.ids[target],
+        signal="go",
+        name="wait go",
+    )
+
+
+def family(world: World) -> None:
+    """A running parent without a run, with two running children."""
+    parent = world.task("parent")
+    assignment = world.start("parent")
+    children = [world.new_task(name) for name in ("elder", "younger")]
+    made = world.engine.work.spawn(parent, assignment.token, children, name="map")
+    for name, identifier in zip(("elder", "younger"), made.value, strict=True):
+        world.know(name, identifier)
+        world.start(name)
+
+
+def test_a_signal_against_the_wait_for_it(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        world.task("only")
+        world.start("only")
+        return [wait(world, "only", "only")], [signal(world, "only")]
+
+    for outcome in stage.explore(scenario):
+        assert "task.woken" in str(outcome.state)
+
+
+def test_a_signal_to_a_run_against_the_wait_of_its_task(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        world.run(Step(id="one"))
+        world.start("one")
+        return [wait(world, "one", "run")], [signal(world, "run")]
+
+    for outcome in stage.explore(scenario):
+        assert "task.woken" in str(outcome.state)
+
+
+def test_two_who_listen_for_one_signal(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        world.run(Step(id="left"), Step(id="right"))
+        world.start("left")
+        world.start("right")
+        world.engine.signals.send(world.ids["run"], "go")
+        return [listen(world, "left", "run")], [listen(world, "right", "run")]
+
+    for outcome in stage.explore(scenario):
+        assert str(outcome).count("found=True") == 1
+
+
+def test_a_signal_against_cancel_of_its_run(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        world.run(Step(id="one"))
+        return [signal(world, "run")], [world.cancel("run")]
+
+    stage.explore(scenario)
+
+
+def test_the_last_two_children_end_at_once_and_wake_their_parent_once(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        family(world)
+        world.engine.commits.submit(wait_for_children(world, "parent")).result()
+        return [world.complete("elder")], [world.complete("younger")]
+
+    for outcome in stage.explore(scenario):
+        assert str(outcome.state).count("task.woken") == 1
+
+
+def test_the_last_child_ends_while_its_parent_begins_to_wait(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        family(world)
+        world.engine.commits.submit(world.complete("elder")).result()
+        return [wait_for_children(world, "parent")], [world.complete("younger")]
+
+    for outcome in stage.explore(scenario):
+        assert str(outcome.state).count("task.woken") == 1
+
+
+def test_new_children_against_cancel_of_their_parent(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        world.task("parent")
+        world.start("parent")
+        (row,) = world.create("child").tasks
+        spawn = Spawn(
+            task_id=world.ids["parent"],
+            fence=world.fences["parent"],
+            name="map",
+            tasks=(row,),
+            actor="worker",
+        )
+        return [spawn], [world.cancel("parent")]
+
+    for outcome in stage.explore(scenario):
+        assert "queued" not in str(outcome.state)
