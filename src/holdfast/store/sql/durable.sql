@@ -90,7 +90,10 @@ WHERE id IN (SELECT value FROM {each ids})
 UPDATE holdfast_signal SET taken_by = :task_id, taken_as = :effect
 WHERE id = (
     SELECT id FROM holdfast_signal
-    WHERE target = :target AND name = :name AND taken_by IS NULL ORDER BY id LIMIT 1)
+    WHERE target = :target
+      AND name = :name
+      AND taken_by IS NULL
+    ORDER BY id LIMIT 1)
   AND taken_by IS NULL
   AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.id = :task_id AND task.status = 'running' AND task.attempt = :fence AND task.lease_expires_at > (SELECT holdfast_now()))
 RETURNING payload
