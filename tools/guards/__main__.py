@@ -19,7 +19,7 @@ from tests import servers
 from tools.guards import record
 from tools.guards.predicates import Predicate, find
 from tools.guards.search import Search, choose_sample, judge
-from tools.guards.suite import SOURCE, Suite
+from tools.guards.suite import BUDGET, SOURCE, Suite
 
 SAMPLE = 8
 
@@ -55,7 +55,8 @@ def _search(
     if options.resume:
         chosen = [predicate for predicate in chosen if predicate.name not in results]
     with tempfile.TemporaryDirectory(prefix="holdfast-guards-") as home, servers.postgres() as url:
-        search = Search(Suite(url, Path(home)), Path(home), jobs=options.jobs)
+        suite = Suite(url, Path(home), budget=options.budget)
+        search = Search(suite, Path(home), jobs=options.jobs)
         found = search.sample(chosen, hints) if options.sample else search.all(chosen, hints)
         mistakes = 0
         for done, (predicate, caught) in enumerate(found, start=1):
@@ -90,6 +91,8 @@ def _options() -> argparse.Namespace:
     today = dt.datetime.now(tz=dt.UTC).toordinal()
     parser.add_argument("--seed", type=int, default=today, help="today, unless given")
     parser.add_argument("--resume", action="store_true")
+    seconds = "for the tests of one guard, on each database"
+    parser.add_argument("--budget", type=float, default=BUDGET, metavar="SECONDS", help=seconds)
     parser.add_argument("--jobs", type=int, default=2)
     return parser.parse_args()
 

@@ -19,6 +19,7 @@ REDUNDANT = Path(__file__).parent / "redundant.toml"
 _HEADING = re.compile(r"## `(?P<query>\w+)`")
 _ROW = re.compile(r"\| `(?P<text>.+)` \| (?P<tests>[^|]*) \|")
 _TEST = re.compile(r"`(?P<test>[^`]+::[^`]+)`")
+_ANY = "*"
 _INTRODUCTION = """\
 # Guards
 
@@ -59,11 +60,11 @@ def write_results(results: Results) -> None:
 def read_hints(predicates: Iterable[Predicate]) -> dict[str, list[str]]:
     """The tests that last missed each guard: from the results here, else from the docs."""
     results = read_results()
-    table = _read_table()
+    table = read_table()
     hints: dict[str, list[str]] = {}
     for predicate in predicates:
         found = list(results.get(predicate.name, {}).values()) or table.get(predicate.name, [])
-        hints[predicate.name] = [test for test in dict.fromkeys(found) if _exists(test)]
+        hints[predicate.name] = [test for test in dict.fromkeys(found) if exists(test)]
     return hints
 
 
@@ -93,25 +94,19 @@ def write_table(
 
 
 def _notice(caught: Caught, redundant: Redundant | None) -> str:
-    tests: dict[str, list[str]] = {}
-    for database in DATABASES:
-        if database in caught:
-            tests.setdefault(_short(caught[database]), []).append(database)
-    parts = [
-        f"`{test}`" + (f" ({databases[0]})" if len(databases) < len(DATABASES) else "")
-        for test, databases in tests.items()
-    ]
+    named = [_short(caught[database], database) for database in DATABASES if database in caught]
+    plain = [_short(caught[database]) for database in DATABASES if database in caught]
+    one = len(named) == len(DATABASES) and len(set(named)) == 1
+    parts = [f"`{test}`" for test in dict.fromkeys(named if one else plain)]
     if redundant is not None:
-        where = (
-            ""
-            if len(redundant.databases) == len(DATABASES)
-            else " on ".join(["", *redundant.databases])
-        )
+        all_of_them = len(redundant.databases) == len(DATABASES)
+        where = "" if all_of_them else f" on {redundant.databases[0]}"
         parts.append(f"redundant{where}: {_escape(redundant.because)}")
     return "; ".join(parts) or "**nothing**"
 
 
-def _read_table() -> dict[str, list[str]]:
+def read_table() -> dict[str, list[str]]:
+    """The guards that the docs tell of, each with the tests that missed it."""
     found: dict[str, list[str]] = {}
     query = ""
     lines = TABLE.read_text(encoding="utf-8").splitlines() if TABLE.exists() else []
@@ -120,21 +115,34 @@ def _read_table() -> dict[str, list[str]]:
             query = heading["query"]
         elif row := _ROW.fullmatch(line):
             text = row["text"].replace("\\|", "|")
-            found[f"{query}: {text}"] = [
-                f"tests/{match['test']}" for match in _TEST.finditer(row["tests"])
-            ]
+            tests = [match["test"] for match in _TEST.finditer(row["tests"])]
+            found[f"{query}: {text}"] = [full for test in tests for full in _expand(test)]
     return found
 
 
-def _short(test: str) -> str:
-    return test.removeprefix("tests/").partition("[")[0]
+def _short(test: str, database: str = "") -> str:
+    """A test's name in the docs; where it is the same on every database, `*` stands for that."""
+    short = test.removeprefix("tests/")
+    name, bracket, parameters = short.partition("[")
+    if not database or database not in parameters:
+        return short
+    parameters = parameters.replace(database, _ANY, 1)
+    return name if parameters == f"{_ANY}]" else name + bracket + parameters
+
+
+def _expand(short: str) -> list[str]:
+    name, bracket, parameters = f"tests/{short}".partition("[")
+    if _ANY not in parameters:
+        return [name + bracket + parameters]
+    return [name + bracket + parameters.replace(_ANY, database, 1) for database in DATABASES]
 
 
 def _escape(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _exists(test: str) -> bool:
+def exists(test: str) -> bool:
+    """Whether a test of that name is still where it was."""
     path, separator, name = test.partition("::")
     place = ROOT / path
     plain = name.partition("[")[0].rpartition("::")[2]

@@ -39,10 +39,8 @@ class Search:
     def sample(self, predicates: Sequence[Predicate], hints: Hints) -> Found:
         """Try the tests that are known to miss each guard; all of them only if they do not."""
         known = sorted({test for each in predicates for test in hints[each.name]})
-        if known:
-            broken = self._suite.run(SOURCE.parent, known, stop=False).caught
-            if broken:
-                raise SystemExit(f"these fail with every guard in place: {broken}")
+        if known and (broken := self._suite.broken(known)):
+            raise SystemExit(f"these fail with every guard in place: {broken}")
         with ThreadPoolExecutor(self._jobs) as pool:
             quick = partial(self._try_quickly, hints=hints)
             for predicate, caught in zip(predicates, pool.map(quick, predicates), strict=True):
@@ -96,9 +94,8 @@ def _order(predicate: Predicate, tests: Sequence[Test], hints: Sequence[str]) ->
         for test in sorted(tests, key=lambda test: test.seconds)
         if any(test.runs(predicate.query, database) for database in DATABASES)
     ]
-    elsewhere = [test for test in tests if test.elsewhere]
     first = [test.id for test in tests if {test.id, test.id.partition("[")[0]} & set(hints)]
-    return list(dict.fromkeys([*first, *(test.id for test in [*runs, *elsewhere])]))
+    return list(dict.fromkeys([*first, *(test.id for test in runs)]))
 
 
 def judge(caught: Caught, redundant: Redundant | None) -> tuple[str, bool]:
