@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.engine import validation
 from holdfast.engine.answers import answer_guard
 from holdfast.engine.desk import Desk
-from holdfast.engine.edge import gather, operation
+from holdfast.engine.edge import gather, operation, reading
 from holdfast.engine.operations import Claim, ClaimById, Complete, Fail, Lose, Release, Renew
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, Renewal
@@ -129,6 +129,13 @@ class Work:
         chosen = None if until is None else validation.moment("until", until)
         return self._desk.submit(Release(**self._fenced(task_id, token), until=chosen))
 
+    @reading
+    def ended(self, task_ids: Sequence[str]) -> set[str]:
+        """Which of some tasks have come to an end, whoever ended them."""
+        chosen = [validation.task_id(each) for each in task_ids]
+        return {row["id"] for row in self._desk.view(lambda tx: tx.read("ended_rows", ids=chosen))}
+
+    @reading
     def guard(self, task_id: str, token: str) -> TransitionResult:
         """Ask, before a side effect, whether this attempt may still act."""
         report = self._fenced(task_id, token)

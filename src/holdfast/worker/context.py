@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from holdfast.engine.edge import reading
 from holdfast.engine.engine import Engine
+from holdfast.engine.validation import JSON_SCALAR_LIMIT
 from holdfast.errors import HoldfastError
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
+from holdfast.model.text import encode_json
 from holdfast.threads import Event
 
 
@@ -46,10 +50,12 @@ class Context:
         """Whether this attempt is known to be over: cancelled, lost or out of time."""
         return self._ended.is_set()
 
+    @reading
     def check(self) -> TransitionResult:
         """Ask the store whether this attempt may still act."""
         return self._engine.work.guard(self.task_id, self.token)
 
+    @reading
     def guard(self) -> None:
         """Call before a side effect; raises `AttemptEnded` when it must not happen."""
         answer = self.check()
@@ -60,4 +66,5 @@ class Context:
 
     def progress(self, note: object) -> None:
         """Say how far the step is; it is stored with the next renewal of the lease."""
-        self.noted = note
+        # Refused here, where the step sees it: one bad note would spoil the renewal of all leases.
+        self.noted = json.loads(encode_json("progress", note, limit=JSON_SCALAR_LIMIT))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import logging
 import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -10,13 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from holdfast.engine.engine import Engine
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.threads import Event
 from holdfast.worker.context import AttemptEnded, Context
 
 TRACEBACK_LINES = 30
+LENGTH = 2_000
+
+log = logging.getLogger("holdfast.worker")
+Reply = Future[TransitionResult]
 
 
 class UnknownFunction(Exception):
@@ -46,7 +52,7 @@ class Functions(Protocol):
         """Whether there is a function for a step of a workflow, or for a lone task."""
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Execution:
     engine: Engine
     assignment: Assignment
@@ -60,23 +66,30 @@ class Execution:
     def __post_init__(self) -> None:
         self.context = Context(self.engine, self.assignment, self.ended)
 
+    @property
+    def task_id(self) -> str:
+        return self.assignment.task.id
+
     def end(self) -> None:
-        """Tell the step that its attempt is over; a coroutine is cancelled."""
+        """Tell the step that its attempt is over; a coroutine is cancelled, once."""
         self.ended.set()
-        if self.stop is not None:
-            self.stop()
+        stop, self.stop = self.stop, None
+        if stop is not None:
+            stop()
 
     def call(self, invocation: Invocation) -> None:
         """Run a plain function in this thread, and report."""
         try:
             result = invocation.function(**invocation.arguments)
         except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-            self.fail(error)
+            reply = self.fail(error)
         else:
-            self.complete(invocation, result)
+            reply = self.complete(invocation, result)
+        if reply is not None:
+            reply.exception()
 
     async def await_(self, invocation: Invocation) -> None:
-        """Run a coroutine function on the worker's loop, and report."""
+        """Run a coroutine function on the worker's loop, and report without holding it up."""
         try:
             awaitable = invocation.function(**invocation.arguments)
             if not isinstance(awaitable, Awaitable):
@@ -84,42 +97,66 @@ class Execution:
                 raise TypeError(message)  # noqa: TRY301 - reported like any other failure
             result = await awaitable
         except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-            self.fail(error)
+            reply = self.fail(error)
         else:
-            self.complete(invocation, result)
+            reply = self.complete(invocation, result)
+        if reply is not None:
+            await asyncio.wait([asyncio.wrap_future(reply)])
 
-    def complete(self, invocation: Invocation, result: object) -> None:
+    def complete(self, invocation: Invocation, result: object) -> Reply | None:
         try:
             output = invocation.encode(result)
-            self._report(self.engine.work.complete.submit(*self._name, output))
+            return self._report(self.engine.work.complete.submit, output)
         except Exception as error:  # noqa: BLE001 - a result that is not JSON is a failure
-            self.fail(error, retryable=not isinstance(error, InvalidInput))
+            return self.fail(error, retryable=not isinstance(error, InvalidInput))
 
-    def fail(self, error: BaseException, *, retryable: bool = True) -> None:
+    def fail(self, error: BaseException, *, retryable: bool = True) -> Reply | None:
         if isinstance(error, AttemptEnded) or self.ended.is_set():
-            return
-        described = {
-            "type": type(error).__name__,
-            "message": str(error)[:2_000].replace("\x00", "�"),
-            "traceback": _printable(error),
-        }
-        self._report(self.engine.work.fail.submit(*self._name, described, retryable=retryable))
+            return None
+        return self._report(self.engine.work.fail.submit, describe(error), retryable=retryable)
 
     def hold_for_version(self) -> None:
         """Give back what no function here can run, until a worker that can comes along."""
-        self.engine.tasks.hold(self.assignment.task.id, "version", actor="worker")
-        self.engine.work.release(*self._name)
+        self.engine.tasks.hold(self.task_id, "version", actor="worker")
+        self._report(self.engine.work.release.submit)
+
+    def _report(
+        self, submit: Callable[..., Reply], *said: object, **options: object
+    ) -> Reply | None:
+        # Before it is submitted: its commit tells everyone that the task has ended.
         self.reported = True
+        try:
+            reply = submit(self.task_id, self.assignment.token, *said, **options)
+        except ShuttingDown as error:
+            log.warning("%s: %s; its lease will run out", self, error)
+            return None
+        reply.add_done_callback(self._heard)
+        return reply
 
-    @property
-    def _name(self) -> tuple[str, str]:
-        return (self.assignment.task.id, self.assignment.token)
+    def _heard(self, reply: Reply) -> None:
+        error = reply.exception()
+        if error is not None:
+            log.error("%s: its report was not written, its lease will run out: %s", self, error)
+        elif not (answer := reply.result()).ok:
+            log.warning("%s: its report was refused: %s", self, answer.detail or answer.reason)
 
-    def _report(self, reply: Future[TransitionResult]) -> None:
-        self.reported = True
-        reply.result()
+    def __str__(self) -> str:
+        return f"attempt {self.assignment.attempt} of {self.task_id}"
 
 
-def _printable(error: BaseException) -> list[str]:
+def describe(error: BaseException) -> dict[str, object]:
+    """An exception as JSON that any store can keep."""
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - a broken __str__ must not hide the failure
+        message = "its message cannot be shown"
     lines = "".join(traceback.format_exception(error)).splitlines()[-TRACEBACK_LINES:]
-    return [line.encode("utf-8", "replace").decode().replace("\x00", "�") for line in lines]
+    return {
+        "type": type(error).__name__,
+        "message": _printable(message),
+        "traceback": [_printable(line) for line in lines],
+    }
+
+
+def _printable(text: str) -> str:
+    return text[:LENGTH].encode("utf-8", "replace").decode().replace("\x00", "�")
