@@ -17,7 +17,7 @@ TABLE = ROOT / "docs/guards.md"
 REDUNDANT = Path(__file__).parent / "redundant.toml"
 
 _HEADING = re.compile(r"## `(?P<query>\w+)`")
-_ROW = re.compile(r"\| `(?P<text>.+)` \| (?P<tests>[^|]*) \|")
+_ROW = re.compile(r"\| `(?P<text>.+?)` \| (?P<notice>.*) \|")
 _TEST = re.compile(r"`(?P<test>[^`]+::[^`]+)`")
 _ANY = "*"
 _INTRODUCTION = """\
@@ -52,20 +52,18 @@ def read_results() -> Results:
     return {}
 
 
-def write_results(results: Results) -> None:
+def keep_result(name: str, caught: Caught) -> None:
+    _write_results(read_results() | {name: caught})
+
+
+def forget_results(names: Iterable[str]) -> None:
+    gone = set(names)
+    _write_results({name: each for name, each in read_results().items() if name not in gone})
+
+
+def _write_results(results: Results) -> None:
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True))
-
-
-def read_hints(predicates: Iterable[Predicate]) -> dict[str, list[str]]:
-    """The tests that last missed each guard: from the results here, else from the docs."""
-    results = read_results()
-    table = read_table()
-    hints: dict[str, list[str]] = {}
-    for predicate in predicates:
-        found = list(results.get(predicate.name, {}).values()) or table.get(predicate.name, [])
-        hints[predicate.name] = [test for test in dict.fromkeys(found) if exists(test)]
-    return hints
 
 
 def read_redundant() -> dict[str, Redundant]:
@@ -78,7 +76,10 @@ def read_redundant() -> dict[str, Redundant]:
 
 
 def write_table(
-    predicates: Sequence[Predicate], results: Results, redundant: Mapping[str, Redundant]
+    predicates: Sequence[Predicate],
+    results: Results,
+    redundant: Mapping[str, Redundant],
+    place: Path = TABLE,
 ) -> None:
     lines = [_INTRODUCTION.rstrip()]
     query = ""
@@ -90,7 +91,7 @@ def write_table(
         notice = _notice(caught, redundant.get(predicate.name))
         text = predicate.name.removeprefix(f"{query}: ")
         lines.append(f"| `{_escape(text)}` | {notice} |")
-    TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    place.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _notice(caught: Caught, redundant: Redundant | None) -> str:
@@ -105,19 +106,29 @@ def _notice(caught: Caught, redundant: Redundant | None) -> str:
     return "; ".join(parts) or "**nothing**"
 
 
-def read_table() -> dict[str, list[str]]:
+def read_table(place: Path = TABLE) -> Results:
     """The guards that the docs tell of, each with the tests that missed it."""
-    found: dict[str, list[str]] = {}
+    found: Results = {}
     query = ""
-    lines = TABLE.read_text(encoding="utf-8").splitlines() if TABLE.exists() else []
+    lines = place.read_text(encoding="utf-8").splitlines() if place.exists() else []
     for line in lines:
         if heading := _HEADING.fullmatch(line):
             query = heading["query"]
         elif row := _ROW.fullmatch(line):
             text = row["text"].replace("\\|", "|")
-            tests = [match["test"] for match in _TEST.finditer(row["tests"])]
-            found[f"{query}: {text}"] = [full for test in tests for full in _expand(test)]
+            tests = [match["test"] for match in _TEST.finditer(row["notice"])]
+            found[f"{query}: {text}"] = _read_tests(tests)
     return found
+
+
+def _read_tests(tests: Sequence[str]) -> Caught:
+    """One test for each database: those that name theirs first, the others stand for the rest."""
+    caught: Caught = {}
+    for test in sorted(tests, key=lambda test: not any(each in test for each in DATABASES)):
+        name, bracket, parameters = f"tests/{test}".partition("[")
+        for database in [each for each in DATABASES if each in parameters] or DATABASES:
+            caught.setdefault(database, name + bracket + parameters.replace(_ANY, database, 1))
+    return caught
 
 
 def _short(test: str, database: str = "") -> str:
@@ -128,13 +139,6 @@ def _short(test: str, database: str = "") -> str:
         return short
     parameters = parameters.replace(database, _ANY, 1)
     return name if parameters == f"{_ANY}]" else name + bracket + parameters
-
-
-def _expand(short: str) -> list[str]:
-    name, bracket, parameters = f"tests/{short}".partition("[")
-    if _ANY not in parameters:
-        return [name + bracket + parameters]
-    return [name + bracket + parameters.replace(_ANY, database, 1) for database in DATABASES]
 
 
 def _escape(text: str) -> str:
