@@ -56,9 +56,7 @@ class Explorer:
 
     def uncrashed(self) -> Uncrashed:
         never = self._look()
-        ended = self._write(None)
-        assert ended.exit_code == 0, "the group was not written"
-        assert ended.statements[-1] == COMMIT
+        ended = self.write()
         written = self._look()
         for pair in (never, written):
             assert isinstance(pair.diagnosis, Diagnosis)
@@ -82,19 +80,26 @@ class Explorer:
                 raise HalfWritten(_explain(right.statements, place, found, expected))
         return right
 
+    def write(self) -> Ended:
+        """Write the group anew, undisturbed."""
+        ended = self._start(None)
+        assert ended.exit_code == 0, "the group was not written"
+        assert ended.statements[-1] == COMMIT
+        return ended
+
     def kill(self, place: int) -> Pair:
         self.die(place)
         return self._look()
 
     def die(self, place: int) -> Ended:
         """Write the group anew and be killed at `place`; leaves the store as the dead left it."""
-        ended = self._write(place)
+        ended = self._start(place)
         assert ended.killed, f"it ended with {ended.exit_code} and was never at statement {place}"
         assert len(ended.statements) == place
         assert ended.replies == ()
         return ended
 
-    def _write(self, place: int | None) -> Ended:
+    def _start(self, place: int | None) -> Ended:
         self.store.restore()
         ended = send(write, self.errand, self.operations, place)
         self.store.settle()

@@ -1,4 +1,4 @@
-"""A pipeline whose middle step stays at work until it is let go, and the worker that runs it."""
+"""A pipeline whose middle step is at work until it is let go, and the worker that runs it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from holdfast.model.task import Renewal
 from tests.chaos.journal import Journal
 from tests.race.racers import eventually
 
-LEASE = 1.0
+LEASE = 2.5
 # Late enough that no renewal is under way when a step has just begun.
-RENEWAL = 0.9
+RENEWAL = 0.6
 
 
 class Payment:
@@ -22,7 +22,7 @@ class Payment:
 
     def __init__(self, url: str, folder: Path) -> None:
         self.hf = Holdfast(url, lease=LEASE, renewal=RENEWAL, recovery=0.1, poll=0.1)
-        self.go = folder / "go"
+        self.let_go = {1: folder / "first", 2: folder / "second"}
         self.begun, self.paid, self.refused = (
             Journal(folder / name) for name in ("begun", "paid", "refused")
         )
@@ -37,8 +37,8 @@ class Payment:
         @self.workflow.step
         def pay(ctx: Context, ordered: str = needs(order)) -> str:
             self.begun.write(ctx.attempt, ctx.token)
+            assert eventually(self.let_go[ctx.attempt].exists), "nobody let this attempt go"
             if ctx.attempt == 1:
-                assert eventually(self.go.exists), "nobody let the first attempt go"
                 for name, answer in self.report(ctx.task_id, ctx.token).items():
                     self.refused.write(name, answer.reason)
             ctx.guard()

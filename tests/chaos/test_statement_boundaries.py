@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from holdfast.model.result import TransitionResult
+from holdfast.store.queries import load
 from tests.chaos import new_plans, people_plans, worker_plans
 from tests.chaos.explorer import prepared
 from tests.chaos.plans import PLANS, every_kind
@@ -22,6 +25,15 @@ def test_a_group_killed_at_any_statement_is_written_whole_or_not_at_all(
     for reply in uncrashed.replies:
         assert reply is None or not isinstance(reply, Exception)
         assert not isinstance(reply, TransitionResult) or reply.ok, reply
+
+
+def test_every_transition_of_the_catalogue_is_killed_in_some_group(tmp_path: Path) -> None:
+    passed: set[str] = set()
+    for name, planned in PLANS.items():
+        with prepared(f"sqlite:///{tmp_path}/{name}.db", planned.plan) as explorer:
+            passed.update(explorer.write().statements)
+    transitions = {query.name: query.text for query in load("sqlite").values() if query.changes}
+    assert [name for name, text in transitions.items() if text not in passed] == []
 
 
 def test_every_kind_of_operation_is_killed_in_some_group() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from holdfast.api.handle import Handle
 from holdfast.model.task import Task
 from tests.chaos.payment import Payment, work
-from tests.chaos.processes import start
+from tests.chaos.processes import interrupt, start
 from tests.contract.raw import dump
 from tests.race.racers import PATIENCE, eventually
 
@@ -38,11 +38,11 @@ def begun(url: str, folder: Path) -> Iterator[tuple[Payment, Handle[str], BasePr
         assert diagnosis.ok, str(diagnosis)
 
 
-def paid(payment: Payment, run: Handle[str]) -> Task:
-    """The task of the paying step, done by the second worker's attempt and no other."""
-    result = run.result(PATIENCE)
-    assert result == "shipped: tea paid by attempt 2"
-    task = next(each for each in payment.hf.runs.tasks(run.id) if each.step == "pay")
+def pay_again(payment: Payment, run: Handle[str]) -> Task:
+    """Let the second attempt go; the task of its step, done by that attempt and no other."""
+    payment.let_go[2].touch()
+    assert run.result(PATIENCE) == "shipped: tea paid by attempt 2"
+    task = paying(payment, run)
     attempts = payment.hf.tasks.attempts(task.id)
     assert [(each.owner, each.outcome) for each in attempts] == [
         ("first", "lost"),
@@ -51,35 +51,41 @@ def paid(payment: Payment, run: Handle[str]) -> Task:
     return task
 
 
+def paying(payment: Payment, run: Handle[str]) -> Task:
+    return next(each for each in payment.hf.runs.tasks(run.id) if each.step == "pay")
+
+
 def test_a_step_whose_worker_is_killed_is_done_once_by_another(
     store_url: str, tmp_path: Path
 ) -> None:
     with begun(store_url, tmp_path) as (payment, run, first):
+        token = payment.begun.read()[0][1]
         os.kill(first.pid or 0, signal.SIGKILL)
         first.join(PATIENCE)
         with start(work, store_url, tmp_path, "second"):
-            task = paid(payment, run)
+            assert eventually(lambda: len(payment.begun.read()) == 2)
+            assert reasons(payment, paying(payment, run).id, token) == REFUSED
+            task = pay_again(payment, run)
         before = dump(store_url)
-        token = payment.begun.read()[0][1]
-        answers = payment.report(task.id, token)
-        assert {name: each.reason for name, each in answers.items()} == REFUSED
+        assert reasons(payment, task.id, token) == REFUSED
         assert dump(store_url) == before
 
 
-def test_a_worker_that_was_stopped_past_its_lease_is_refused_everything(
+def reasons(payment: Payment, task_id: str, token: str) -> dict[str, str]:
+    return {name: str(each.reason) for name, each in payment.report(task_id, token).items()}
+
+
+def test_a_worker_stopped_past_its_lease_is_refused_while_its_successor_is_at_work(
     store_url: str, tmp_path: Path
 ) -> None:
     with begun(store_url, tmp_path) as (payment, run, first):
         os.kill(first.pid or 0, signal.SIGSTOP)
         with start(work, store_url, tmp_path, "second"):
-            task = paid(payment, run)
-            before = dump(store_url)
-            payment.go.touch()
+            assert eventually(lambda: len(payment.begun.read()) == 2)
+            payment.let_go[1].touch()
             os.kill(first.pid or 0, signal.SIGCONT)
             assert eventually(lambda: len(payment.refused.read()) == len(REFUSED))
-        assert payment.refused.read() == list(REFUSED.items())
-        os.kill(first.pid or 0, signal.SIGINT)
-        first.join(PATIENCE)
-        assert first.exitcode == 0
-        assert dump(store_url) == before
+            assert payment.refused.read() == list(REFUSED.items())
+            interrupt(first)
+            task = pay_again(payment, run)
         assert payment.hf.tasks.get(task.id).output == "tea paid by attempt 2"
