@@ -106,6 +106,18 @@ def test_advance_unblocks_nothing_in_a_run_that_has_ended(engine: Engine, store_
     assert engine.runs.advance(run.id).advanced
 
 
+def test_a_run_that_is_failing_already_is_not_marked_again(engine: Engine, store_url: str) -> None:
+    run = start(engine, SIDES)
+    aside = run.take("aside")
+    run.break_for_good("plan")
+    assert run.holds == ["failing"]
+    before = rows_of(store_url, run)
+    engine.runs.advance(run.id)
+    assert rows_of(store_url, run) == before
+    assert engine.work.complete(run.steps["aside"], aside.token).ok
+    assert run.status == "failed"
+
+
 def test_a_cancelled_task_stays_as_it_is_when_its_need_is_done(engine: Engine) -> None:
     run = start(engine, SIDES)
     plan = run.take("plan")
