@@ -1,4 +1,4 @@
-"""What a process is started for: to write one group, and perhaps die in it, or to recover."""
+"""What a process is started for: to open a store or write a group, and die in it, or recover."""
 
 from __future__ import annotations
 
@@ -45,6 +45,14 @@ def write(
         engine.commits.step()
         boundary.armed = False
         report.send(Replies(given=tuple(_reply(future) for future in futures)))
+
+
+def open_store(report: Connection, errand: Errand, place: int | None) -> None:
+    """Open a store, which brings its schema up to date; before the statement at `place`, die."""
+    boundary = Boundary(place, report)
+    watch(boundary)
+    boundary.armed = True
+    Engine(errand.url, clock=ManualClock(errand.now)).close()
 
 
 def _reply(future: Future[object]) -> object:

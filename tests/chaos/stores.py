@@ -82,10 +82,15 @@ class PostgresqlStore:
         self._run("COMMIT")
 
     def settle(self) -> None:
-        assert eventually(lambda: self._run(_OTHERS) == []), "a session outlived its process"
+        await_sessions(self._run)
 
     def read(self) -> State:
         return _comparable(read_all(self._run))
+
+
+def await_sessions(run: Raw) -> None:
+    """A server ends the session of a process that died, soon but not at once."""
+    assert eventually(lambda: run(_OTHERS) == []), "a session outlived its process"
 
 
 @contextmanager

@@ -143,7 +143,7 @@ def say_aloud(text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=8, help="on each database")
+    parser.add_argument("--rounds", type=int, default=15, help="on each database")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10_000))
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="holdfast-storm-") as folder:
