@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from holdfast import Holdfast
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
@@ -26,6 +27,15 @@ def engines(store_url: str, clock: ManualClock) -> Iterator[tuple[Engine, Engine
         opened(store_url, clock=RaceClock(clock), randomness=SeededRandomness(8)) as second,
     ):
         yield first, second
+
+
+@pytest.fixture
+def hf(store_url: str) -> Iterator[Holdfast]:
+    """A program on each database, with the real clock; at the end the doctor finds nothing."""
+    with Holdfast(store_url) as opened_store:
+        yield opened_store
+        diagnosis = opened_store.doctor()
+        assert diagnosis.ok, str(diagnosis)
 
 
 @pytest.fixture

@@ -85,8 +85,7 @@ class Execution:
             reply = self.fail(error)
         else:
             reply = self.complete(invocation, result)
-        if reply is not None:
-            reply.exception()
+        self.hear(reply)
 
     async def await_(self, invocation: Invocation) -> None:
         """Run a coroutine function on the worker's loop, and report without holding it up."""
@@ -102,6 +101,7 @@ class Execution:
             reply = self.complete(invocation, result)
         if reply is not None:
             await asyncio.wait([asyncio.wrap_future(reply)])
+        self.hear(reply)
 
     def complete(self, invocation: Invocation, result: object) -> Reply | None:
         try:
@@ -118,7 +118,17 @@ class Execution:
     def hold_for_version(self) -> None:
         """Give back what no function here can run, until a worker that can comes along."""
         self.engine.tasks.hold(self.task_id, "version", actor="worker")
-        self._report(self.engine.work.release.submit)
+        self.hear(self._report(self.engine.work.release.submit))
+
+    def hear(self, reply: Reply | None) -> None:
+        """Wait for what was said to a report, and log what is not as it should be."""
+        if reply is None:
+            return
+        error = reply.exception()
+        if error is not None:
+            log.error("%s: its report was not written, its lease will run out: %s", self, error)
+        elif not (answer := reply.result()).ok:
+            log.warning("%s: its report was refused: %s", self, answer.detail or answer.reason)
 
     def _report(
         self, submit: Callable[..., Reply], *said: object, **options: object
@@ -126,19 +136,10 @@ class Execution:
         # Before it is submitted: its commit tells everyone that the task has ended.
         self.reported = True
         try:
-            reply = submit(self.task_id, self.assignment.token, *said, **options)
+            return submit(self.task_id, self.assignment.token, *said, **options)
         except ShuttingDown as error:
             log.warning("%s: %s; its lease will run out", self, error)
             return None
-        reply.add_done_callback(self._heard)
-        return reply
-
-    def _heard(self, reply: Reply) -> None:
-        error = reply.exception()
-        if error is not None:
-            log.error("%s: its report was not written, its lease will run out: %s", self, error)
-        elif not (answer := reply.result()).ok:
-            log.warning("%s: its report was refused: %s", self, answer.detail or answer.reason)
 
     def __str__(self) -> str:
         return f"attempt {self.assignment.attempt} of {self.task_id}"

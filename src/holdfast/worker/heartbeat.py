@@ -74,7 +74,9 @@ class Heartbeat:
         late = execution.timeout_at is not None and now >= execution.timeout_at
         if late and not execution.reported:
             seconds = execution.assignment.task.timeout
-            execution.fail(TimeoutError(f"ran longer than {seconds:g} s"))
+            reply = execution.fail(TimeoutError(f"ran longer than {seconds:g} s"))
+            if reply is not None:
+                reply.add_done_callback(execution.hear)
             execution.end()
         elif now >= execution.deadline:
             log.warning("%s could not be renewed before its lease ran out", execution)

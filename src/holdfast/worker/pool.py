@@ -83,6 +83,11 @@ class Worker:
         threads.start("holdfast-worker", self._pull)
         return self
 
+    @property
+    def stopping(self) -> bool:
+        """Whether it claims nothing more."""
+        return self._stopping.is_set()
+
     def stop(self) -> None:
         """Claim nothing more, let what runs finish, and end."""
         self._stopping.set()
@@ -227,7 +232,7 @@ class Worker:
             log.warning("%s", error)
             execution.hold_for_version()
         else:
-            execution.fail(error, retryable=not isinstance(error, InvalidInput))
+            execution.hear(execution.fail(error, retryable=not isinstance(error, InvalidInput)))
 
     def _end_others(self, ended: Sequence[str] | set[str]) -> None:
         """Stop at once what somebody else, a cancel above all, has brought to its end."""
