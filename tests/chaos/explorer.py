@@ -55,6 +55,7 @@ class Explorer:
     store: Store
 
     def uncrashed(self) -> Uncrashed:
+        self.store.restore()
         never = self._look()
         ended = self.write()
         written = self._look()

@@ -23,7 +23,8 @@ from holdfast.engine.operations import (
 from holdfast.model.graph import Step
 from tests.chaos.people_plans import ACTOR, break_for_good, start_keyed_run
 from tests.chaos.plans import group_of
-from tests.chaos.worker_plans import CHAIN, JOIN, fail
+from tests.chaos.worker_plans import fail
+from tests.race.scenarios import CHAIN, JOIN
 from tests.race.worlds import LEASE, World
 
 

@@ -29,8 +29,9 @@ from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from tests.chaos.plans import group_of
-from tests.chaos.worker_plans import CHAIN, JOIN, fail
+from tests.chaos.worker_plans import fail
 from tests.contract.raw import raw
+from tests.race.scenarios import CHAIN, JOIN
 from tests.race.worlds import LEASE, World
 
 ACTOR = "user"

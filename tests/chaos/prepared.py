@@ -5,6 +5,7 @@ No connection is opened here: none may be carried across a fork.
 
 from __future__ import annotations
 
+import gc
 from functools import cache
 
 from holdfast.store import queries
@@ -19,3 +20,6 @@ setattr(queries, "load", cache(queries.load))  # noqa: B010
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgresql")
 for _dialect in DIALECTS:
     queries.load(_dialect, queries.DIRECTORY)
+
+# What is here already is never garbage: looking for it in a child would only copy its pages.
+gc.freeze()

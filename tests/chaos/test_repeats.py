@@ -14,9 +14,10 @@ from holdfast.model.run import Created
 from holdfast.randomness import SeededRandomness
 from tests.chaos import worker_plans
 from tests.chaos.explorer import Plan, prepared
-from tests.chaos.worker_plans import CHAIN, fail, start_tasks
+from tests.chaos.worker_plans import fail, start_tasks
 from tests.contract.raw import dump
 from tests.engines import opened
+from tests.race.scenarios import CHAIN
 from tests.race.worlds import World
 
 

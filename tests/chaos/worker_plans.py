@@ -17,10 +17,9 @@ from holdfast.model.graph import Concurrency, Step
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import digest
 from tests.chaos.plans import group_of
+from tests.race.scenarios import CHAIN, JOIN
 from tests.race.worlds import LEASE, World
 
-CHAIN = (Step(id="plan"), Step(id="work", needs=("plan",)), Step(id="check", needs=("work",)))
-JOIN = (Step(id="left"), Step(id="right"), Step(id="last", needs=("left", "right")))
 ERROR = '"broken"'
 
 
