@@ -6,12 +6,21 @@ from collections.abc import Callable
 
 import pytest
 
+from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import RunStatus, Status
+from holdfast.model.task import Renewal
 from tests.contract.stages import Stage, bring, create
+from tests.contract.statements import write
 from tests.contract.test_run_transitions import bring_run
 
+REPORTS: dict[str, tuple[object, ...]] = {
+    "complete_tasks": ('"output"', "digest", None),
+    "fail_tasks": ('"broken"', "digest", True, 0.5, None),
+    "release_tasks": (None,),
+    "lose_tasks": ('"lost"',),
+}
 OnTask = Callable[[Engine, str], TransitionResult]
 TASKS: dict[str, tuple[Status, OnTask]] = {
     "enqueue": (Status.IDLE, lambda engine, task: engine.tasks.enqueue(task)),
@@ -59,3 +68,27 @@ def test_an_operation_on_one_run_touches_no_other(engine: Engine, name: str) -> 
     before = [(engine.runs.get(run), engine.runs.tasks(run)) for run in others]
     assert operate(engine, runs[1].id).ok
     assert [(engine.runs.get(run), engine.runs.tasks(run)) for run in others] == before
+
+
+@pytest.mark.parametrize("query", REPORTS)
+def test_a_report_is_about_one_attempt_of_one_task(
+    engine: Engine, clock: ManualClock, query: str
+) -> None:
+    create(engine)
+    named, *_ = (bring(engine, Status.RUNNING).task_id for _ in range(2))
+    clock.advance(60)
+    assert write(engine, query, rows=[(named, 2, *REPORTS[query])]) == set()
+    assert write(engine, query, rows=[(named, 1, *REPORTS[query])]) == {named}
+    assert write(engine, query, rows=[(named, 1, *REPORTS[query])]) == set()
+
+
+def test_a_renewal_keeps_one_lease_of_one_attempt(engine: Engine, clock: ManualClock) -> None:
+    stages = [bring(engine, Status.RUNNING) for _ in range(2)]
+    before = engine.tasks.get(stages[1].task_id)
+    clock.advance(5)
+    renewals = [Renewal(task_id=stages[0].task_id, token=stages[0].token)]
+    assert [answer.ok for answer in engine.work.renew(renewals)] == [True]
+    assert engine.tasks.get(stages[1].task_id) == before
+    swapped = [Renewal(task_id=stages[1].task_id, token=stages[0].token)]
+    assert [answer.ok for answer in engine.work.renew(swapped)] == [False]
+    assert engine.tasks.get(stages[1].task_id) == before

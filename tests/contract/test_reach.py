@@ -118,6 +118,15 @@ def test_a_run_that_is_failing_already_is_not_marked_again(engine: Engine, store
     assert run.status == "failed"
 
 
+def test_failing_is_lifted_from_a_run_whatever_has_failed_in_another(engine: Engine) -> None:
+    first, second = start(engine, SIDES), start(engine, SIDES)
+    for run in (first, second):
+        run.take("aside")
+        run.break_for_good("plan")
+    assert engine.runs.retry(first.id).ok
+    assert (first.holds, second.holds) == ([], ["failing"])
+
+
 def test_a_cancelled_task_stays_as_it_is_when_its_need_is_done(engine: Engine) -> None:
     run = start(engine, SIDES)
     plan = run.take("plan")

@@ -11,6 +11,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Concurrency, Step, Workflow
+from holdfast.model.result import Refusal
 from holdfast.model.status import Hold, Status
 from tests.contract.raw import raw
 from tests.contract.stages import FORK, bring, create, finish, start, take
@@ -69,6 +70,15 @@ def test_failing_is_not_lifted_from_a_run_without_it_or_with_a_failed_task(engin
     for run in (whole, broken):
         assert write(engine, "lift_failing", run_id=run.id, actor="user") == set()
     assert broken.holds == ["failing"]
+
+
+def test_an_ended_task_keeps_the_holds_it_ended_with(engine: Engine) -> None:
+    task_id = create(engine)
+    assert engine.tasks.hold(task_id, "question").ok
+    assert engine.tasks.cancel(task_id).ok
+    before = engine.tasks.get(task_id)
+    assert engine.tasks.unhold(task_id, "question").reason is Refusal.ALREADY_TERMINAL
+    assert engine.tasks.get(task_id) == before
 
 
 def test_a_limit_is_lifted_only_from_an_open_task_that_has_it(
