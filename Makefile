@@ -9,7 +9,7 @@ READY  := $(VENV)/ready
 LOCKED := $(VENV)/locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench reference lock format clean environment
+.PHONY: help demo test check chaos bench reference lock format clean environment
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,9 @@ check: $(READY)  ## everything a reviewer would ask: format, lint, types, layers
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.guards --sample
 	$(MAKE) test
+
+chaos: $(READY)  ## kill random workers for about a minute and check what is left; ROUNDS=100 goes on
+	$(BIN)/python -m tests.chaos.storm $(if $(ROUNDS),--rounds $(ROUNDS)) $(ARGS)
 
 bench: $(READY)  ## measure throughput and latency
 	$(BIN)/python -m benchmarks

@@ -9,8 +9,8 @@ import argparse
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 from benchmarks import report
@@ -19,15 +19,12 @@ from benchmarks.report import Line
 from benchmarks.scenarios import COMMITS_OF_A_PIPELINE, Pair, Scenarios, Sizes
 from tests import servers
 
+SIZES = Sizes(tasks=4_000, pipelines=800, alone=30, finished=50_000, claims=4_000, batch=400)
+
 
 def main() -> int:
     options = _options()
-    sizes = Sizes(
-        tasks=options.tasks,
-        pipelines=options.pipelines,
-        finished=options.finished,
-        batch=options.batch,
-    )
+    sizes = Sizes(**{each.name: getattr(options, each.name) for each in fields(Sizes)})
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder,
         servers.postgres(**durable_settings()) as url,
@@ -35,53 +32,40 @@ def main() -> int:
         places = Places(folder=Path(folder), postgres=url)
         facts = places.facts()
         for name, value in facts.items():
-            print(f"{name}: {value}")
-        scenarios = Scenarios(places, sizes)
-        measured = {database: _Measured() for database in options.databases}
-        for number in _measure(scenarios, measured, options.pairs):
-            print(f"pair {number} of {options.pairs} taken", flush=True)
-    lines = _lines(measured, sizes)
+            print(f"{name}: {value}", flush=True)
+        lines = _measure(Scenarios(places, sizes), sizes, options.pairs)
     print(f"\n{report.draw(lines)}")
     if options.write:
-        command = ["python", "-m", "benchmarks", *(each for each in sys.argv[1:])]
-        report.write(lines, facts, shlex.join(command))
+        command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+        options.write.write_text(report.page(lines, facts, command), encoding="utf-8")
     return 0
 
 
-class _Measured:
-    def __init__(self) -> None:
-        self.tasks: list[Pair] = []
-        self.pipelines: list[Pair] = []
-        self.alone: list[Pair] = []
-        self.flat: list[Pair] = []
-
-
-def _measure(scenarios: Scenarios, measured: dict[str, _Measured], pairs: int) -> Iterator[int]:
-    with ExitStack() as stack:
-        flat = {each: stack.enter_context(scenarios.filled(each)) for each in measured}
+def _measure(scenarios: Scenarios, sizes: Sizes, pairs: int) -> list[Line]:
+    """Take every pair of everything in turns, so that a slow minute touches all of them."""
+    lines = {
+        (measure, database): Line(what=what, database=database, pairs=[])
+        for what, measure in _named(scenarios, sizes).items()
+        for database in DATABASES
+    }
+    print(f"writing {sizes.finished:,} finished tasks into each database", flush=True)
+    with scenarios.filled(DATABASES):
         for number in range(1, pairs + 1):
-            turned, check = number % 2 == 0, number == 1
-            for database, into in measured.items():
-                into.tasks.append(scenarios.tasks(database, turned=turned, check=check))
-                into.pipelines.append(scenarios.pipelines(database, turned=turned, check=check))
-                into.alone.append(scenarios.alone(database))
-                into.flat.append(flat[database]())
-            yield number
+            print(f"pair {number} of {pairs}", flush=True)
+            for (measure, database), line in lines.items():
+                pair = measure(database, number)
+                line.pairs.append(pair)
+                print(f"  {database:<10}  {pair.ratio:5.2f}  {line.what}", flush=True)
+    return list(lines.values())
 
 
-def _lines(measured: dict[str, _Measured], sizes: Sizes) -> list[Line]:
-    lines: list[Line] = []
-    for what, attribute in (
-        ("tasks, beside the same by hand", "tasks"),
-        ("five-step pipelines, beside the same by hand", "pipelines"),
-        (f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits", "alone"),
-        (f"claims among {sizes.finished:,} finished tasks, beside none", "flat"),
-    ):
-        lines += [
-            Line(what=what, database=database, pairs=getattr(found, attribute))
-            for database, found in measured.items()
-        ]
-    return lines
+def _named(scenarios: Scenarios, sizes: Sizes) -> dict[str, Callable[[str, int], Pair]]:
+    return {
+        "tasks, beside the same by hand": scenarios.tasks,
+        "five-step pipelines, beside the same by hand": scenarios.pipelines,
+        f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits": scenarios.alone,
+        f"claims among {sizes.finished:,} finished tasks, beside none": scenarios.claims,
+    }
 
 
 def _options() -> argparse.Namespace:
@@ -90,13 +74,13 @@ def _options() -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--tasks", type=int, default=4_000)
-    parser.add_argument("--pipelines", type=int, default=800)
-    parser.add_argument("--finished", type=int, default=50_000)
-    parser.add_argument("--batch", type=int, default=400, help="rows in one claim")
-    parser.add_argument("--databases", nargs="+", choices=DATABASES, default=DATABASES)
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--pairs", type=int, default=5, help="how often each pair is taken")
+    for each in fields(Sizes):
+        default = getattr(SIZES, each.name)
+        parser.add_argument(f"--{each.name}", type=int, default=default, help=f"{default:,}")
+    parser.add_argument(
+        "--write", type=Path, nargs="?", const=report.PAGE, help="write docs/benchmarks.md"
+    )
     return parser.parse_args()
 
 

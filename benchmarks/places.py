@@ -24,7 +24,13 @@ from holdfast.store.database import sqlite_path
 
 DATABASES = ("sqlite", "postgresql")
 _DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
-_KINDS = "SELECT type, count(*) FROM holdfast_event GROUP BY type"
+_CONTENTS = """
+SELECT type, count(*) FROM holdfast_event GROUP BY type
+UNION ALL SELECT 'tasks ' || status, count(*) FROM holdfast_task GROUP BY status
+UNION ALL SELECT 'runs ' || status, count(*) FROM holdfast_run GROUP BY status
+UNION ALL SELECT 'needs', count(*) FROM holdfast_need
+UNION ALL SELECT 'workflows', count(*) FROM holdfast_workflow
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,16 +80,16 @@ def by_hand(url: str) -> ByHand:
     return PostgresqlByHand(url)
 
 
-def count_events(url: str) -> Counter[str]:
-    """How many events of each type a store has: two that did the same have the same."""
+def contents(url: str) -> Counter[str]:
+    """How many rows and events of each type a store has: two that did the same have the same."""
     if url.startswith("sqlite"):
         connection = apsw.Connection(str(sqlite_path(url)))
         try:
-            return Counter({str(kind): int(str(n)) for kind, n in connection.execute(_KINDS)})
+            return Counter({str(kind): int(str(n)) for kind, n in connection.execute(_CONTENTS)})
         finally:
             connection.close()
     with psycopg.connect(url) as server:
-        return Counter({str(kind): int(n) for kind, n in server.execute(_KINDS)})
+        return Counter({str(kind): int(n) for kind, n in server.execute(_CONTENTS)})
 
 
 def _cores() -> int:

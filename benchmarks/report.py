@@ -12,6 +12,8 @@ from benchmarks.scenarios import Pair
 PAGE = Path(__file__).parents[1] / "docs/benchmarks.md"
 _HEADINGS = ("what", "database", "Holdfast", "beside it", "ratio", "spread of the ratio")
 _INTRODUCTION = """\
+<!-- Made by `python -m benchmarks --write`; run it again, do not edit this page. -->
+
 # Benchmarks
 
 What group commit costs beside hand-written SQL that writes the same rows, in the same batches,
@@ -26,7 +28,7 @@ ratios. Rates are per second and belong to the machine; the ratios are what to c
 class Line:
     what: str
     database: str
-    pairs: Sequence[Pair]
+    pairs: list[Pair]
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -51,9 +53,6 @@ def draw(lines: Sequence[Line]) -> str:
     )
 
 
-def write(lines: Sequence[Line], facts: Mapping[str, str], command: str) -> None:
+def page(lines: Sequence[Line], facts: Mapping[str, str], command: str) -> str:
     machine = "\n".join(f"- {name}: {value}" for name, value in facts.items())
-    PAGE.write_text(
-        f"{_INTRODUCTION}\n```\n{command}\n```\n\n{draw(lines)}\n\n## The machine\n\n{machine}\n",
-        encoding="utf-8",
-    )
+    return f"{_INTRODUCTION}\n```\n{command}\n```\n\n{draw(lines)}\n\n## The machine\n\n{machine}\n"

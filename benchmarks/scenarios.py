@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from benchmarks import by_hand
 from benchmarks.by_hand import PIPELINE, RESULT, STEPS, WORKER, ByHand, in_batches
-from benchmarks.places import Places, count_events
+from benchmarks.places import Places, contents
 from benchmarks.places import by_hand as open_by_hand
 from holdfast.engine.engine import Engine
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
 
 COMMITS_OF_A_PIPELINE = 1 + 2 * len(STEPS)
-ALONE = 30
-FLAT = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
     tasks: int
     pipelines: int
+    alone: int
     finished: int
+    claims: int
     batch: int
 
 
@@ -43,66 +44,54 @@ class Pair:
 
 
 class Scenarios:
+    """Each gives one pair on one database; in every second pair the reference goes first."""
+
     def __init__(self, places: Places, sizes: Sizes) -> None:
         self._places = places
         self._sizes = sizes
-
-    def tasks(self, database: str, *, turned: bool, check: bool) -> Pair:
-        """Lone tasks: created, claimed, completed."""
-        return self._pair(database, self._engine_tasks, self._hand_tasks, turned, check)
-
-    def pipelines(self, database: str, *, turned: bool, check: bool) -> Pair:
-        """Runs of five steps, each needing the one before."""
-        return self._pair(database, self._engine_pipelines, self._hand_pipelines, turned, check)
-
-    def alone(self, database: str) -> Pair:
-        """One pipeline at a time, call by call, beside as many of the smallest commits."""
-        with self._places.new(database) as url:
-            with opened(url) as engine:
-                taken = timed(lambda: _alone(engine))
-            hand = open_by_hand(url)
-            hand.commit_once()
-            bare = timed(lambda: _commit(hand))
-            hand.close()
-        return Pair(subject=ALONE / taken, reference=ALONE / bare)
+        self._full: dict[str, str] = {}
 
     @contextmanager
-    def filled(self, database: str) -> Iterator[Callable[[], Pair]]:
+    def filled(self, databases: Sequence[str]) -> Iterator[None]:
+        """Stores with many finished tasks, which every pair of `claims` uses again."""
+        with ExitStack() as stack:
+            for database in databases:
+                self._full[database] = stack.enter_context(self._places.new(database))
+                with written_by_hand(self._full[database]) as hand:
+                    for count in in_batches(self._sizes.finished, 10_000):
+                        hand.fill(count)
+            yield
+
+    def tasks(self, database: str, number: int) -> Pair:
+        """Lone tasks: created, claimed, completed."""
+        with self._places.new(database) as ours, self._places.new(database) as theirs:
+            pair = take(number, partial(self._engine_tasks, ours), partial(self._tasks, theirs))
+            if number == 1:
+                check_same(ours, theirs)
+        return pair
+
+    def pipelines(self, database: str, number: int) -> Pair:
+        """Runs of five steps, each needing the one before."""
+        with self._places.new(database) as ours, self._places.new(database) as theirs:
+            pair = take(
+                number, partial(self._engine_pipelines, ours), partial(self._pipelines, theirs)
+            )
+            if number == 1:
+                check_same(ours, theirs)
+        return pair
+
+    def alone(self, database: str, number: int) -> Pair:
+        """One pipeline at a time, call by call, beside as many of the smallest commits."""
+        with self._places.new(database) as ours, self._places.new(database) as theirs:
+            return take(number, partial(self._engine_alone, ours), partial(self._commits, theirs))
+
+    def claims(self, database: str, number: int) -> Pair:
         """Claim and complete among many finished tasks, beside the same in an empty store."""
-        with self._places.new(database) as full:
-            hand = open_by_hand(full)
-            for count in in_batches(self._sizes.finished, 10_000):
-                hand.fill(count)
-            hand.close()
-            yield lambda: self._flat(database, full)
-
-    def _flat(self, database: str, full: str) -> Pair:
-        rates = []
         with self._places.new(database) as empty:
-            for url in (full, empty):
-                with opened(url) as engine:
-                    _create(engine, FLAT)
-                    rates.append(FLAT / timed(lambda: _drain(engine, self._sizes.batch)))
-        return Pair(subject=rates[0], reference=rates[1])
-
-    def _pair(
-        self,
-        database: str,
-        engine: Callable[[str], float],
-        hand: Callable[[str], float],
-        turned: bool,  # noqa: FBT001
-        check: bool,  # noqa: FBT001
-    ) -> Pair:
-        with self._places.new(database) as first, self._places.new(database) as second:
-            if turned:
-                reference = hand(second)
-                subject = engine(first)
-            else:
-                subject = engine(first)
-                reference = hand(second)
-            if check:
-                _check_same(first, second)
-        return Pair(subject=subject, reference=reference)
+            full = self._full[database]
+            return take(
+                number, partial(self._engine_claims, full), partial(self._engine_claims, empty)
+            )
 
     def _engine_tasks(self, url: str) -> float:
         with opened(url) as engine:
@@ -116,29 +105,54 @@ class Scenarios:
             seconds += timed(lambda: _drain(engine, self._sizes.batch))
         return self._sizes.pipelines / seconds
 
-    def _hand_tasks(self, url: str) -> float:
-        hand = open_by_hand(url)
+    def _engine_alone(self, url: str) -> float:
+        with opened(url) as engine:
+            _one_by_one(engine, 1)
+            return self._sizes.alone / timed(lambda: _one_by_one(engine, self._sizes.alone))
 
+    def _engine_claims(self, url: str) -> float:
+        with opened(url) as engine:
+            _create(engine, self._sizes.claims)
+            return self._sizes.claims / timed(lambda: _drain(engine, self._sizes.batch))
+
+    def _tasks(self, url: str) -> float:
+        with written_by_hand(url) as hand:
+            return self._rate(hand, hand.create_tasks, self._sizes.tasks)
+
+    def _pipelines(self, url: str) -> float:
+        with written_by_hand(url) as hand:
+            return self._rate(hand, hand.create_pipelines, self._sizes.pipelines)
+
+    def _rate(self, hand: ByHand, create: Callable[[int], None], size: int) -> float:
         def work() -> None:
-            for count in in_batches(self._sizes.tasks, self._sizes.batch):
-                hand.create_tasks(count)
+            for count in in_batches(size, self._sizes.batch):
+                create(count)
             by_hand.drain(hand, self._sizes.batch)
 
-        seconds = timed(work)
+        return size / timed(work)
+
+    def _commits(self, url: str) -> float:
+        with written_by_hand(url) as hand:
+            _commit(hand, 1)
+            commits = self._sizes.alone * COMMITS_OF_A_PIPELINE
+            return self._sizes.alone / timed(lambda: _commit(hand, commits))
+
+
+def take(number: int, subject: Callable[[], float], reference: Callable[[], float]) -> Pair:
+    if number % 2:
+        first = subject()
+        return Pair(subject=first, reference=reference())
+    first = reference()
+    return Pair(subject=subject(), reference=first)
+
+
+@contextmanager
+def written_by_hand(url: str) -> Iterator[ByHand]:
+    hand = open_by_hand(url)
+    try:
+        yield hand
+    finally:
         hand.close()
-        return self._sizes.tasks / seconds
-
-    def _hand_pipelines(self, url: str) -> float:
-        hand = open_by_hand(url)
-
-        def work() -> None:
-            for count in in_batches(self._sizes.pipelines, self._sizes.batch):
-                hand.create_pipelines(count)
-            by_hand.drain(hand, self._sizes.batch)
-
-        seconds = timed(work)
-        hand.close()
-        return self._sizes.pipelines / seconds
 
 
 @contextmanager
@@ -174,16 +188,16 @@ def _drain(engine: Engine, batch: int) -> None:
     assert all(report.result().ok for report in reports)
 
 
-def _alone(engine: Engine) -> None:
-    for _ in range(ALONE):
+def _one_by_one(engine: Engine, count: int) -> None:
+    for _ in range(count):
         engine.runs.start(NewRun(workflow=PIPELINE))
         for _ in STEPS:
             (held,) = engine.work.claim(WORKER)
             assert engine.work.complete(held.task.id, held.token, RESULT).ok
 
 
-def _commit(hand: ByHand) -> None:
-    for _ in range(ALONE * COMMITS_OF_A_PIPELINE):
+def _commit(hand: ByHand, count: int) -> None:
+    for _ in range(count):
         hand.commit_once()
 
 
@@ -192,9 +206,9 @@ def _all(futures: list[Future[Any]]) -> None:
         future.result()
 
 
-def _check_same(engine: str, hand: str) -> None:
+def check_same(engine: str, hand: str) -> None:
     """Both did the same work, and what was written by hand breaks no invariant either."""
-    assert count_events(engine) == count_events(hand)
+    assert contents(engine) == contents(hand)
     for url in (engine, hand):
         with opened(url) as examined:
             diagnosis = examined.doctor()

@@ -54,11 +54,25 @@ class KeyConflict(HoldfastError):
 
 
 class TaskFailed(HoldfastError):
-    def __init__(self, identifier: str, status: str, error: object) -> None:
-        super().__init__(f"{identifier} ended {status}: {error}")
+    def __init__(
+        self, identifier: str, status: str, error: object, step: str | None = None
+    ) -> None:
+        where = "" if step is None else f" at step {step!r}"
+        super().__init__(f"{identifier} ended {status}{where}{_reason(error)}")
         self.identifier = identifier
         self.status = status
         self.error = error
+        self.step = step
+
+
+def _reason(error: object) -> str:
+    match error:
+        case None:
+            return ""
+        case {"type": kind, "message": message}:
+            return f": {kind}: {message}" if message else f": {kind}"
+        case _:
+            return f": {error}"
 
 
 class ShuttingDown(HoldfastError):

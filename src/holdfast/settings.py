@@ -18,9 +18,8 @@ class Settings:
     poll: float = 1.0
     max_attempts: int = 3
     max_lost: int = 5
-    max_rounds: int = 3
     backoff: float = 5.0
-    backoff_limit: float = 300.0
+    backoff_max: float = 300.0
     max_payload: int = MEBIBYTE
     max_output: int = MEBIBYTE
     group_size: int = 500

@@ -7,11 +7,35 @@ from typing import Any
 
 import pytest
 
+from holdfast import Holdfast
+from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
+from holdfast.randomness import SeededRandomness
 from tests.contract.bad_values import Refuse
 from tests.contract.raw import count_rows, dump
 from tests.contract.stages import create, start
+from tests.engines import opened
+from tests.race.racers import RaceClock
+
+
+@pytest.fixture
+def engines(store_url: str, clock: ManualClock) -> Iterator[tuple[Engine, Engine]]:
+    """Two engines on one store: they wait for each other for real, the day moves by `clock`."""
+    with (
+        opened(store_url, clock=RaceClock(clock), randomness=SeededRandomness(7)) as first,
+        opened(store_url, clock=RaceClock(clock), randomness=SeededRandomness(8)) as second,
+    ):
+        yield first, second
+
+
+@pytest.fixture
+def hf(store_url: str) -> Iterator[Holdfast]:
+    """A program on each database, with the real clock; at the end the doctor finds nothing."""
+    with Holdfast(store_url) as opened_store:
+        yield opened_store
+        diagnosis = opened_store.doctor()
+        assert diagnosis.ok, str(diagnosis)
 
 
 @pytest.fixture

@@ -67,7 +67,11 @@ def raw(url: str) -> Iterator[Raw]:
 def dump(url: str) -> dict[str, list[Row]]:
     """Every row of every table, in the same terms and the same order on both databases."""
     with raw(url) as run:
-        return {table: _rows(run, table) for table in _tables(run)}
+        return read_all(run)
+
+
+def read_all(run: Raw) -> dict[str, list[Row]]:
+    return {table: _rows(run, table) for table in _tables(run)}
 
 
 def _tables(run: Raw) -> list[str]:

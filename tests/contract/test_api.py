@@ -1,25 +1,20 @@
-"""The Python API on both databases: decorators, handles, workers, sync and async callers."""
+"""Tasks and workflows as functions: decorators, arguments, types, keys, options."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, assert_type
+from uuid import UUID
 
 import pytest
+from pydantic import BaseModel, ConfigDict
 
-from holdfast import (
-    AttemptEnded,
-    Context,
-    Holdfast,
-    InvalidDefinition,
-    InvalidInput,
-    KeyConflict,
-    ShuttingDown,
-    TaskFailed,
-    needs,
-)
+from holdfast import Context, Handle, Holdfast, KeyConflict, TaskFailed, needs
 
 PATIENCE = 30
 
@@ -30,12 +25,21 @@ class Parcel:
     weight: float
 
 
-@pytest.fixture
-def hf(store_url: str) -> Iterator[Holdfast]:
-    with Holdfast(store_url) as opened:
-        yield opened
-        diagnosis = opened.doctor()
-        assert diagnosis.ok, str(diagnosis)
+class Invoice(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    number: UUID
+    total: Decimal
+    due: datetime
+    tags: set[str]
+
+
+INVOICE = Invoice(
+    number=UUID("00000000-0000-0000-0000-000000000007"),
+    total=Decimal("12.50"),
+    due=datetime(2026, 1, 2, tzinfo=UTC),
+    tags={"a", "b"},
+)
 
 
 def test_a_task_is_called_as_it_is_or_enqueued_for_its_result(hf: Holdfast) -> None:
@@ -43,12 +47,35 @@ def test_a_task_is_called_as_it_is_or_enqueued_for_its_result(hf: Holdfast) -> N
     def add(a: int, b: int = 1) -> int:
         return a + b
 
+    assert_type(add(2, 3), int)
     assert add(2, 3) == 5
     with hf.worker():
-        assert add.enqueue(2, b=3).result(PATIENCE) == 5
-        assert add.enqueue(2).result(PATIENCE) == 3
+        handle = add.enqueue(2, b=3)
+        assert_type(handle, Handle[int])
+        assert handle.result(PATIENCE) == 5
+        assert add.enqueue(2).result("30s") == 3
         handles = add.enqueue_many([{"a": number} for number in range(20)])
         assert [handle.result(PATIENCE) for handle in handles] == list(range(1, 21))
+
+
+def test_a_coroutine_function_is_awaited_when_called_and_its_result_is_what_it_gives(
+    hf: Holdfast,
+) -> None:
+    @hf.task
+    async def plain(number: int) -> str:
+        return str(number)
+
+    @hf.task(max_attempts=1)
+    async def with_options(number: int) -> str:
+        return str(number)
+
+    for each in (plain, with_options):
+        called: Coroutine[Any, Any, str] = each(7)
+        assert asyncio.run(called) == "7"
+    with hf.worker():
+        assert_type(plain.enqueue(7), Handle[str])
+        assert plain.enqueue(7).result(PATIENCE) == "7"
+        assert with_options.enqueue(8).result(PATIENCE) == "8"
 
 
 def test_values_travel_as_what_their_annotations_say(hf: Holdfast) -> None:
@@ -66,6 +93,16 @@ def test_values_travel_as_what_their_annotations_say(hf: Holdfast) -> None:
 
     with hf.worker():
         assert checkout.start(order_id=7).result(PATIENCE) == "7 2.5 1"
+
+
+def test_a_strict_model_comes_out_as_it_went_in(hf: Holdfast) -> None:
+    @hf.task
+    def same(invoice: Invoice) -> Invoice:
+        assert isinstance(invoice, Invoice)
+        return invoice
+
+    with hf.worker():
+        assert same.enqueue(INVOICE).result(PATIENCE) == INVOICE
 
 
 def test_a_step_without_needs_follows_the_step_before_it(hf: Holdfast) -> None:
@@ -97,11 +134,24 @@ def test_the_same_operations_serve_async_callers(hf: Holdfast) -> None:
         return number * 2
 
     async def use() -> list[int]:
-        handles = await asyncio.gather(*(double.enqueue.aio(n) for n in range(10)))
-        return await asyncio.gather(*(handle.result.aio(PATIENCE) for handle in handles))
+        async with hf.worker():
+            handles = await asyncio.gather(*(double.enqueue.aio(n) for n in range(10)))
+            results = await asyncio.gather(*(each.result.aio(PATIENCE) for each in handles))
+        assert (await hf.tasks.get.aio(handles[0].id)).status == "done"
+        assert "done" in str(await hf.why.aio(handles[0].id))
+        return results
 
-    with hf.worker():
-        assert asyncio.run(use()) == [n * 2 for n in range(10)]
+    assert asyncio.run(use()) == [n * 2 for n in range(10)]
+
+
+def test_a_holdfast_is_closed_by_async_with(store_url: str) -> None:
+    async def use() -> Holdfast:
+        async with Holdfast(store_url) as opened:
+            assert (await opened.doctor.aio()).ok
+            return opened
+
+    with pytest.raises(Exception, match="open another"):
+        asyncio.run(use()).doctor()
 
 
 def test_a_key_makes_a_call_exist_once(hf: Holdfast) -> None:
@@ -117,67 +167,31 @@ def test_a_key_makes_a_call_exist_once(hf: Holdfast) -> None:
         note.enqueue("b", key="k")
 
 
-def test_a_failing_function_is_tried_again_and_its_error_kept(hf: Holdfast) -> None:
-    calls: list[int] = []
+def test_a_task_is_enqueued_with_other_options_than_it_was_made_with(hf: Holdfast) -> None:
+    @hf.task(max_attempts=7, max_lost=2, timeout="1m")
+    def job() -> None: ...
 
-    @hf.task(max_attempts=2, backoff=0)
-    def broken(ctx: Context) -> None:
-        calls.append(ctx.attempt)
-        message = f"no luck \x00 {ctx.attempt}"
-        raise ValueError(message)
-
-    with hf.worker():
-        handle = broken.enqueue()
-        with pytest.raises(TaskFailed, match="no luck") as caught:
-            handle.result(PATIENCE)
-    assert calls == [1, 2]
-    assert caught.value.status == "failed"
-    assert [attempt.outcome for attempt in hf.tasks.attempts(handle.id)] == ["failed", "failed"]
+    first = job.enqueue()
+    changed = job.using(max_attempts=1, timeout=None, priority=3, tags=["gpu"], needs=[first.id])
+    task = hf.tasks.get(changed.enqueue().id)
+    assert (task.retry.max_attempts, task.retry.max_lost, task.timeout) == (1, 2, None)
+    assert (task.priority, task.tags, task.state) == (3, ("gpu",), "blocked")
+    assert hf.tasks.get(first.id).timeout == 60
 
 
-def test_a_result_that_is_not_json_fails_without_another_try(hf: Holdfast) -> None:
-    @hf.task
-    def opaque() -> object:
-        return object()
+def test_a_setting_of_the_holdfast_holds_for_what_says_nothing_else(store_url: str) -> None:
+    with Holdfast(store_url, max_attempts=1) as hf:
+        flow = hf.workflow("flow")
+        calls: list[str] = []
 
-    with hf.worker():
-        handle = opaque.enqueue()
-        with pytest.raises(TaskFailed, match="not JSON"):
-            handle.result(PATIENCE)
-    assert hf.tasks.get(handle.id).failures == 1
+        @flow.step
+        def broken() -> None:
+            calls.append("broken")
+            raise ValueError("no luck")
 
-
-def test_a_cancel_stops_a_coroutine_and_its_guard_refuses(hf: Holdfast) -> None:
-    began = threading.Event()
-    stopped: list[str] = []
-
-    @hf.task
-    async def endless(ctx: Context) -> None:
-        began.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            with pytest.raises(AttemptEnded):
-                ctx.guard()
-            stopped.append(ctx.check().reason or "")
-            raise
-
-    with hf.worker():
-        handle = endless.enqueue()
-        assert began.wait(PATIENCE)
-        assert hf.tasks.cancel(handle.id).ok
-        with pytest.raises(TaskFailed, match="cancelled"):
-            handle.result(PATIENCE)
-    assert stopped == ["cancelled"]
-
-
-def test_a_step_longer_than_its_timeout_fails(hf: Holdfast) -> None:
-    @hf.task(timeout="50ms", max_attempts=1)
-    async def slow() -> None:
-        await asyncio.Event().wait()
-
-    with hf.worker(), pytest.raises(TaskFailed, match="ran longer than"):
-        slow.enqueue().result(PATIENCE)
+        with hf.worker(), pytest.raises(TaskFailed, match="at step 'broken': ValueError: no luck"):
+            flow.start().result(PATIENCE)
+        assert calls == ["broken"]
 
 
 def test_a_missing_function_holds_the_task_until_a_program_has_it(store_url: str) -> None:
@@ -204,44 +218,3 @@ def test_a_missing_function_holds_the_task_until_a_program_has_it(store_url: str
         with new.worker():
             row = new.engine.outcomes.wait(handle.id).result(PATIENCE)
     assert row["output"] == '"new"'
-
-
-def test_bad_calls_name_the_argument_and_leave_nothing_behind(hf: Holdfast) -> None:
-    flow = hf.workflow("flow")
-
-    @flow.step
-    def only(count: int) -> int:
-        return count
-
-    with pytest.raises(InvalidInput, match="count: is missing"):
-        flow.start()
-    with pytest.raises(InvalidInput, match="cuont: is no input"):
-        flow.start(count=1, cuont=2)
-    with pytest.raises(InvalidInput, match="count: Input should be a valid integer"):
-        flow.start(count="many")
-    with pytest.raises(InvalidInput, match="max_atempts: is no option"):
-        hf.task(max_atempts=2)
-    with pytest.raises(InvalidDefinition, match="'key'"):
-
-        @flow.step
-        def reserved(key: str) -> str:
-            return key
-
-    assert hf.work.claim("nobody") == []
-
-
-def test_a_closed_holdfast_says_so(store_url: str) -> None:
-    hf = Holdfast(store_url)
-    hf.close()
-    with pytest.raises(ShuttingDown, match="open another"):
-        hf.doctor()
-
-
-def test_waiting_for_a_result_can_end_before_the_task_does(hf: Holdfast) -> None:
-    @hf.task
-    def never() -> None: ...
-
-    handle = never.enqueue()
-    with pytest.raises(TimeoutError, match=handle.id):
-        handle.result(0.01)
-    assert hf.tasks.get(handle.id).state == "ready"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -15,8 +15,8 @@ from holdfast.model.retry import RetryPolicy
 from tests.contract.crashes import put_status, take_back_an_unblocking, take_back_the_end
 from tests.contract.raw import dump
 from tests.contract.stages import FORK, MISSING_RUN, StartedRun, start
-from tests.engines import opened
 
+Pair = tuple[Engine, Engine]
 NOTHING = AdvanceResult(advanced=False, completed=False)
 NAMES = ("brainstorm", "plan", "work", "review", "compound")
 LOOP = Workflow.define(
@@ -26,14 +26,6 @@ LOOP = Workflow.define(
         for place, name in enumerate(NAMES)
     ),
 )
-
-
-@pytest.fixture
-def other(engine: Engine, store_url: str, clock: ManualClock) -> Iterator[Engine]:
-    """A second engine on the same store: its writer is another connection's."""
-    assert engine.doctor().ok
-    with opened(store_url, clock=clock) as other:
-        yield other
 
 
 def advance_from_everywhere(engines: Sequence[Engine], run: StartedRun) -> list[AdvanceResult]:
@@ -63,39 +55,37 @@ def test_predecessor_blocking(engine: Engine, status: str) -> None:
     assert engine.work.claim_by_id(run.steps["work"], "worker") == []
 
 
-def test_concurrent_calls_and_state_regression_prevention(
-    engine: Engine, other: Engine, store_url: str
-) -> None:
-    run = start(engine, LOOP)
+def test_concurrent_calls_and_state_regression_prevention(engines: Pair, store_url: str) -> None:
+    run = start(engines[0], LOOP)
     run.finish("brainstorm")
     take_back_an_unblocking(store_url, run.steps["plan"])
-    answers = advance_from_everywhere((engine, other), run)
+    answers = advance_from_everywhere(engines, run)
     assert sorted(answer.advanced for answer in answers) == [False] * 7 + [True]
     run.take("plan")
-    assert set(advance_from_everywhere((engine, other), run)) == {NOTHING}
+    assert set(advance_from_everywhere(engines, run)) == {NOTHING}
     assert run.task("plan").status == "running"
     assert history(run, "plan") == ["task.created", "task.unblocked", "task.running"]
 
 
-def test_run_completion(engine: Engine, other: Engine, store_url: str) -> None:
-    run = start(engine, LOOP)
+def test_run_completion(engines: Pair, store_url: str) -> None:
+    run = start(engines[0], LOOP)
     run.finish(*NAMES)
     assert run.status == "completed"
     take_back_the_end(store_url, run.id)
-    answers = advance_from_everywhere((engine, other), run)
+    answers = advance_from_everywhere(engines, run)
     assert sorted(answer.completed for answer in answers) == [False] * 7 + [True]
     assert run.status == "completed"
     assert run.event_types().count("run.completed") == 1
 
 
-def test_failed_step_healing(engine: Engine, other: Engine, store_url: str) -> None:
-    run = start(engine, LOOP)
+def test_failed_step_healing(engines: Pair, store_url: str) -> None:
+    run = start(engines[0], LOOP)
     run.break_for_good("brainstorm")
     take_back_the_end(store_url, run.id)
     assert (run.status, run.holds) == ("running", [])
-    assert set(advance_from_everywhere((engine, other), run)) == {NOTHING}
+    assert set(advance_from_everywhere(engines, run)) == {NOTHING}
     assert (run.status, run.holds) == ("failed", ["failing"])
-    assert engine.runs.get(run.id).error == "broken"
+    assert engines[0].runs.get(run.id).error == "broken"
     assert run.event_types() == ["run.started", "run.held", "run.failed"]
 
 
@@ -195,18 +185,16 @@ def test_review_and_compound_never_run_while_work_is_pending(engine: Engine) -> 
     assert run.status == "completed"
 
 
-def test_events_are_emitted_exactly_once_per_state_transition(
-    engine: Engine, other: Engine
-) -> None:
-    run = start(engine, LOOP)
+def test_events_are_emitted_exactly_once_per_state_transition(engines: Pair) -> None:
+    run = start(engines[0], LOOP)
     for place, step in enumerate(NAMES):
         assignment = run.take(step)
         reports = [
             each.work.complete.submit(assignment.task.id, assignment.token, step)
-            for each in (engine, other)
+            for each in engines
         ]
         assert sorted(report.result().repeated for report in reports) == [False, True]
-        advance_from_everywhere((engine, other), run)
+        advance_from_everywhere(engines, run)
         unblocked = ["task.unblocked"] if place else []
         assert history(run, step) == ["task.created", *unblocked, "task.running", "task.done"]
     assert run.event_types() == ["run.started", "run.completed"]

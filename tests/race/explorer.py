@@ -89,6 +89,7 @@ class Stage:
         leading = ahead.start_up_to(place, plans[leader])
         if not leading.gate.reached.is_set():
             leading.finish()
+            behind.perform(plans[1 - leader])
             return False
         trailing = behind.start(plans[1 - leader])
         try:

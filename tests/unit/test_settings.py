@@ -11,8 +11,8 @@ from holdfast.settings import Settings
 def test_the_defaults_are_those_of_the_documentation() -> None:
     settings = Settings(url="sqlite:///a.db")
     assert (settings.lease, settings.renewal) == (30.0, 10.0)
-    assert (settings.max_attempts, settings.max_lost, settings.max_rounds) == (3, 5, 3)
-    assert (settings.backoff, settings.backoff_limit) == (5.0, 300.0)
+    assert (settings.max_attempts, settings.max_lost) == (3, 5)
+    assert (settings.backoff, settings.backoff_max) == (5.0, 300.0)
     assert settings.max_payload == settings.max_output == 1024 * 1024
 
 

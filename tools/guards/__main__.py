@@ -13,13 +13,15 @@ import argparse
 import datetime as dt
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests import servers
 from tools.guards import record
 from tools.guards.predicates import Predicate, find
+from tools.guards.record import Redundant, Results
 from tools.guards.search import Search, choose_sample, judge
-from tools.guards.suite import SOURCE, Suite
+from tools.guards.suite import BUDGET, SOURCE, Suite
 
 SAMPLE = 8
 
@@ -36,46 +38,72 @@ def main() -> int:
             mark = "redundant " if predicate.name in redundant else ""
             print(f"{predicate.path.name}: {mark}{predicate.name}")
         return int(bool(gone))
-    failed = _search(predicates, redundant, options)
-    return int(bool(gone) or failed)
-
-
-def _search(
-    predicates: list[Predicate],
-    redundant: dict[str, record.Redundant],
-    options: argparse.Namespace,
-) -> bool:
-    hints = record.read_hints(predicates)
-    chosen = predicates
-    if options.only:
-        chosen = [predicate for predicate in predicates if predicate.query in options.only]
-    if options.sample:
-        chosen = choose_sample(chosen, hints, redundant, count=options.sample, seed=options.seed)
-    results = record.read_results()
-    if options.resume:
-        chosen = [predicate for predicate in chosen if predicate.name not in results]
+    known = record.read_table() | record.read_results()
+    chosen = _choose(predicates, known, redundant, options)
     with tempfile.TemporaryDirectory(prefix="holdfast-guards-") as home, servers.postgres() as url:
-        search = Search(Suite(url, Path(home)), Path(home), jobs=options.jobs)
-        found = search.sample(chosen, hints) if options.sample else search.all(chosen, hints)
-        mistakes = 0
-        for done, (predicate, caught) in enumerate(found, start=1):
-            verdict, good = judge(caught, redundant.get(predicate.name))
-            mistakes += not good
-            print(f"[{done:3}/{len(chosen)}] {predicate.name}\n          {verdict}", flush=True)
-            results[predicate.name] = caught
-            if not options.sample:
-                record.write_results(results)
-    if not options.sample:
-        known = {
-            predicate.name: results[predicate.name]
-            for predicate in predicates
-            if predicate.name in results
-        }
-        record.write_results(known)
-        if known.keys() == {predicate.name for predicate in predicates}:
+        suite = Suite(url, Path(home), budget=options.budget)
+        search = Search(suite, Path(home), jobs=options.jobs)
+        if options.sample:
+            mistakes = _sample(search, chosen, known)
+        else:
+            mistakes = _pass(search, chosen, known, redundant)
+            mistakes += _confirm(suite, known)
             record.write_table(predicates, known, redundant)
     print(f"{len(chosen)} guards taken out, {mistakes} not as they should be")
-    return mistakes > 0
+    return int(bool(gone) or mistakes > 0)
+
+
+def _choose(
+    predicates: Sequence[Predicate],
+    known: Results,
+    redundant: Mapping[str, Redundant],
+    options: argparse.Namespace,
+) -> Sequence[Predicate]:
+    if options.only:
+        predicates = [predicate for predicate in predicates if predicate.query in options.only]
+    if options.sample:
+        return choose_sample(predicates, known, redundant, options.sample, seed=options.seed)
+    if not options.resume:
+        record.forget_results(predicate.name for predicate in predicates)
+    done = record.read_results()
+    return [predicate for predicate in predicates if predicate.name not in done]
+
+
+def _sample(search: Search, chosen: Sequence[Predicate], known: Results) -> int:
+    mistakes = 0
+    for predicate, caught in search.sample(chosen, known):
+        verdict, good = judge(caught, None)
+        mistakes += not good
+        print(f"{predicate.name}\n    {verdict}", flush=True)
+        if not good:
+            print(f"    look with: python -m tools.guards --only {predicate.query}")
+    return mistakes
+
+
+def _pass(
+    search: Search,
+    chosen: Sequence[Predicate],
+    known: Results,
+    redundant: Mapping[str, Redundant],
+) -> int:
+    """Take out every one of them, and keep what was found, each as it is found."""
+    mistakes = 0
+    for done, (predicate, caught) in enumerate(search.all(chosen, dict(known)), start=1):
+        verdict, good = judge(caught, redundant.get(predicate.name))
+        mistakes += not good
+        print(f"[{done:3}/{len(chosen)}] {predicate.name}\n          {verdict}", flush=True)
+        known[predicate.name] = caught
+        record.keep_result(predicate.name, caught)
+    return mistakes
+
+
+def _confirm(suite: Suite, known: Results) -> int:
+    """What fails with every guard in place has noticed nothing."""
+    tests = {test for caught in known.values() for test in caught.values() if record.exists(test)}
+    broken = suite.broken(sorted(tests)) if tests else []
+    for test in broken:
+        print(f"FAILS WITH EVERY GUARD IN PLACE: {test}")
+    return len(broken)
 
 
 def _options() -> argparse.Namespace:
@@ -90,6 +118,8 @@ def _options() -> argparse.Namespace:
     today = dt.datetime.now(tz=dt.UTC).toordinal()
     parser.add_argument("--seed", type=int, default=today, help="today, unless given")
     parser.add_argument("--resume", action="store_true")
+    seconds = "for the tests of one guard, on each database"
+    parser.add_argument("--budget", type=float, default=BUDGET, metavar="SECONDS", help=seconds)
     parser.add_argument("--jobs", type=int, default=2)
     return parser.parse_args()
 

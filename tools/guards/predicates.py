@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _NAME = re.compile(r"^-- name: (?P<name>\w+)$", re.MULTILINE)
-_WRITES = re.compile(r"\b(?:UPDATE|INSERT\s+INTO|DELETE\s+FROM)\b")
+_WRITES = re.compile(r"\b(?:(?<!KEY\s)UPDATE|INSERT\s+INTO|DELETE\s+FROM)\b")
 _COMMENT = re.compile(r"--[^\n]*")
 
 # Each of these words begins a clause; whatever was being read before has ended.
@@ -69,6 +69,11 @@ class _Frame:
             self.conjunct = None
 
 
+def writes(body: str) -> bool:
+    """Whether a statement changes rows."""
+    return _WRITES.search(_COMMENT.sub("", body)) is not None
+
+
 def find(directory: Path) -> list[Predicate]:
     """Every guarding predicate of every query that writes, in the order of the files."""
     paths = sorted(directory.rglob("*.sql"), key=lambda path: path.relative_to(directory).parts)
@@ -80,8 +85,7 @@ def _read(path: Path) -> Iterator[Predicate]:
     names = list(_NAME.finditer(text))
     for name, following in zip(names, [*names[1:], None], strict=True):
         end = following.start() if following else len(text)
-        body = _COMMENT.sub("", text[name.end() : end])
-        if _WRITES.search(body):
+        if writes(text[name.end() : end]):
             yield from _conjuncts(path, name["name"], text, name.end(), end)
 
 

@@ -17,8 +17,9 @@ TABLE = ROOT / "docs/guards.md"
 REDUNDANT = Path(__file__).parent / "redundant.toml"
 
 _HEADING = re.compile(r"## `(?P<query>\w+)`")
-_ROW = re.compile(r"\| `(?P<text>.+)` \| (?P<tests>[^|]*) \|")
+_ROW = re.compile(r"\| `(?P<text>.+?)` \| (?P<notice>.*) \|")
 _TEST = re.compile(r"`(?P<test>[^`]+::[^`]+)`")
+_ANY = "*"
 _INTRODUCTION = """\
 # Guards
 
@@ -51,20 +52,18 @@ def read_results() -> Results:
     return {}
 
 
-def write_results(results: Results) -> None:
+def keep_result(name: str, caught: Caught) -> None:
+    _write_results(read_results() | {name: caught})
+
+
+def forget_results(names: Iterable[str]) -> None:
+    gone = set(names)
+    _write_results({name: each for name, each in read_results().items() if name not in gone})
+
+
+def _write_results(results: Results) -> None:
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True))
-
-
-def read_hints(predicates: Iterable[Predicate]) -> dict[str, list[str]]:
-    """The tests that last missed each guard: from the results here, else from the docs."""
-    results = read_results()
-    table = _read_table()
-    hints: dict[str, list[str]] = {}
-    for predicate in predicates:
-        found = list(results.get(predicate.name, {}).values()) or table.get(predicate.name, [])
-        hints[predicate.name] = [test for test in dict.fromkeys(found) if _exists(test)]
-    return hints
 
 
 def read_redundant() -> dict[str, Redundant]:
@@ -77,7 +76,10 @@ def read_redundant() -> dict[str, Redundant]:
 
 
 def write_table(
-    predicates: Sequence[Predicate], results: Results, redundant: Mapping[str, Redundant]
+    predicates: Sequence[Predicate],
+    results: Results,
+    redundant: Mapping[str, Redundant],
+    place: Path = TABLE,
 ) -> None:
     lines = [_INTRODUCTION.rstrip()]
     query = ""
@@ -89,52 +91,62 @@ def write_table(
         notice = _notice(caught, redundant.get(predicate.name))
         text = predicate.name.removeprefix(f"{query}: ")
         lines.append(f"| `{_escape(text)}` | {notice} |")
-    TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    place.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _notice(caught: Caught, redundant: Redundant | None) -> str:
-    tests: dict[str, list[str]] = {}
-    for database in DATABASES:
-        if database in caught:
-            tests.setdefault(_short(caught[database]), []).append(database)
-    parts = [
-        f"`{test}`" + (f" ({databases[0]})" if len(databases) < len(DATABASES) else "")
-        for test, databases in tests.items()
-    ]
+    named = [_short(caught[database], database) for database in DATABASES if database in caught]
+    plain = [_short(caught[database]) for database in DATABASES if database in caught]
+    one = len(named) == len(DATABASES) and len(set(named)) == 1
+    parts = [f"`{test}`" for test in dict.fromkeys(named if one else plain)]
     if redundant is not None:
-        where = (
-            ""
-            if len(redundant.databases) == len(DATABASES)
-            else " on ".join(["", *redundant.databases])
-        )
+        all_of_them = len(redundant.databases) == len(DATABASES)
+        where = "" if all_of_them else f" on {redundant.databases[0]}"
         parts.append(f"redundant{where}: {_escape(redundant.because)}")
     return "; ".join(parts) or "**nothing**"
 
 
-def _read_table() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def read_table(place: Path = TABLE) -> Results:
+    """The guards that the docs tell of, each with the tests that missed it."""
+    found: Results = {}
     query = ""
-    lines = TABLE.read_text(encoding="utf-8").splitlines() if TABLE.exists() else []
+    lines = place.read_text(encoding="utf-8").splitlines() if place.exists() else []
     for line in lines:
         if heading := _HEADING.fullmatch(line):
             query = heading["query"]
         elif row := _ROW.fullmatch(line):
             text = row["text"].replace("\\|", "|")
-            found[f"{query}: {text}"] = [
-                f"tests/{match['test']}" for match in _TEST.finditer(row["tests"])
-            ]
+            tests = [match["test"] for match in _TEST.finditer(row["notice"])]
+            found[f"{query}: {text}"] = _read_tests(tests)
     return found
 
 
-def _short(test: str) -> str:
-    return test.removeprefix("tests/").partition("[")[0]
+def _read_tests(tests: Sequence[str]) -> Caught:
+    """One test for each database: those that name theirs first, the others stand for the rest."""
+    caught: Caught = {}
+    for test in sorted(tests, key=lambda test: not any(each in test for each in DATABASES)):
+        name, bracket, parameters = f"tests/{test}".partition("[")
+        for database in [each for each in DATABASES if each in parameters] or DATABASES:
+            caught.setdefault(database, name + bracket + parameters.replace(_ANY, database, 1))
+    return caught
+
+
+def _short(test: str, database: str = "") -> str:
+    """A test's name in the docs; where it is the same on every database, `*` stands for that."""
+    short = test.removeprefix("tests/")
+    name, bracket, parameters = short.partition("[")
+    if not database or database not in parameters:
+        return short
+    parameters = parameters.replace(database, _ANY, 1)
+    return name if parameters == f"{_ANY}]" else name + bracket + parameters
 
 
 def _escape(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _exists(test: str) -> bool:
+def exists(test: str) -> bool:
+    """Whether a test of that name is still where it was."""
     path, separator, name = test.partition("::")
     place = ROOT / path
     plain = name.partition("[")[0].rpartition("::")[2]

@@ -4,53 +4,49 @@ from __future__ import annotations
 
 import queue
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
+from tools.guards import record
 from tools.guards.predicates import Predicate
-from tools.guards.record import RESULTS, Caught, Redundant
+from tools.guards.record import RESULTS, Caught, Redundant, Results
 from tools.guards.removal import PackageCopy
 from tools.guards.suite import DATABASES, SOURCE, Suite, Test
 
-Hints = Mapping[str, Sequence[str]]
+Choices = Sequence[Sequence[str]]
 Found = Iterator[tuple[Predicate, Caught]]
 
 
 class Search:
     def __init__(self, suite: Suite, home: Path, *, jobs: int) -> None:
         self._suite = suite
-        self._home = home
         self._jobs = jobs
         self._copies: queue.SimpleQueue[PackageCopy] = queue.SimpleQueue()
         for number in range(jobs):
             self._copies.put(PackageCopy(SOURCE, home / f"copy-{number}"))
 
-    def all(self, predicates: Sequence[Predicate], hints: Hints) -> Found:
+    def all(self, predicates: Sequence[Predicate], known: Results) -> Found:
         """Try every test that runs the guarded query, the last one to miss it first."""
         tests = self._trace()
-        with ThreadPoolExecutor(self._jobs) as pool:
-            caught = pool.map(
-                lambda each: self._try(each, _order(each, tests, hints[each.name])), predicates
-            )
-            yield from zip(predicates, caught, strict=True)
+        return self._try_each(
+            predicates, lambda each: (_hints(each, known), _others(each, tests, known))
+        )
 
-    def sample(self, predicates: Sequence[Predicate], hints: Hints) -> Found:
-        """Try the tests that are known to miss each guard; all of them only if they do not."""
-        known = sorted({test for each in predicates for test in hints[each.name]})
-        if known:
-            broken = self._suite.run(SOURCE.parent, known, stop=False).caught
-            if broken:
-                raise SystemExit(f"these fail with every guard in place: {broken}")
+    def sample(self, predicates: Sequence[Predicate], known: Results) -> Found:
+        """Try only the tests that are known to miss each guard."""
+        tests = sorted({test for each in predicates for test in _hints(each, known)})
+        if tests and (broken := self._suite.broken(tests)):
+            raise SystemExit(f"these fail with every guard in place: {broken}")
+        return self._try_each(predicates, lambda each: (_hints(each, known),))
+
+    def _try_each(
+        self, predicates: Sequence[Predicate], choose: Callable[[Predicate], Choices]
+    ) -> Found:
         with ThreadPoolExecutor(self._jobs) as pool:
-            quick = partial(self._try_quickly, hints=hints)
-            for predicate, caught in zip(predicates, pool.map(quick, predicates), strict=True):
-                if len(caught) < len(DATABASES):
-                    tests = self._trace()
-                    yield predicate, self._try(predicate, _order(predicate, tests, ()))
-                else:
-                    yield predicate, caught
+            caught = pool.map(lambda each: self._try(each, choose(each)), predicates)
+            yield from zip(predicates, caught, strict=True)
 
     def _trace(self) -> list[Test]:
         tests = self._suite.trace(RESULTS.with_name("trace.json"), jobs=self._jobs)
@@ -59,46 +55,57 @@ class Search:
                 print(f"left out, for it fails with every guard in place: {test.id}")
         return [test for test in tests if test.passed]
 
-    def _try_quickly(self, predicate: Predicate, hints: Hints) -> Caught:
-        return self._try(predicate, hints[predicate.name])
-
-    def _try(self, predicate: Predicate, ids: Sequence[str]) -> Caught:
-        if not ids:
-            return {}
+    def _try(self, predicate: Predicate, choices: Choices) -> Caught:
+        """Go through the choices until each database has noticed."""
+        caught: Caught = {}
         copy = self._copies.get()
         try:
             with copy.without(predicate):
-                return self._suite.run(copy.path, ids).caught
+                for choice in choices:
+                    left = [test for test in choice if not _is_about(test, caught)]
+                    if left and len(caught) < len(DATABASES):
+                        caught = self._suite.run(copy.path, left).caught | caught
         finally:
             self._copies.put(copy)
+        return caught
 
 
 def choose_sample(
     predicates: Sequence[Predicate],
-    hints: Hints,
+    known: Results,
     redundant: Mapping[str, Redundant],
-    *,
     count: int,
+    *,
     seed: int,
 ) -> list[Predicate]:
-    """Those of which nothing is known yet, then a few others: another few for each seed."""
-    known = [each for each in predicates if each.name not in redundant]
-    new = [each for each in known if not hints[each.name]]
-    old = [each for each in known if hints[each.name]]
+    """A few of those that tests are known to miss: another few for each seed."""
+    noticed = [each for each in predicates if each.name not in redundant and _hints(each, known)]
     # Not a secret: the same day takes the same sample everywhere.
-    rest = random.Random(seed).sample(old, min(len(old), max(0, count - len(new))))  # noqa: S311
-    return new + rest
+    return random.Random(seed).sample(noticed, min(len(noticed), count))  # noqa: S311
 
 
-def _order(predicate: Predicate, tests: Sequence[Test], hints: Sequence[str]) -> list[str]:
-    runs = [
-        test
-        for test in sorted(tests, key=lambda test: test.seconds)
-        if any(test.runs(predicate.query, database) for database in DATABASES)
-    ]
-    elsewhere = [test for test in tests if test.elsewhere]
-    first = [test.id for test in tests if {test.id, test.id.partition("[")[0]} & set(hints)]
-    return list(dict.fromkeys([*first, *(test.id for test in [*runs, *elsewhere])]))
+def _hints(predicate: Predicate, known: Results) -> list[str]:
+    tests = dict.fromkeys(known.get(predicate.name, {}).values())
+    return [test for test in tests if record.exists(test)]
+
+
+def _others(predicate: Predicate, tests: Sequence[Test], known: Results) -> list[str]:
+    """Every other test that runs the query: the cheapest and the most about it first."""
+    runs = Counter(query for test in tests for query in test.names)
+    hints = _hints(predicate, known)
+    found = [test for test in tests if predicate.query in test.names and test.id not in hints]
+    return [test.id for test in sorted(found, key=lambda test: _cost(test, predicate.query, runs))]
+
+
+def _cost(test: Test, query: str, runs: Mapping[str, int]) -> float:
+    """Its seconds, for as much of it as is about a query: common ones count for less."""
+    about = 1 / runs[query] / sum(1 / runs[name] for name in test.names)
+    return test.seconds / about
+
+
+def _is_about(test: str, databases: Iterable[str]) -> bool:
+    parameters = test.partition("[")[2]
+    return any(database in parameters for database in databases)
 
 
 def judge(caught: Caught, redundant: Redundant | None) -> tuple[str, bool]:

@@ -18,11 +18,13 @@ from tools.guards import plugin
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/holdfast"
 TESTS = ROOT / "tests"
-SUITES = ("contract", "race", "simulation", "chaos")
+SUITES = ("contract", "race", "simulation")
 DATABASES = ("sqlite", "postgresql")
+# How long the tests of one guard may take on each database.
+BUDGET = 120.0
 # One guard less can make a loop endless: what does not end has been noticed too.
-PATIENCE = 300.0
-TEST_PATIENCE = 30
+TEST_PATIENCE = 60
+TRACE_PATIENCE = 1800.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +35,10 @@ class Test:
     queries: tuple[str, ...]
     databases: tuple[str, ...]
 
-    def runs(self, query: str, database: str) -> bool:
-        return f"{database}/{query}" in self.queries
-
     @property
-    def elsewhere(self) -> bool:
-        """Whether it has a database of which this process saw no query: its children work."""
-        return bool(self.databases) and not self.queries
+    def names(self) -> set[str]:
+        """The queries it runs, on whichever database."""
+        return {query.partition("/")[2] for query in self.queries}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,30 +52,33 @@ class Outcome:
 class Suite:
     """The tests that can miss a guard, run against one PostgreSQL that all of them share."""
 
-    def __init__(self, postgres: str, home: Path) -> None:
+    def __init__(self, postgres: str, home: Path, *, budget: float = BUDGET) -> None:
         self._postgres = postgres
         self._home = home
+        self._budget = budget
 
     def trace(self, cache: Path, *, jobs: int) -> list[Test]:
-        """Run every suite on the code as it is, or remember the last time that was done."""
-        mark = fingerprint()
-        if cache.exists():
-            known = json.loads(cache.read_text())
-            if known["fingerprint"] == mark:
-                return [_test(each) for each in known["tests"]]
-        paths = [str(TESTS / suite) for suite in SUITES if (TESTS / suite).is_dir()]
-        parallel = ["-n", str(jobs), "--dist=worksteal"]
-        tests = self._pytest(SOURCE.parent, [*parallel, *paths], patience=1800.0)
-        if tests is None:
-            raise SystemExit("the tests did not end; run them by themselves first: make test")
+        """Run every suite on the code as it is; files that are as they were are remembered."""
+        marks = {file: _fingerprint(ROOT / file) for file in _test_files()}
+        known = json.loads(cache.read_text()) if cache.exists() else {"marks": {}, "tests": []}
+        same = {file for file, mark in marks.items() if known["marks"].get(file) == mark}
+        tests = [_test(note) for note in known["tests"] if _file(note["id"]) in same]
+        if changed := sorted(marks.keys() - same):
+            parallel = ["-n", str(jobs), "--dist=worksteal"]
+            run = self._pytest(SOURCE.parent, [*parallel, *changed], patience=TRACE_PATIENCE)
+            if run is None:
+                raise SystemExit("the tests did not end; run them by themselves first: make test")
+            tests += run
         cache.parent.mkdir(parents=True, exist_ok=True)
-        cache.write_text(
-            json.dumps({"fingerprint": mark, "tests": [asdict(each) for each in tests]})
-        )
+        cache.write_text(json.dumps({"marks": marks, "tests": [asdict(each) for each in tests]}))
         return tests
 
-    def run(self, package: Path, ids: Sequence[str], *, stop: bool = True) -> Outcome:
-        tests = self._pytest(package, ["-p", "no:xdist", *ids], stop=stop)
+    def run(self, package: Path, ids: Sequence[str]) -> Outcome:
+        """Run tests until each database has failed one of them, or has had its time."""
+        patience = 3 * self._budget + 2 * TEST_PATIENCE
+        tests = self._pytest(
+            package, ["-p", "no:xdist", *ids], budget=self._budget, patience=patience
+        )
         if tests is None:
             return Outcome(caught=dict.fromkeys(DATABASES, "(the tests did not end)"), ran=0)
         caught: dict[str, str] = {}
@@ -87,13 +89,18 @@ class Suite:
                     caught.setdefault(database, test.id)
         return Outcome(caught=caught, ran=len(tests))
 
+    def broken(self, ids: Sequence[str]) -> list[str]:
+        """Those of some tests that fail on the code as it is."""
+        tests = self._pytest(SOURCE.parent, ["-p", "no:xdist", *ids], patience=TRACE_PATIENCE)
+        return list(ids) if tests is None else [test.id for test in tests if not test.passed]
+
     def _pytest(
         self,
         package: Path,
         arguments: Sequence[str],
         *,
-        stop: bool = False,
-        patience: float = PATIENCE,
+        patience: float,
+        budget: float | None = None,
     ) -> list[Test] | None:
         with tempfile.TemporaryDirectory(dir=self._home) as home:
             report = Path(home, "report")
@@ -103,7 +110,7 @@ class Suite:
             process = subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env=self._environment(package, report, Path(home), stop=stop),
+                env=self._environment(package, report, Path(home), budget=budget),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -121,7 +128,7 @@ class Suite:
             return _read_reports(reports, package)
 
     def _environment(
-        self, package: Path, report: Path, home: Path, *, stop: bool
+        self, package: Path, report: Path, home: Path, *, budget: float | None
     ) -> dict[str, str]:
         environment = os.environ | {
             "PYTHONPATH": str(package),
@@ -130,17 +137,20 @@ class Suite:
             "HYPOTHESIS_STORAGE_DIRECTORY": str(home / "hypothesis"),
             plugin.REPORT: str(report),
         }
-        return environment | ({plugin.STOP: "1"} if stop else {})
+        return environment | ({} if budget is None else {plugin.BUDGET: str(budget)})
 
 
-def fingerprint() -> str:
-    """What the answer depends on: all of the source and all of the tests."""
-    found = hashlib.sha256()
-    for folder in (SOURCE, TESTS):
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in {".py", ".sql"}:
-                found.update(str(path).encode() + path.read_bytes())
-    return found.hexdigest()
+def _test_files() -> list[str]:
+    found = [path for suite in SUITES for path in sorted((TESTS / suite).rglob("test_*.py"))]
+    return [str(path.relative_to(ROOT)) for path in found]
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _fingerprint(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _read_reports(reports: Sequence[Path], package: Path) -> list[Test]:

@@ -2,24 +2,66 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
-from holdfast.engine.edge import operation, then
 from holdfast.engine.engine import Engine
 from holdfast.errors import TaskFailed
-from holdfast.model.status import RunStatus, Status
+from holdfast.model.duration import parse_duration
 
 T = TypeVar("T")
+Row = dict[str, Any]
+
+
+class Result(Generic[T]):
+    """`handle.result(timeout)` waits, `await handle.result.aio(timeout)` does not block.
+
+    Who waits reads the row, and not the thread that wrote it: a type may run code of its own.
+    """
+
+    def __init__(
+        self, identifier: str, wait: Callable[[], Future[Row]], read: Callable[[Row], T]
+    ) -> None:
+        self._identifier = identifier
+        self._wait = wait
+        self._read = read
+
+    def __call__(self, timeout: float | str | None = None) -> T:
+        """Wait for the end: the result, or `TaskFailed` when there is none.
+
+        A `timeout` (seconds, or "2m") raises TimeoutError; the task itself goes on.
+        """
+        seconds = _seconds(timeout)
+        future = self._wait()
+        try:
+            row = future.result(seconds)
+        except TimeoutError:
+            raise self._late(seconds) from None
+        finally:
+            future.cancel()
+        return self._read(row)
+
+    async def aio(self, timeout: float | str | None = None) -> T:  # noqa: ASYNC109 - one signature
+        seconds = _seconds(timeout)
+        future = asyncio.wrap_future(await asyncio.to_thread(self._wait))
+        try:
+            row = await asyncio.wait_for(future, seconds)
+        except TimeoutError:
+            raise self._late(seconds) from None
+        return await asyncio.to_thread(self._read, row)
+
+    def _late(self, seconds: float | None) -> TimeoutError:
+        return TimeoutError(f"{self._identifier} has not ended within {seconds:g} s; it goes on")
 
 
 class Handle(Generic[T]):
     """What `enqueue` and `start` give back."""
 
     def __init__(
-        self, engine: Engine, identifier: str, read: Callable[[Any], T], *, created: bool
+        self, engine: Engine, identifier: str, read: Callable[[Row], T], *, created: bool
     ) -> None:
         self._engine = engine
         self._read = read
@@ -29,16 +71,16 @@ class Handle(Generic[T]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}>"
 
-    @operation
-    def result(self, timeout: float | None = None) -> Future[T]:
-        """Wait for the end: the result, or `TaskFailed` when there is none.
+    @property
+    def result(self) -> Result[T]:
+        return Result(self.id, lambda: self._engine.outcomes.wait(self.id), self._read)
 
-        A `timeout` in seconds raises TimeoutError; the task itself goes on.
-        """
-        return then(self._engine.outcomes.wait(self.id, timeout), self._result)
 
-    def _result(self, row: dict[str, Any]) -> T:
-        if row["status"] not in {Status.DONE, RunStatus.COMPLETED}:
-            error = None if row["error"] is None else json.loads(row["error"])
-            raise TaskFailed(self.id, row["status"], error)
-        return self._read(row)
+def failure(row: Row, step: str | None = None) -> TaskFailed:
+    """What to raise for a row that ended without a result."""
+    error = None if row["error"] is None else json.loads(row["error"])
+    return TaskFailed(row["id"], row["status"], error, step)
+
+
+def _seconds(timeout: float | str | None) -> float | None:
+    return None if timeout is None else parse_duration("timeout", timeout)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from dataclasses import fields
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
-from holdfast.api.options import read_concurrency, step_options
+from holdfast.api.options import default_retry, read_concurrency, refuse_unknown, step_options
 from holdfast.api.registry import Registry
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.engine.doctor import Diagnosis
-from holdfast.engine.edge import Call
+from holdfast.engine.edge import Call, reading
 from holdfast.engine.engine import Engine
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.run_desk import Runs
@@ -24,6 +26,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.settings import Settings
+from holdfast.store.database import check_url
 from holdfast.worker.pool import Worker, WorkerOptions
 
 P = ParamSpec("P")
@@ -37,8 +40,12 @@ class Holdfast:
     """
 
     def __init__(self, url: str, **settings: Any) -> None:
+        refuse_unknown("setting", settings, [each.name for each in fields(Settings)][1:])
+        check_url(url)
         self.settings = Settings(url=url, **settings)
+        self._retry = default_retry(self.settings)
         self._functions = Registry()
+        self._workers: list[Worker] = []
         self._lock = threading.Lock()
         self._opened: Engine | None = None
         self._closed = False
@@ -74,10 +81,12 @@ class Holdfast:
         """`hf.signal(run_id, name, payload)`: what `wait_for` in that run waits for."""
         return self.engine.signals.send
 
+    @reading
     def why(self, task_id: str) -> Explanation:
         """Explain, clause by clause, why a task is not running, or what it does instead."""
         return self.engine.why(task_id)
 
+    @reading
     def doctor(self) -> Diagnosis:
         """Check every invariant of the live store."""
         return self.engine.doctor()
@@ -102,7 +111,7 @@ class Holdfast:
         **options: Any,
     ) -> TaskFunction[..., Any, Any] | TaskDecorator:
         """Make a function a job that can be enqueued: `@hf.task` or `@hf.task(max_attempts=5)`."""
-        chosen = step_options(options)
+        chosen = step_options(options, self._retry)
 
         def add(decorated: Callable[..., Any]) -> TaskFunction[..., Any, Any]:
             known = clean_name("task", name or decorated.__name__)
@@ -120,16 +129,23 @@ class Holdfast:
         clean_name("workflow", name)
         if name in self._functions.workflows:
             raise InvalidDefinition(name, ["is already a workflow of this Holdfast"])
-        made = WorkflowBuilder(lambda: self.engine, name, read_concurrency(concurrency))
+        limit = read_concurrency(concurrency)
+        made = WorkflowBuilder(lambda: self.engine, name, concurrency=limit, retry=self._retry)
         self._functions.workflows[name] = made
         return made
 
     def worker(self, **options: Any) -> Worker:
         """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`."""
-        return Worker(self.engine, self._functions, WorkerOptions(**options))
+        refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
+        worker = Worker(self.engine, self._functions, WorkerOptions(**options))
+        with self._lock:
+            self._workers.append(worker)
+        return worker
 
     def close(self) -> None:
-        """Write what was submitted, then close the store."""
+        """Stop the workers, write what was submitted, then close the store."""
+        for worker in self._workers:
+            worker.stop()
         with self._lock:
             opened, self._opened, self._closed = self._opened, None, True
         if opened is not None:
@@ -145,3 +161,14 @@ class Holdfast:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.close)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypedDict
 
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import parse_duration
 from holdfast.model.graph import Concurrency
 from holdfast.model.retry import RetryPolicy
+from holdfast.settings import Settings
 
 
 class StepOptions(TypedDict, total=False):
@@ -20,22 +23,35 @@ class StepOptions(TypedDict, total=False):
     concurrency: Concurrency | None
 
 
-_RETRY = ("max_attempts", "max_lost", "backoff", "backoff_max")
-_KNOWN = (*_RETRY, "agent", "timeout", "tags", "priority", "concurrency")
+_COUNTS = ("max_attempts", "max_lost")
+_WAITS = ("backoff", "backoff_max")
+KNOWN = (*_COUNTS, *_WAITS, "agent", "timeout", "tags", "priority", "concurrency")
 
 
-def step_options(given: Mapping[str, Any]) -> StepOptions:
-    """Read `max_attempts=5, timeout="2m", …`; an unknown option is refused by name."""
+def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> None:
     for name in given:
-        if name not in _KNOWN:
-            raise InvalidInput(name, f"is no option; known are {', '.join(_KNOWN)}")
-    options = StepOptions(retry=RetryPolicy(**_retry(given)))
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            raise InvalidInput(name, f"is no {what}; {hint}")
+
+
+def default_retry(settings: Settings) -> RetryPolicy:
+    """What holds for a task or step that says nothing else."""
+    return RetryPolicy(**{name: getattr(settings, name) for name in (*_COUNTS, *_WAITS)})
+
+
+def step_options(given: Mapping[str, Any], retry: RetryPolicy) -> StepOptions:
+    """Read `max_attempts=5, timeout="2m", …`; an unknown option is refused by name."""
+    refuse_unknown("option", given, KNOWN)
+    options = StepOptions(retry=replace(retry, **_retry(given)))
     if "agent" in given:
         options["agent"] = given["agent"]
-    if given.get("timeout") is not None:
-        options["timeout"] = parse_duration("timeout", given["timeout"])
+    if "timeout" in given:
+        timeout = given["timeout"]
+        options["timeout"] = None if timeout is None else parse_duration("timeout", timeout)
     if "tags" in given:
-        options["tags"] = tuple(given["tags"])
+        options["tags"] = _tags(given["tags"])
     if "priority" in given:
         options["priority"] = given["priority"]
     if "concurrency" in given:
@@ -56,7 +72,13 @@ def read_concurrency(given: Concurrency | Sequence[Any] | str | None) -> Concurr
             raise InvalidInput("concurrency", f"{given!r} is neither a key nor (key, limit)")
 
 
+def _tags(given: object) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidInput("tags", f"must be a list, not {type(given).__name__}")
+    return tuple(given)
+
+
 def _retry(given: Mapping[str, Any]) -> dict[str, Any]:
-    counts = {name: given[name] for name in _RETRY[:2] if name in given}
-    waits = {name: parse_duration(name, given[name]) for name in _RETRY[2:] if name in given}
+    counts = {name: given[name] for name in _COUNTS if name in given}
+    waits = {name: parse_duration(name, given[name]) for name in _WAITS if name in given}
     return counts | waits

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import json
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from holdfast.errors import InvalidDefinition, InvalidInput
@@ -48,11 +49,7 @@ class Signature:
 
     @cached_property
     def hints(self) -> Mapping[str, Any]:
-        try:
-            return typing.get_type_hints(self.function, include_extras=True)
-        except NameError as error:
-            reason = f"an annotation cannot be found ({error}); define its type at module level"
-            raise InvalidDefinition(self.name, [reason]) from error
+        return typing.get_type_hints(self.function, include_extras=True)
 
     @cached_property
     def context(self) -> str | None:
@@ -77,8 +74,31 @@ class Signature:
         skipped = {self.context, *self.needed}
         return {name: each for name, each in self._parameters.items() if name not in skipped}
 
+    @cached_property
+    def mistakes(self) -> list[str]:
+        """What keeps values of its annotated types from travelling as JSON."""
+        try:
+            named = [name for name in self.hints if name != self.context]
+        except NameError as error:
+            reason = f"an annotation cannot be found ({error}); define its type at module level"
+            return [f"{self.name}: {reason}"]
+        found = []
+        for name in named:
+            try:
+                self._adapter(name)
+            except (PydanticUserError, NameError):
+                shown = getattr(self.hints[name], "__name__", self.hints[name])
+                reason = f"{shown} has no form in JSON; use a type that pydantic knows"
+                found.append(f"{self.name}: {name}: {reason}")
+        return found
+
+    def check(self) -> None:
+        if self.mistakes:
+            raise InvalidDefinition(self.name, self.mistakes)
+
     def bind_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The JSON form of a call's arguments, checked against the annotations."""
+        self.check()
         bare = inspect.Signature(list(self.inputs.values()))
         try:
             bound = bare.bind(*args, **kwargs)
@@ -101,7 +121,8 @@ class Signature:
         if name not in self.hints:
             return value
         try:
-            return self._adapter(name).validate_python(value)
+            # The inverse of what `encode` did: a strict type takes a date from JSON only.
+            return self._adapter(name).validate_json(json.dumps(value))
         except ValidationError as error:
             raise InvalidInput(name, _first(error)) from error
 

@@ -8,14 +8,19 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from holdfast.api.handle import Handle
+from holdfast.api.handle import Handle, Row, failure
+from holdfast.api.options import KNOWN, refuse_unknown, step_options
 from holdfast.api.signature import Signature
 from holdfast.engine.edge import operation, then
+from holdfast.errors import InvalidDefinition
 from holdfast.model.run import Created
+from holdfast.model.status import Status
 from holdfast.model.task import NewTask
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
+
+_OF_ONE_TASK = ("scheduled_for", "needs", "parent")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,6 +37,9 @@ class TaskFunction(Generic[P, R, T]):
         self._function = function
         self._template = template
         self.signature = Signature(function)
+        for name in self.signature.needed:
+            reason = f"parameter {name!r}: needs(…) stands for a step's output, and this is no step"
+            raise InvalidDefinition(template.title, [reason])
         self.__name__ = template.title
         self.__doc__ = function.__doc__
 
@@ -43,8 +51,12 @@ class TaskFunction(Generic[P, R, T]):
         return self._template.step or self._template.title
 
     def using(self, **options: Any) -> TaskFunction[P, R, T]:
-        """Give the same function other options: agent, priority, tags, scheduled_for, needs."""
-        return TaskFunction(self._engine, self._function, replace(self._template, **options))
+        """The same function with other options; `scheduled_for`, `needs` and `parent` too."""
+        refuse_unknown("option", options, (*KNOWN, *_OF_ONE_TASK))
+        own = {name: options[name] for name in options if name in _OF_ONE_TASK}
+        rest = {name: options[name] for name in options if name not in _OF_ONE_TASK}
+        chosen = step_options(rest, self._template.retry)
+        return TaskFunction(self._engine, self._function, replace(self._template, **chosen, **own))
 
     def request(self, *args: Any, **kwargs: Any) -> NewTask:
         """The task that stands for one call."""
@@ -71,7 +83,9 @@ class TaskFunction(Generic[P, R, T]):
     def _handle(self, created: Created) -> Handle[T]:
         return Handle(self._engine(), created.id, self._result, created=created.created)
 
-    def _result(self, row: dict[str, Any]) -> T:
+    def _result(self, row: Row) -> T:
+        if row["status"] != Status.DONE:
+            raise failure(row)
         return self.read_output(None if row["output"] is None else json.loads(row["output"]))
 
 

@@ -7,13 +7,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from holdfast.api.handle import Handle
+from holdfast.api.handle import Handle, Row, failure
 from holdfast.api.options import StepOptions, step_options
 from holdfast.api.signature import Signature
 from holdfast.engine.edge import operation, then
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.model.graph import Concurrency, Step, Workflow
+from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
+from holdfast.model.status import RunStatus, Status
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
@@ -35,11 +37,17 @@ class WorkflowBuilder:
     """Made by `hf.workflow(name)`; its graph is checked when it is first used."""
 
     def __init__(
-        self, engine: Callable[[], Engine], name: str, concurrency: Concurrency | None
+        self,
+        engine: Callable[[], Engine],
+        name: str,
+        *,
+        concurrency: Concurrency | None,
+        retry: RetryPolicy,
     ) -> None:
         self._engine = engine
         self.name = name
         self._concurrency = concurrency
+        self._retry = retry
         self.steps: dict[str, StepFunction] = {}
         self._graph: Workflow | None = None
 
@@ -60,7 +68,7 @@ class WorkflowBuilder:
         **options: Any,
     ) -> Callable[P, T] | Callable[[Callable[P, T]], Callable[P, T]]:
         """Add a step. Without any needs it follows the step before; `needs=[]` starts at once."""
-        chosen = step_options(options)
+        chosen = step_options(options, self._retry)
 
         def add(decorated: Callable[P, T]) -> Callable[P, T]:
             self._add(decorated, needs, chosen)
@@ -82,6 +90,9 @@ class WorkflowBuilder:
     def graph(self) -> Workflow:
         """The checked definition; its `version` names its content."""
         if self._graph is None:
+            mistakes = [each for step in self.steps.values() for each in step.signature.mistakes]
+            if mistakes:
+                raise InvalidDefinition(f"workflow {self.name}", mistakes)
             self._graph = Workflow.define(
                 self.name,
                 tuple(
@@ -118,20 +129,27 @@ class WorkflowBuilder:
         raise InvalidDefinition(self.name, [f"needs {shown!r}, which is no step of this workflow"])
 
     def _input(self, given: dict[str, Any]) -> dict[str, Any]:
-        takers: dict[str, Signature] = {}
+        takers: dict[str, list[Signature]] = {}
         for step in self.steps.values():
             for name, parameter in step.signature.inputs.items():
-                takers.setdefault(name, step.signature)
+                takers.setdefault(name, []).append(step.signature)
                 if name not in given and parameter.default is parameter.empty:
                     raise InvalidInput(name, f"is missing; step {step.signature.name!r} takes it")
         for name in given:
             if name not in takers:
                 known = ", ".join(takers) or "no input at all"
                 raise InvalidInput(name, f"is no input of {self.name!r}, which takes {known}")
-        return {name: takers[name].encode(name, value) for name, value in given.items()}
+        encoded = {name: takers[name][0].encode(name, value) for name, value in given.items()}
+        for name, value in encoded.items():
+            for taker in takers[name][1:]:
+                taker.decode(name, value)
+        return encoded
 
-    def _result(self, row: dict[str, Any]) -> Any:  # noqa: ANN401 - what its last steps return
+    def _result(self, row: Row) -> Any:  # noqa: ANN401 - what its last steps return
         tasks = self._engine().runs.tasks(row["id"])
+        if row["status"] != RunStatus.COMPLETED:
+            failed = (task.step for task in tasks if task.status is Status.FAILED)
+            raise failure(row, next(failed, None))
         outputs = {
             task.step: self._decode(str(task.step), task.output)
             for task in tasks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
@@ -40,18 +41,52 @@ class Operation(Generic[S, P, T]):
     def __get__(self, instance: S, owner: type[S]) -> Call[P, T]: ...
 
     def __get__(self, instance: S | None, owner: type[S]) -> Operation[S, P, T] | Call[P, T]:
-        if instance is None:
-            return self
-        method = self._method
-
-        def submit(*args: P.args, **kwargs: P.kwargs) -> Future[T]:
-            return method(instance, *args, **kwargs)
-
-        return Call(submit)
+        return self if instance is None else Call(_bound(self._method, instance))
 
 
 def operation(method: Callable[Concatenate[S, P], Future[T]]) -> Operation[S, P, T]:
     return Operation(method)
+
+
+class Read(Generic[P, T]):
+    """A bound look at the store: `read(…)` blocks, `await read.aio(…)` leaves it to a thread."""
+
+    def __init__(self, look: Callable[P, T]) -> None:
+        self._look = look
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._look(*args, **kwargs)
+
+    async def aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(self._look, *args, **kwargs)
+
+
+class Reading(Generic[S, P, T]):
+    """Turns a method that looks into a `Read` on the instance it is reached through."""
+
+    def __init__(self, method: Callable[Concatenate[S, P], T]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type[S]) -> Reading[S, P, T]: ...
+
+    @overload
+    def __get__(self, instance: S, owner: type[S]) -> Read[P, T]: ...
+
+    def __get__(self, instance: S | None, owner: type[S]) -> Reading[S, P, T] | Read[P, T]:
+        return self if instance is None else Read(_bound(self._method, instance))
+
+
+def reading(method: Callable[Concatenate[S, P], T]) -> Reading[S, P, T]:
+    return Reading(method)
+
+
+def _bound(method: Callable[Concatenate[S, P], T], instance: S) -> Callable[P, T]:
+    def bound(*args: P.args, **kwargs: P.kwargs) -> T:
+        return method(instance, *args, **kwargs)
+
+    return bound
 
 
 def then(future: Future[T], change: Callable[[T], U]) -> Future[U]:
@@ -59,10 +94,7 @@ def then(future: Future[T], change: Callable[[T], U]) -> Future[U]:
     changed: Future[U] = Future()
 
     def finish(finished: Future[T]) -> None:
-        try:
-            changed.set_result(change(finished.result()))
-        except BaseException as error:  # noqa: BLE001 - it is the caller's to see
-            changed.set_exception(error)
+        settle(changed, lambda: change(finished.result()))
 
     future.add_done_callback(finish)
     return changed
@@ -71,29 +103,28 @@ def then(future: Future[T], change: Callable[[T], U]) -> Future[U]:
 def gather(futures: Sequence[Future[Any]]) -> Future[list[Any]]:
     """The future of all results in order; the first error is its error."""
     gathered: Future[list[Any]] = Future()
-    left = len(futures)
-    if not left:
+    if not futures:
         gathered.set_result([])
         return gathered
-    counted = _Countdown(left)
+    # Taking the next number is atomic, whichever threads the futures end in.
+    ended = itertools.count(1)
 
     def finish(_: Future[Any]) -> None:
-        if counted.last():
-            try:
-                gathered.set_result([future.result() for future in futures])
-            except BaseException as error:  # noqa: BLE001 - it is the caller's to see
-                gathered.set_exception(error)
+        if next(ended) == len(futures):
+            settle(gathered, lambda: [future.result() for future in futures])
 
     for future in futures:
         future.add_done_callback(finish)
     return gathered
 
 
-class _Countdown:
-    def __init__(self, count: int) -> None:
-        # list.pop is atomic; a plain counter is not.
-        self._left = [None] * count
-
-    def last(self) -> bool:
-        self._left.pop()
-        return not self._left
+def settle(future: Future[T], make: Callable[[], T]) -> None:
+    """Give a future what `make` gives or raises; nobody waits for one that was cancelled."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        made = make()
+    except BaseException as error:  # noqa: BLE001 - it is the caller's to see
+        future.set_exception(error)
+    else:
+        future.set_result(made)

@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine.desk import Desk
 from holdfast.engine.doctor import Diagnosis, examine
+from holdfast.engine.edge import reading
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.recovery import Recovery
@@ -59,7 +60,7 @@ class Engine:
             self.database, self._writer.apply, self.threads, self.settings, self._committed
         )
         self.notifier = open_notifier(url, **ports)
-        self.outcomes = Outcomes(self.database, self.threads, self.clock)
+        self.outcomes = Outcomes(self.database, self.threads)
         self._desk = Desk(
             database=self.database,
             commits=self.commits,
@@ -104,6 +105,7 @@ class Engine:
 
         return unsubscribe
 
+    @reading
     def why(
         self,
         task_id: str,
@@ -114,6 +116,7 @@ class Engine:
         """Explain, clause by clause, why a task is not claimed, or what it does instead."""
         return explain(self.database, task_id, agents=agents, tags=tags)
 
+    @reading
     def doctor(self) -> Diagnosis:
         """Check every invariant of the store, as it stands now."""
         return examine(self.database)

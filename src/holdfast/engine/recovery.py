@@ -46,8 +46,7 @@ class Recovery:
         if self._due() <= 0:
             self._desk.submit(Sweep()).result()
         self._outcomes.look()
-        waits = (self._desk.settings.recovery, self._due(), self._outcomes.expire())
-        return max(0.001, min(each for each in waits if each is not None))
+        return max(0.001, min(self._desk.settings.recovery, self._due()))
 
     def _due(self) -> float:
         row = self._desk.view(lambda tx: tx.read("next_wake"))[0]

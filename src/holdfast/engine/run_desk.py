@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 from holdfast.engine import validation
 from holdfast.engine.desk import Desk
-from holdfast.engine.edge import operation
+from holdfast.engine.edge import operation, reading
 from holdfast.engine.operations import AdvanceRun, CancelRun, HoldRun, RetryRun, UnholdRun
 from holdfast.engine.records import read_event, read_run, read_task
 from holdfast.engine.tasks import USER
@@ -77,6 +77,7 @@ class Runs:
         """Derive from the run's state what may go on; as often as anyone likes."""
         return self._desk.submit(AdvanceRun(run_id=validation.run_id(run_id)))
 
+    @reading
     def get(self, run_id: str) -> Run:
         identifier = validation.run_id(run_id)
         rows = self._desk.view(lambda tx: tx.read("run_by_id", run_id=identifier))
@@ -84,11 +85,13 @@ class Runs:
             raise NotFound(identifier)
         return read_run(rows[0])
 
+    @reading
     def tasks(self, run_id: str) -> list[Task]:
         identifier = validation.run_id(run_id)
         rows = self._desk.view(lambda tx: tx.read("run_tasks", run_id=identifier))
         return [read_task(row) for row in rows]
 
+    @reading
     def events(self, run_id: str) -> list[Event]:
         """The history of the run and all its tasks, in the order it was written."""
         identifier = validation.run_id(run_id)

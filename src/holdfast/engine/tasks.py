@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 from holdfast.engine import validation
 from holdfast.engine.desk import Desk
-from holdfast.engine.edge import gather, operation, then
+from holdfast.engine.edge import gather, operation, reading, then
 from holdfast.engine.operations import (
     BlockTask,
     CancelTask,
@@ -160,6 +160,7 @@ class Tasks:
         ]
         return gather(self._desk.submit_many(found) if found else [])
 
+    @reading
     def get(self, task_id: str) -> Task:
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("task_by_id", task_id=identifier))
@@ -167,17 +168,20 @@ class Tasks:
             raise NotFound(identifier)
         return read_task(rows[0])
 
+    @reading
     def blocked_by(self, task_id: str) -> list[str]:
         """The needs that are not done, as the ids of their tasks."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("unmet_needs", ids=[identifier]))
         return [row["id"] for row in rows]
 
+    @reading
     def events(self, task_id: str) -> list[Event]:
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("entity_events", entity=identifier))
         return [read_event(row) for row in rows]
 
+    @reading
     def attempts(self, task_id: str) -> list[Attempt]:
         """Every lease the task ever had, and how each ended."""
         return read_attempts(self.events(task_id))

@@ -12,7 +12,7 @@ from holdfast.engine import validation
 from holdfast.engine.answers import answer_guard
 from holdfast.engine.desk import Desk
 from holdfast.engine.durable import CHILDREN, awaited_signal
-from holdfast.engine.edge import gather, operation
+from holdfast.engine.edge import gather, operation, reading
 from holdfast.engine.operations import (
     Claim,
     ClaimById,
@@ -209,12 +209,14 @@ class Work:
             )
         )
 
+    @reading
     def effects(self, task_id: str) -> dict[str, Any]:
         """What a task remembers in its present epoch, by name."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("effects_of", task_id=identifier))
         return {row["name"]: json.loads(row["value"]) for row in rows}
 
+    @reading
     def children(self, task_id: str, ids: Sequence[str]) -> list[Child]:
         """How some children of a task stand, in the order asked for."""
         identifier = validation.task_id(task_id)
@@ -222,6 +224,13 @@ class Work:
         found = {row["id"]: row for row in rows}
         return [read_child(found[each]) for each in ids]
 
+    @reading
+    def ended(self, task_ids: Sequence[str]) -> set[str]:
+        """Which of some tasks have come to an end, whoever ended them."""
+        chosen = [validation.task_id(each) for each in task_ids]
+        return {row["id"] for row in self._desk.view(lambda tx: tx.read("ended_rows", ids=chosen))}
+
+    @reading
     def guard(self, task_id: str, token: str) -> TransitionResult:
         """Ask, before a side effect, whether this attempt may still act."""
         report = self._fenced(task_id, token)

@@ -128,7 +128,7 @@ def _bad_fields(workflow: Workflow) -> list[str]:
             ("priority", int, "a whole number"),
             ("concurrency", Concurrency | None, "a Concurrency"),
         )
-        if not isinstance(getattr(step, name), kind)
+        if isinstance(getattr(step, name), bool) or not isinstance(getattr(step, name), kind)
     ]
     mistakes += [
         f"step {step.id!r} needs {need!r}, which is not the name of a step"

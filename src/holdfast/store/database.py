@@ -105,6 +105,12 @@ def open_database(  # noqa: PLR0913 - the ports of a program are named where it 
     return SqliteDatabase(path, surroundings)
 
 
+def check_url(url: str) -> None:
+    """Refuse what names no store, without opening anything."""
+    if not is_postgresql(url):
+        sqlite_path(url)
+
+
 def is_postgresql(url: str) -> bool:
     return _POSTGRESQL.match(url) is not None
 

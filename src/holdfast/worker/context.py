@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from holdfast.engine.edge import reading
 from holdfast.engine.engine import Engine
+from holdfast.engine.validation import JSON_SCALAR_LIMIT
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
+from holdfast.model.text import encode_json
 from holdfast.threads import Event
 from holdfast.worker.durable import (
     AttemptEnded,
@@ -53,10 +57,12 @@ class Context:
         """Whether this attempt is known to be over: cancelled, lost or out of time."""
         return self._ended.is_set()
 
+    @reading
     def check(self) -> TransitionResult:
         """Ask the store whether this attempt may still act."""
         return self._engine.work.guard(self.task_id, self.token)
 
+    @reading
     def guard(self) -> None:
         """Call before a side effect; raises `AttemptEnded` when it must not happen."""
         answer = self.check()
@@ -67,7 +73,8 @@ class Context:
 
     def progress(self, note: object) -> None:
         """Say how far the step is; it is stored with the next renewal of the lease."""
-        self.noted = note
+        # Refused here, where the step sees it: one bad note would spoil the renewal of all leases.
+        self.noted = json.loads(encode_json("progress", note, limit=JSON_SCALAR_LIMIT))
 
     def effect(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Do something once and remember what it gave, however often the step runs.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import logging
 import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -10,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from holdfast.engine.engine import Engine
-from holdfast.errors import InvalidInput, TaskFailed
+from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.threads import Event
@@ -18,6 +20,10 @@ from holdfast.worker.context import Context
 from holdfast.worker.durable import AttemptEnded, Suspended
 
 TRACEBACK_LINES = 30
+LENGTH = 2_000
+
+log = logging.getLogger("holdfast.worker")
+Reply = Future[TransitionResult]
 
 
 class UnknownFunction(Exception):
@@ -47,7 +53,7 @@ class Functions(Protocol):
         """Whether there is a function for a step of a workflow, or for a lone task."""
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Execution:
     engine: Engine
     assignment: Assignment
@@ -61,25 +67,31 @@ class Execution:
     def __post_init__(self) -> None:
         self.context = Context(self.engine, self.assignment, self.ended)
 
+    @property
+    def task_id(self) -> str:
+        return self.assignment.task.id
+
     def end(self) -> None:
-        """Tell the step that its attempt is over; a coroutine is cancelled."""
+        """Tell the step that its attempt is over; a coroutine is cancelled, once."""
         self.ended.set()
-        if self.stop is not None:
-            self.stop()
+        stop, self.stop = self.stop, None
+        if stop is not None:
+            stop()
 
     def call(self, invocation: Invocation) -> None:
         """Run a plain function in this thread, and report."""
         try:
             result = invocation.function(**invocation.arguments)
-        except Suspended as wait:
-            self.suspend(wait)
+        except Suspended as suspended:
+            reply = self.suspend(suspended)
         except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-            self.fail(error, retryable=not isinstance(error, TaskFailed))
+            reply = self.fail(error)
         else:
-            self.complete(invocation, result)
+            reply = self.complete(invocation, result)
+        self.hear(reply)
 
     async def await_(self, invocation: Invocation) -> None:
-        """Run a coroutine function on the worker's loop, and report."""
+        """Run a coroutine function on the worker's loop, and report without holding it up."""
         self.context.asynchronous = True
         try:
             awaitable = invocation.function(**invocation.arguments)
@@ -87,51 +99,77 @@ class Execution:
                 message = f"{invocation.function!r} gave no awaitable"
                 raise TypeError(message)  # noqa: TRY301 - reported like any other failure
             result = await awaitable
-        except Suspended as wait:
-            self.suspend(wait)
+        except Suspended as suspended:
+            reply = self.suspend(suspended)
         except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-            self.fail(error, retryable=not isinstance(error, TaskFailed))
+            reply = self.fail(error)
         else:
-            self.complete(invocation, result)
+            reply = self.complete(invocation, result)
+        if reply is not None:
+            await asyncio.wait([asyncio.wrap_future(reply)])
+        self.hear(reply)
 
-    def complete(self, invocation: Invocation, result: object) -> None:
+    def complete(self, invocation: Invocation, result: object) -> Reply | None:
         try:
             output = invocation.encode(result)
-            self._report(self.engine.work.complete.submit(*self._name, output))
+            return self._report(self.engine.work.complete.submit, output)
         except Exception as error:  # noqa: BLE001 - a result that is not JSON is a failure
-            self.fail(error, retryable=not isinstance(error, InvalidInput))
+            return self.fail(error, retryable=not isinstance(error, InvalidInput))
 
-    def suspend(self, suspended: Suspended) -> None:
+    def suspend(self, suspended: Suspended) -> Reply | None:
         """Give the task back until what it waits for is there."""
-        self._report(
-            self.engine.work.suspend.submit(*self._name, suspended.wait, note=suspended.note)
-        )
+        return self._report(self.engine.work.suspend.submit, suspended.wait, note=suspended.note)
 
-    def fail(self, error: BaseException, *, retryable: bool = True) -> None:
+    def fail(self, error: BaseException, *, retryable: bool = True) -> Reply | None:
         if isinstance(error, AttemptEnded) or self.ended.is_set():
-            return
-        described = {
-            "type": type(error).__name__,
-            "message": str(error)[:2_000].replace("\x00", "�"),
-            "traceback": _printable(error),
-        }
-        self._report(self.engine.work.fail.submit(*self._name, described, retryable=retryable))
+            return None
+        # What failed for good below it fails it for good.
+        again = retryable and not isinstance(error, TaskFailed)
+        return self._report(self.engine.work.fail.submit, describe(error), retryable=again)
 
     def hold_for_version(self) -> None:
         """Give back what no function here can run, until a worker that can comes along."""
-        self.engine.tasks.hold(self.assignment.task.id, "version", actor="worker")
-        self.engine.work.release(*self._name)
+        self.engine.tasks.hold(self.task_id, "version", actor="worker")
+        self.hear(self._report(self.engine.work.release.submit))
+
+    def hear(self, reply: Reply | None) -> None:
+        """Wait for what was said to a report, and log what is not as it should be."""
+        if reply is None:
+            return
+        error = reply.exception()
+        if error is not None:
+            log.error("%s: its report was not written, its lease will run out: %s", self, error)
+        elif not (answer := reply.result()).ok:
+            log.warning("%s: its report was refused: %s", self, answer.detail or answer.reason)
+
+    def _report(
+        self, submit: Callable[..., Reply], *said: object, **options: object
+    ) -> Reply | None:
+        # Before it is submitted: its commit tells everyone that the task has ended.
         self.reported = True
+        try:
+            return submit(self.task_id, self.assignment.token, *said, **options)
+        except ShuttingDown as error:
+            log.warning("%s: %s; its lease will run out", self, error)
+            return None
 
-    @property
-    def _name(self) -> tuple[str, str]:
-        return (self.assignment.task.id, self.assignment.token)
-
-    def _report(self, reply: Future[TransitionResult]) -> None:
-        self.reported = True
-        reply.result()
+    def __str__(self) -> str:
+        return f"attempt {self.assignment.attempt} of {self.task_id}"
 
 
-def _printable(error: BaseException) -> list[str]:
+def describe(error: BaseException) -> dict[str, object]:
+    """An exception as JSON that any store can keep."""
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - a broken __str__ must not hide the failure
+        message = "its message cannot be shown"
     lines = "".join(traceback.format_exception(error)).splitlines()[-TRACEBACK_LINES:]
-    return [line.encode("utf-8", "replace").decode().replace("\x00", "�") for line in lines]
+    return {
+        "type": type(error).__name__,
+        "message": _printable(message),
+        "traceback": [_printable(line) for line in lines],
+    }
+
+
+def _printable(text: str) -> str:
+    return text[:LENGTH].encode("utf-8", "replace").decode().replace("\x00", "�")

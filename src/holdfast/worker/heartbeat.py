@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
+from holdfast.model.result import TransitionResult
 from holdfast.model.task import Renewal
 from holdfast.threads import Running
 from holdfast.worker.execution import Execution
@@ -14,14 +17,25 @@ from holdfast.worker.execution import Execution
 log = logging.getLogger("holdfast.heartbeat")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A renewal under way; leases count from before it was sent."""
+
+    at: float
+    executions: Sequence[Execution]
+    reply: Future[list[TransitionResult]]
+
+
 class Heartbeat:
-    """Its own thread, so that a busy step cannot starve it."""
+    """Its own thread, so that a busy step cannot starve it; it never waits for the store."""
 
     def __init__(self, engine: Engine, executions: Callable[[], Sequence[Execution]]) -> None:
         self._engine = engine
         self._executions = executions
         self._stop = engine.threads.event()
         self._kick = engine.threads.event()
+        self._due = engine.clock.monotonic() + engine.settings.renewal
+        self._asked: Asked | None = None
         self._thread: Running | None = None
 
     def start(self) -> None:
@@ -37,54 +51,78 @@ class Heartbeat:
         """Something may have to end sooner than the next renewal."""
         self._kick.set()
 
-    def step(self) -> None:
-        """Renew every lease; end what was cancelled, lost, out of time or not renewed in time."""
-        running = [each for each in self._executions() if not each.ended.is_set()]
-        self._end_overdue(running)
-        asked = self._engine.clock.monotonic()
-        try:
-            answers = self._engine.work.renew([_renewal(each) for each in running])
-        except HoldfastError:
-            log.exception("could not renew %d leases", len(running))
-            answers = []
-        for execution, answer in zip(running, answers, strict=False):
-            if answer.ok:
-                execution.deadline = asked + self._engine.settings.lease
-            elif not execution.reported:
-                log.warning("%s: %s", execution.assignment.task.id, answer.detail or answer.reason)
-                execution.end()
+    def step(self) -> float:
+        """Do what is due now; the answer is how many seconds nothing will be."""
+        self._hear()
         now = self._engine.clock.monotonic()
-        for execution in running:
-            if now >= execution.deadline:
-                execution.end()
+        for execution in self._live():
+            self._end_if_over(execution, now)
+        live = self._live()
+        if now >= self._due and self._asked is None:
+            self._due = now + self._engine.settings.renewal
+            self._ask(now, live)
+        moments = [self._due] if self._asked is None else []
+        for each in live:
+            timeout = None if each.reported else each.timeout_at
+            moments.append(each.deadline if timeout is None else min(each.deadline, timeout))
+        return max(0.0, min(moments, default=self._due) - now)
 
-    def _end_overdue(self, running: Sequence[Execution]) -> None:
-        now = self._engine.clock.monotonic()
-        for execution in running:
-            late = execution.timeout_at is not None and now >= execution.timeout_at
-            if late and not execution.reported:
-                execution.fail(
-                    TimeoutError(f"ran longer than {execution.assignment.task.timeout} s")
-                )
+    def _live(self) -> list[Execution]:
+        return [each for each in self._executions() if not each.ended.is_set()]
+
+    def _end_if_over(self, execution: Execution, now: float) -> None:
+        late = execution.timeout_at is not None and now >= execution.timeout_at
+        if late and not execution.reported:
+            seconds = execution.assignment.task.timeout
+            reply = execution.fail(TimeoutError(f"ran longer than {seconds:g} s"))
+            if reply is not None:
+                reply.add_done_callback(execution.hear)
+            execution.end()
+        elif now >= execution.deadline:
+            log.warning("%s could not be renewed before its lease ran out", execution)
+            execution.end()
+
+    def _ask(self, now: float, live: Sequence[Execution]) -> None:
+        if not live:
+            return
+        try:
+            reply = self._engine.work.renew.submit([_renewal(each) for each in live])
+        except HoldfastError:
+            log.exception("could not renew %d leases", len(live))
+            return
+        self._asked = Asked(at=now, executions=live, reply=reply)
+        reply.add_done_callback(lambda _: self._kick.set())
+
+    def _hear(self) -> None:
+        asked = self._asked
+        if asked is None or not asked.reply.done():
+            return
+        self._asked = None
+        error = asked.reply.exception()
+        if error is not None:
+            log.error("could not renew %d leases: %s", len(asked.executions), error)
+            return
+        for execution, answer in zip(asked.executions, asked.reply.result(), strict=True):
+            if answer.ok:
+                execution.deadline = asked.at + self._engine.settings.lease
+            elif not execution.reported:
+                log.warning("%s is over: %s", execution, answer.detail or answer.reason)
                 execution.end()
 
     def _loop(self) -> None:
         while not self._stop.is_set():
-            due = self._engine.clock.monotonic() + self._engine.settings.renewal
-            while not self._stop.is_set() and self._engine.clock.monotonic() < due:
-                self._kick.wait(max(0.0, self._next(due) - self._engine.clock.monotonic()))
-                self._kick.clear()
-                self._end_overdue(self._executions())
-            if not self._stop.is_set():
-                self.step()
-
-    def _next(self, due: float) -> float:
-        ends = [each.timeout_at for each in self._executions() if not each.ended.is_set()]
-        return min([due, *(end for end in ends if end is not None)])
+            self._kick.clear()
+            pause = self._engine.settings.recovery
+            try:
+                pause = self.step()
+            except Exception:
+                log.exception("a heartbeat failed; the next one comes in %s s", pause)
+            self._kick.wait(pause)
 
 
 def _renewal(execution: Execution) -> Renewal:
-    task = execution.assignment.task
     return Renewal(
-        task_id=task.id, token=execution.assignment.token, progress=execution.context.noted
+        task_id=execution.task_id,
+        token=execution.assignment.token,
+        progress=execution.context.noted,
     )

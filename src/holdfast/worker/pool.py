@@ -5,29 +5,44 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
+import signal
 import socket
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
+from holdfast.engine import validation
 from holdfast.engine.engine import Engine
-from holdfast.errors import HoldfastError, ShuttingDown
+from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.task import Assignment
+from holdfast.model.text import clean_name
 from holdfast.threads import Running
 from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.heartbeat import Heartbeat
+
+LOOK_EVERY = 0.1
+MAX_CONCURRENCY = 10_000
 
 log = logging.getLogger("holdfast.worker")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
-    name: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
+    name: str = field(default_factory=lambda: f"{_host()}-{os.getpid()}")
     agents: Sequence[str] = ("default",)
     tags: Sequence[str] = ()
     concurrency: int = field(default_factory=lambda: os.cpu_count() or 1)
+
+    def __post_init__(self) -> None:
+        clean_name("name", self.name)
+        validation.agents(self.agents)
+        validation.tags(self.tags)
+        validation.number("concurrency", self.concurrency, least=1, most=MAX_CONCURRENCY)
 
 
 class Worker:
@@ -37,46 +52,52 @@ class Worker:
         self._engine = engine
         self._functions = functions
         self._options = options
+        self._started = False
         self._stopping = engine.threads.event()
+        self._stopped = engine.threads.event()
         self._wake = engine.threads.event()
         self._lock = engine.threads.lock()
-        self._running: dict[str, Execution] = {}
+        self._running: set[Execution] = set()
+        self._looked = engine.clock.monotonic()
         self._heartbeat = Heartbeat(engine, self._executions)
-        self._threads = ThreadPoolExecutor(options.concurrency, "holdfast-step")
-        self._loop = asyncio.new_event_loop()
-        self._parts: list[Running] = []
 
     def start(self) -> Self:
+        with self._lock:
+            if self._started or self._stopping.is_set():
+                raise InvalidInput("worker", "starts only once; make another with hf.worker()")
+            self._started = True
+        try:
+            self._engine.tasks.unhold_known(self._functions.knows)
+        except BaseException:
+            self._stopped.set()
+            raise
         threads = self._engine.threads
-        self._engine.tasks.unhold_known(self._functions.knows)
-        self._unsubscribe = [
+        self._threads = ThreadPoolExecutor(self._options.concurrency, "holdfast-step")
+        self._loop = asyncio.new_event_loop()
+        self._unsubscribe: Sequence[Callable[[], None]] = (
             self._engine.on_hint(self._wake.set),
             self._engine.on_end(self._end_others),
-        ]
+        )
         self._heartbeat.start()
-        self._parts = [
-            threads.start("holdfast-loop", self._loop.run_forever),
-            threads.start("holdfast-worker", self._pull),
-        ]
+        self._looping: Running = threads.start("holdfast-loop", self._loop.run_forever)
+        threads.start("holdfast-worker", self._pull)
         return self
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it claims nothing more."""
+        return self._stopping.is_set()
 
     def stop(self) -> None:
         """Claim nothing more, let what runs finish, and end."""
         self._stopping.set()
         self._wake.set()
-        if self._parts:
-            self._parts[1].join()
-            for unsubscribe in self._unsubscribe:
-                unsubscribe()
-            self._threads.shutdown(wait=True)
-            self._heartbeat.close()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._parts[0].join()
-        self._loop.close()
+        if self._started:
+            self._stopped.wait()
 
     def run(self) -> None:
-        """Work until interrupted, then drain."""
-        with self:
+        """Work until interrupted or terminated, then drain; a second signal ends it at once."""
+        with _terminated_is_interrupted(), self:
             try:
                 while not self._stopping.wait(1.0):
                     pass
@@ -94,26 +115,53 @@ class Worker:
     ) -> None:
         self.stop()
 
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+
     def _executions(self) -> list[Execution]:
         with self._lock:
-            return list(self._running.values())
+            return list(self._running)
 
     def _pull(self) -> None:
-        while not self._stopping.is_set():
-            self._wake.clear()
-            try:
+        try:
+            while True:
+                self._wake.clear()
+                if self._stopping.is_set() and not self._executions():
+                    return
+                self._pull_once()
+        finally:
+            self._close()
+
+    def _pull_once(self) -> None:
+        taken, pause = 0, self._engine.settings.poll
+        try:
+            if not self._stopping.is_set():
                 taken = self._claim()
-            except ShuttingDown:
-                return
-            except HoldfastError:
-                log.exception("could not claim; trying again in %s s", self._engine.settings.poll)
-                taken = 0
-            if not taken:
-                self._wake.wait(self._engine.settings.poll)
-        while self._executions():
-            self._wake.clear()
-            if self._executions():
-                self._wake.wait(self._engine.settings.poll)
+            pause = self._look()
+        except ShuttingDown:
+            self._stopping.set()
+        except Exception:
+            log.exception("could not look for work; trying again in %s s", pause)
+        if not taken:
+            self._wake.wait(pause)
+
+    def _close(self) -> None:
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        self._threads.shutdown(wait=True)
+        self._heartbeat.close()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._looping.join()
+        self._loop.close()
+        self._stopped.set()
 
     def _claim(self) -> int:
         room = self._options.concurrency - len(self._executions())
@@ -131,6 +179,18 @@ class Worker:
             self._begin(assignment, asked)
         return len(assignments)
 
+    def _look(self) -> float:
+        """Hear what another process ended; the answer is how soon to look again at the latest."""
+        live = {each.task_id for each in self._executions() if not each.ended.is_set()}
+        if not live:
+            return self._engine.settings.poll
+        now = self._engine.clock.monotonic()
+        if now < self._looked + LOOK_EVERY:
+            return LOOK_EVERY
+        self._looked = now
+        self._end_others(self._engine.work.ended(sorted(live)))
+        return self._engine.settings.poll
+
     def _begin(self, assignment: Assignment, asked: float) -> None:
         timeout = assignment.task.timeout
         execution = Execution(
@@ -141,38 +201,63 @@ class Worker:
             timeout_at=None if timeout is None else self._engine.clock.monotonic() + timeout,
         )
         with self._lock:
-            self._running[assignment.task.id] = execution
-        if timeout is not None:
-            self._heartbeat.kick()
+            self._running.add(execution)
+        self._heartbeat.kick()
         try:
-            invocation = self._functions.bind(assignment, execution.context)
-        except UnknownFunction as error:
-            log.warning("%s", error)
-            execution.hold_for_version()
+            self._run(execution, self._functions.bind(assignment, execution.context))
+        except Exception as error:  # noqa: BLE001 - it is the task's, not the worker's
+            try:
+                self._refuse(execution, error)
+            except Exception:
+                log.exception("%s could not be given back; its lease will run out", execution)
             self._finish(execution)
-        except Exception as error:  # noqa: BLE001 - arguments that do not fit are the step's failure
-            execution.fail(error)
-            self._finish(execution)
-        else:
-            self._run(execution, invocation)
 
     def _run(self, execution: Execution, invocation: Invocation) -> None:
         if invocation.asynchronous:
-            future = asyncio.run_coroutine_threadsafe(execution.await_(invocation), self._loop)
-            execution.stop = future.cancel
+            self._loop.call_soon_threadsafe(self._run_on_loop, execution, invocation)
         else:
             future = self._threads.submit(execution.call, invocation)
-        future.add_done_callback(lambda _: self._finish(execution))
+            future.add_done_callback(lambda _: self._finish(execution))
 
-    def _end_others(self, ended: Sequence[str]) -> None:
+    def _run_on_loop(self, execution: Execution, invocation: Invocation) -> None:
+        task = self._loop.create_task(execution.await_(invocation))
+        task.add_done_callback(lambda _: self._finish(execution))
+        execution.stop = lambda: self._loop.call_soon_threadsafe(task.cancel)
+        if execution.ended.is_set():
+            execution.end()
+
+    def _refuse(self, execution: Execution, error: Exception) -> None:
+        """No function for it: hold it. Arguments that do not fit: it has failed."""
+        if isinstance(error, UnknownFunction):
+            log.warning("%s", error)
+            execution.hold_for_version()
+        else:
+            execution.hear(execution.fail(error, retryable=not isinstance(error, InvalidInput)))
+
+    def _end_others(self, ended: Sequence[str] | set[str]) -> None:
         """Stop at once what somebody else, a cancel above all, has brought to its end."""
-        with self._lock:
-            over = [self._running[each] for each in ended if each in self._running]
-        for execution in over:
-            if not execution.reported:
+        for execution in self._executions():
+            if execution.task_id in ended and not execution.reported:
                 execution.end()
 
     def _finish(self, execution: Execution) -> None:
         with self._lock:
-            self._running.pop(execution.assignment.task.id, None)
+            self._running.discard(execution)
         self._wake.set()
+
+
+def _host() -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname()).lstrip(".-") or "worker"
+
+
+@contextmanager
+def _terminated_is_interrupted() -> Iterator[None]:
+    """Let SIGTERM be heard as Ctrl-C is, where signals can be heard at all."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

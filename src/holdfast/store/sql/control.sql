@@ -340,6 +340,7 @@ WHERE id = :task_id
 
 -- name: delete_needs
 -- purpose: forget that a task needed some others
+-- guards: those pairs and no other
 DELETE FROM holdfast_need
 WHERE task_id = :task_id
   AND need_id IN (SELECT value FROM {each ids})

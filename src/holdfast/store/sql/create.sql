@@ -1,5 +1,6 @@
 -- name: insert_workflows
 -- purpose: keep the definition a run is pinned to
+-- guards: each version once; the first stands
 -- rows: workflow text, digest text, graph text
 INSERT INTO holdfast_workflow (name, version, definition, created_at)
 SELECT r.workflow, r.digest, r.graph, (SELECT holdfast_now()) FROM {rows} AS r WHERE true
@@ -58,6 +59,7 @@ WHERE key IN (SELECT value FROM {each keys})
 
 -- name: insert_needs
 -- purpose: say which tasks must be done before which
+-- guards: each pair once
 -- rows: dependent text, needed text, from_version integer
 INSERT INTO holdfast_need (task_id, need_id, since)
 SELECT r.dependent, r.needed, r.from_version FROM {rows} AS r WHERE true

@@ -325,4 +325,3 @@ WHERE NOT EXISTS (SELECT 1 FROM holdfast_slot AS known WHERE known.key = r.slot_
 ON CONFLICT (key) DO UPDATE SET capacity = excluded.capacity, highest = CASE
   WHEN excluded.capacity > holdfast_slot.highest THEN excluded.capacity
   ELSE holdfast_slot.highest END
-WHERE holdfast_slot.capacity <> excluded.capacity

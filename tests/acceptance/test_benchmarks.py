@@ -1,0 +1,35 @@
+"""The benchmarks, as `make bench` runs them, in small."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SMALL = "--pairs 1 --tasks 60 --pipelines 12 --alone 2 --finished 200 --claims 40 --batch 25"
+ROW = re.compile(r"^\| (.+?) +\| (sqlite|postgresql) +\| .*\d.* \|$", re.MULTILINE)
+
+
+def test_the_benchmarks_print_a_table_of_both_databases_and_write_their_page(
+    tmp_path: Path,
+) -> None:
+    page = tmp_path / "benchmarks.md"
+    shown = subprocess.run(
+        [sys.executable, "-m", "benchmarks", *SMALL.split(), "--write", page],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert "pair 1 of 1" in shown.stdout
+    rows = ROW.findall(shown.stdout)
+    assert len({what for what, _ in rows}) == 4
+    assert [database for _, database in rows] == ["sqlite", "postgresql"] * 4
+    written = page.read_text(encoding="utf-8")
+    assert ROW.findall(written) == rows
+    assert SMALL in written
+    assert all(f"- {fact}: " in written for fact in ("cores", "Python", "SQLite", "PostgreSQL"))

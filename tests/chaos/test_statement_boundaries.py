@@ -1,0 +1,41 @@
+"""A process killed with -9 at every statement of every transaction leaves all of it or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.model.result import TransitionResult
+from holdfast.store.queries import load
+from tests.chaos import new_plans, people_plans, worker_plans
+from tests.chaos.explorer import prepared
+from tests.chaos.plans import PLANS, every_kind
+
+PLANNED_BY = (new_plans, people_plans, worker_plans)
+
+
+@pytest.mark.parametrize("name", sorted(PLANS))
+def test_a_group_killed_at_any_statement_is_written_whole_or_not_at_all(
+    store_url: str, name: str
+) -> None:
+    with prepared(store_url, PLANS[name].plan) as explorer:
+        assert {type(operation) for operation in explorer.operations} == PLANS[name].kinds
+        uncrashed = explorer.kill_at_every_statement()
+    for reply in uncrashed.replies:
+        assert reply is None or not isinstance(reply, Exception)
+        assert not isinstance(reply, TransitionResult) or reply.ok, reply
+
+
+def test_every_transition_of_the_catalogue_is_killed_in_some_group(tmp_path: Path) -> None:
+    passed: set[str] = set()
+    for name, planned in PLANS.items():
+        with prepared(f"sqlite:///{tmp_path}/{name}.db", planned.plan) as explorer:
+            passed.update(explorer.write().statements)
+    transitions = {query.name: query.text for query in load("sqlite").values() if query.changes}
+    assert [name for name, text in transitions.items() if text not in passed] == []
+
+
+def test_every_kind_of_operation_is_killed_in_some_group() -> None:
+    planned = frozenset(kind for each in PLANS.values() for kind in each.kinds)
+    assert planned == every_kind()

@@ -1,0 +1,169 @@
+"""A worker's life: started, shared, stopped, interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from holdfast import Holdfast
+from tests.race.racers import eventually
+
+PATIENCE = 30
+PROGRAM = """
+import logging, sys
+from holdfast import Holdfast
+
+logging.basicConfig(level="INFO", stream=sys.stdout, format="%(message)s")
+hf = Holdfast(sys.argv[1])
+
+@hf.task
+def job() -> str:
+    print("began", flush=True)
+    return sys.stdin.readline().strip()
+
+with hf:
+    hf.worker().run()
+print("left", flush=True)
+"""
+
+
+def test_a_stopping_worker_finishes_what_it_runs_and_claims_nothing_more(hf: Holdfast) -> None:
+    began, finish = threading.Event(), threading.Event()
+
+    @hf.task
+    def job(name: str) -> str:
+        began.set()
+        assert finish.wait(PATIENCE)
+        return name
+
+    worker = hf.worker(concurrency=1).start()
+    running = job.enqueue("running")
+    assert began.wait(PATIENCE)
+    waiting = job.enqueue("waiting")
+    stopping = [threading.Thread(target=worker.stop) for _ in range(2)]
+    for thread in stopping:
+        thread.start()
+    assert eventually(lambda: worker.stopping)
+    assert all(thread.is_alive() for thread in stopping)
+    finish.set()
+    for thread in stopping:
+        thread.join(PATIENCE)
+    assert running.result(PATIENCE) == "running"
+    assert hf.tasks.get(waiting.id).state == "ready"
+
+
+def test_a_stopping_worker_lets_a_cancelled_coroutine_clean_up(hf: Holdfast) -> None:
+    began, cleaned = threading.Event(), threading.Event()
+
+    @hf.task
+    async def endless() -> None:
+        try:
+            began.set()
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(100):
+                await asyncio.sleep(0.001)
+            cleaned.set()
+
+    with hf.worker():
+        handle = endless.enqueue()
+        assert began.wait(PATIENCE)
+        assert hf.tasks.cancel(handle.id).ok
+    assert cleaned.is_set()
+
+
+def test_two_workers_of_one_process_share_the_work(hf: Holdfast) -> None:
+    meeting = threading.Barrier(2, timeout=PATIENCE)
+
+    @hf.task
+    def meet() -> int:
+        return meeting.wait()
+
+    with hf.worker(name="anna", concurrency=1), hf.worker(name="bert", concurrency=1):
+        handles = meet.enqueue_many([{}, {}])
+        assert sorted(handle.result(PATIENCE) for handle in handles) == [0, 1]
+    owners = {hf.tasks.attempts(handle.id)[0].owner for handle in handles}
+    assert owners == {"anna", "bert"}
+
+
+def test_a_worker_serves_its_agents_and_tags_only(hf: Holdfast) -> None:
+    @hf.task(agent="planner", tags=["gpu"])
+    def plan() -> str:
+        return "planned"
+
+    @hf.task
+    def other() -> None: ...
+
+    left = other.enqueue()
+    with hf.worker(agents=["planner"], tags=["gpu", "big"]):
+        assert plan.enqueue().result(PATIENCE) == "planned"
+    assert hf.tasks.get(left.id).state == "ready"
+
+
+def test_a_worker_runs_in_a_thread_while_the_main_thread_waits(hf: Holdfast) -> None:
+    @hf.task
+    def job() -> str:
+        return threading.current_thread().name
+
+    worker = hf.worker()
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    assert job.enqueue().result(PATIENCE).startswith("holdfast-step")
+    worker.stop()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
+def test_closing_a_holdfast_stops_its_workers_first(store_url: str) -> None:
+    began = threading.Event()
+    hf = Holdfast(store_url)
+
+    @hf.task
+    async def job() -> str:
+        began.set()
+        await asyncio.sleep(0.1)
+        return "made"
+
+    worker = hf.worker().start()
+    handle = job.enqueue()
+    assert began.wait(PATIENCE)
+    hf.close()
+    assert worker.stopping
+    with Holdfast(store_url) as again:
+        assert again.tasks.get(handle.id).output == "made"
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_lets_a_worker_finish_what_it_runs(
+    hf: Holdfast, store_url: str, tmp_path: Path, sent: signal.Signals
+) -> None:
+    @hf.task
+    def job() -> str:
+        return "here"
+
+    handle = job.enqueue()
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    with subprocess.Popen(
+        [sys.executable, program, store_url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stdout.readline() == "began\n"
+        child.send_signal(sent)
+        assert child.stdout.readline() == "interrupted; letting running steps finish\n"
+        child.stdin.write("there\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == "left\n"
+        assert child.wait(PATIENCE) == 0
+    assert handle.result(PATIENCE) == "there"
+    assert [each.outcome for each in hf.tasks.attempts(handle.id)] == ["completed"]
