@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from holdfast.engine import slots
+from holdfast.engine import loops, slots
 from holdfast.engine.group import Group
 from holdfast.engine.operations import AdvanceRun
 from holdfast.model.result import AdvanceResult
+from holdfast.model.status import Kind
+from holdfast.store.database import Row
 
 log = logging.getLogger("holdfast.advance")
 
@@ -21,21 +23,47 @@ def follow(group: Group) -> None:
 
 def derive(group: Group) -> None:
     """What must be so before the next operation of the group looks at the same run."""
-    if group.broken:
-        broken, group.broken = sorted(group.broken), set()
-        hold_failing(group, broken)
-    if group.done:
-        done, group.done = group.done, []
-        group.change_tasks("unblock_dependents", ids=done)
-    if group.parents:
-        parents, group.parents = sorted(group.parents), set()
-        group.change_tasks("wake_parents", ids=parents)
+    grow(group)
     settle(group)
 
 
-def hold_failing(group: Group, runs: list[str]) -> None:
-    if group.change_runs("mark_failing", ids=runs):
-        group.change_tasks("copy_run_holds", ids=runs)
+def grow(group: Group) -> None:
+    """Follow every end and every met need as far as it leads."""
+    while group.broken or group.done or group.parents or group.ripe:
+        _hold_failing(group)
+        _unblock(group)
+        _settle_parents(group)
+        if group.ripe:
+            ripe, group.ripe = group.ripe, []
+            loops.consider(group, ripe)
+
+
+def _hold_failing(group: Group) -> None:
+    if group.broken:
+        broken, group.broken = sorted(group.broken), set()
+        if group.change_runs("mark_failing", ids=broken):
+            group.change_tasks("copy_run_holds", ids=broken)
+
+
+def _unblock(group: Group) -> None:
+    if group.done:
+        done, group.done = group.done, []
+        unblocked = group.change_tasks("unblock_dependents", ids=done)
+        group.ripe += [row["entity"] for row in unblocked if _waits_on(row)]
+
+
+def _waits_on(row: Row) -> bool:
+    """Whether a task with all its needs is not ready yet: it has a condition, or a list."""
+    return bool(row["conditional"]) or row["kind"] == Kind.GROUP
+
+
+def _settle_parents(group: Group) -> None:
+    """Wake who waits for its children, end groups whose children are done, start their next."""
+    if group.parents:
+        parents, group.parents = sorted(group.parents), set()
+        group.change_tasks("wake_parents", ids=parents)
+        group.change_tasks("settle_groups", ids=parents)
+        loops.refill(group, parents)
 
 
 def settle(group: Group) -> set[str]:
@@ -44,6 +72,8 @@ def settle(group: Group) -> set[str]:
         return set()
     touched, group.touched = sorted(group.touched), set()
     rows = group.change_runs("settle_runs", ids=touched)
+    if failed := [row["entity"] for row in rows if row["status"] == "failed"]:
+        group.change_tasks("fail_groups", ids=failed)
     return {row["entity"] for row in rows if row["status"] == "completed"}
 
 
@@ -60,6 +90,9 @@ def _advance(group: Group, run_id: str) -> AdvanceResult:
     group.change_runs("mark_failing", ids=[run_id])
     group.change_tasks("copy_run_holds", ids=[run_id])
     unblocked = group.change_tasks("unblock_run", ids=[run_id])
+    group.ripe += [row["id"] for row in group.tx.read("ripe_in_run", run_id=run_id)]
+    group.parents |= {row["id"] for row in group.tx.read("open_groups", run_id=run_id)}
+    grow(group)
     group.touched.add(run_id)
     completed = settle(group)
     slots.free(group)

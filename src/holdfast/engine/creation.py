@@ -14,6 +14,7 @@ from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 
 Replies = list[list[Created] | HoldfastError]
+PLAIN = (None, False, True, None, 1, "fail")
 
 
 def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
@@ -79,7 +80,7 @@ def insert_tasks(
         rows=[
             (
                 task.id,
-                "work",
+                task.kind,
                 task.run_id,
                 task.parent_id,
                 task.step,
@@ -110,6 +111,14 @@ def insert_tasks(
     if len(inserted) != len(tasks):
         message = "a key was taken by another process"
         raise Contended(message)
+    shaped = [(task.id, *task.shape) for task, _ in tasks if task.shape != PLAIN]
+    if shaped:
+        group.tx.run("shape_tasks", rows=shaped)
+    group.ripe += [
+        task.id
+        for task, _ in tasks
+        if not task.needs and (task.conditional or (task.kind == "group" and task.item is None))
+    ]
     needs = [(task.id, need, 1) for task, _ in tasks for need in task.needs]
     if needs:
         group.tx.run("insert_needs", rows=needs)

@@ -55,7 +55,8 @@ class Engine:
         self.database = open_database(url, **ports)
         self.database.upgrade()
         secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
-        self._writer = Writer(secret=secret.encode(), dialect=self.database.dialect)
+        ids = Ids(self.clock, self.randomness)
+        self._writer = Writer(secret=secret.encode(), dialect=self.database.dialect, ids=ids)
         self.commits = GroupCommit(
             self.database, self._writer.apply, self.threads, self.settings, self._committed
         )
@@ -64,7 +65,7 @@ class Engine:
         self._desk = Desk(
             database=self.database,
             commits=self.commits,
-            ids=Ids(self.clock, self.randomness),
+            ids=ids,
             randomness=self.randomness,
             settings=self.settings,
             secret=secret.encode(),

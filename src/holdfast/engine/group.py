@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from holdfast.engine.graphs import Graphs
+from holdfast.ids import Ids
 from holdfast.model.status import TERMINAL, Hold
 from holdfast.store.database import Row, Rows, Transaction
 
@@ -15,6 +17,8 @@ class Group:
 
     tx: Transaction
     secret: bytes
+    ids: Ids
+    graphs: Graphs
     done: list[str] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
@@ -23,6 +27,7 @@ class Group:
     ended: list[str] = field(default_factory=list)
     parents: set[str] = field(default_factory=set)
     awaited: set[str] = field(default_factory=set)
+    ripe: list[str] = field(default_factory=list)
     wakes: bool = False
     tells: bool = False
 

@@ -215,6 +215,7 @@ class TaskRow:
     """A task that passed every check, in the terms of the store."""
 
     id: str
+    kind: str = "work"
     run_id: str | None = None
     parent_id: str | None = None
     parent_epoch: int | None = None
@@ -237,6 +238,18 @@ class TaskRow:
     backoff_max: int
     timeout: int | None = None
     payload: str = "null"
+    item: int | None = None
+    conditional: bool = False
+    gives: bool = True
+    verifies: str | None = None
+    max_rounds: int = 1
+    on_failure: str = "fail"
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What is more than a plain task: its place in a loop, its condition, its rounds."""
+        place = (self.item, self.conditional, self.gives)
+        return (*place, self.verifies, self.max_rounds, self.on_failure)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

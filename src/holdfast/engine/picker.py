@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from holdfast.engine import slots
 from holdfast.engine.group import Group
@@ -108,8 +109,15 @@ def _assign(group: Group, rows: list[Row]) -> list[Assignment]:
     if in_runs:
         ids = sorted({row["run_id"] for row in rows if row["run_id"] is not None})
         runs = {row["id"]: row for row in group.tx.read("run_inputs", ids=ids)}
+    around = sorted({row["parent_id"] for row in rows if row["item"] is not None})
+    items = {row["id"]: row for row in group.tx.read("items_around", ids=around)} if around else {}
     assignments = [
-        _assignment(group.secret, row, runs.get(row["run_id"]), outputs.get(row["entity"], {}))
+        replace(
+            _assignment(group.secret, row, runs.get(row["run_id"]), outputs.get(row["entity"], {})),
+            item=json.loads(items[row["parent_id"]]["payload"]),
+        )
+        if row["parent_id"] in items
+        else _assignment(group.secret, row, runs.get(row["run_id"]), outputs.get(row["entity"], {}))
         for row in rows
     ]
     return sorted(assignments, key=_place)

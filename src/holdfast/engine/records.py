@@ -62,6 +62,12 @@ def read_task(row: Row) -> Task:
         waits_for=row["waits_for"],
         parent_epoch=row["parent_epoch"],
         superseded=bool(row["superseded"]),
+        item=row["item"],
+        total=row["total"],
+        round=row["round"],
+        max_rounds=row["max_rounds"],
+        feedback=_value(row["feedback"]),
+        question=_value(row["question"]),
     )
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from holdfast.engine.blueprint import Place, draw, limits, write_tags
 from holdfast.engine.operations import StartRun, TaskRow
-from holdfast.engine.slots import RUN_PREFIX, TASK_PREFIX
+from holdfast.engine.slots import RUN_PREFIX
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids, parse_run_id, parse_task_id
-from holdfast.model.graph import Concurrency, Step, Workflow
+from holdfast.model.graph import Concurrency, Workflow
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, to_microseconds
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
@@ -76,8 +76,7 @@ def needs(values: object) -> tuple[str, ...]:
 
 
 def tags(values: object) -> str:
-    chosen = sorted(names("tags", values))
-    return json.dumps(chosen, separators=(",", ":")) if chosen else "[]"
+    return write_tags(names("tags", values))
 
 
 def renewals(values: object) -> list[Renewal]:
@@ -115,7 +114,7 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int) -> TaskRow:
         tags=tags(task.tags),
         key=key,
         payload=payload,
-        **_limits(task.retry, task.timeout, task.concurrency),
+        **_limits(task),
     )
     return row if key is None else replace(row, body_digest=_body(row))
 
@@ -127,7 +126,6 @@ def new_run(run: NewRun, ids: Ids, *, max_payload: int, actor_name: str) -> Star
     key = None if run.key is None else clean_key("key", run.key)
     priority = _signed("priority", run.priority)
     identifier = ids.run()
-    task_ids = {step.id: ids.task() for step in workflow.steps}
     concurrency = workflow.concurrency
     return StartRun(
         run_id=identifier,
@@ -140,44 +138,16 @@ def new_run(run: NewRun, ids: Ids, *, max_payload: int, actor_name: str) -> Star
         priority=priority,
         concurrency_key=None if concurrency is None else RUN_PREFIX + concurrency.key,
         capacity=1 if concurrency is None else concurrency.limit,
-        tasks=tuple(
-            _step_row(step, identifier, task_ids, priority + step.priority)
-            for step in workflow.steps
-        ),
+        tasks=draw(workflow.steps, Place(run_id=identifier, priority=priority), ids),
         actor=actor_name,
     )
 
 
-def _step_row(step: Step, run: str, task_ids: Mapping[str, str], priority: int) -> TaskRow:
-    return TaskRow(
-        id=task_ids[step.id],
-        run_id=run,
-        step=step.id,
-        title=step.id,
-        agent=step.agent,
-        status="queued",
-        needs=tuple(task_ids[need] for need in dict.fromkeys(step.needs)),
-        priority=priority,
-        tags=tags(step.tags),
-        **_limits(step.retry, step.timeout, step.concurrency),
-    )
-
-
-def _limits(
-    retry: RetryPolicy, timeout: float | None, concurrency: Concurrency | None
-) -> dict[str, Any]:
-    instance("retry", retry, RetryPolicy)
-    if concurrency is not None:
-        instance("concurrency", concurrency, Concurrency)
-    return {
-        "max_attempts": retry.max_attempts,
-        "max_lost": retry.max_lost,
-        "backoff": to_microseconds("backoff", retry.backoff),
-        "backoff_max": to_microseconds("backoff_max", retry.backoff_max),
-        "timeout": None if timeout is None else to_microseconds("timeout", timeout),
-        "concurrency_key": None if concurrency is None else TASK_PREFIX + concurrency.key,
-        "capacity": 1 if concurrency is None else concurrency.limit,
-    }
+def _limits(task: NewTask) -> dict[str, Any]:
+    retry = instance("retry", task.retry, RetryPolicy)
+    if task.concurrency is not None:
+        instance("concurrency", task.concurrency, Concurrency)
+    return limits(retry, task.timeout, task.concurrency)
 
 
 def edits(changes: object, *, max_payload: int) -> dict[str, object]:

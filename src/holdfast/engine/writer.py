@@ -17,6 +17,7 @@ from holdfast.engine import (
     slots,
 )
 from holdfast.engine.control import control
+from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
 from holdfast.engine.operations import (
     AcquireLease,
@@ -43,6 +44,7 @@ from holdfast.engine.operations import (
     TakeSignal,
 )
 from holdfast.errors import HoldfastError
+from holdfast.ids import Ids
 from holdfast.model.result import TransitionResult
 from holdfast.store.database import Transaction
 from holdfast.store.macros import Dialect
@@ -54,13 +56,15 @@ LIMITS_AT_ONCE = 1_000
 class Writer:
     """Order matters: reports, control, what follows from them, new work, and claims last."""
 
-    def __init__(self, *, secret: bytes, dialect: Dialect) -> None:
+    def __init__(self, *, secret: bytes, dialect: Dialect, ids: Ids) -> None:
         self._secret = secret
         self._dialect = dialect
+        self._ids = ids
+        self._graphs = Graphs()
         self.last: Group | None = None
 
     def apply(self, tx: Transaction, operations: Sequence[Operation]) -> list[object]:
-        group = Group(tx=tx, secret=self._secret)
+        group = Group(tx=tx, secret=self._secret, ids=self._ids, graphs=self._graphs)
         batch = Batch(operations)
         if self._dialect == "postgresql":
             locks.lock(group, operations)
@@ -82,6 +86,7 @@ class Writer:
         batch.together(CreateTasks, lambda chosen: creation.create_tasks(group, chosen))
         batch.each(Spawn, lambda operation: durable.spawn(group, operation))
         batch.together(StartRun, lambda chosen: creation.start_runs(group, chosen))
+        advance.derive(group)
         batch.together(AcquireLease, lambda chosen: leases.acquire_all(group, chosen))
         batch.each(RenewLease, lambda operation: leases.renew(group, operation))
         batch.each(ReleaseLease, lambda operation: leases.release(group, operation))

@@ -80,6 +80,12 @@ class Task:
     waits_for: str | None = None
     parent_epoch: int | None = None
     superseded: bool = False
+    item: int | None = None
+    total: int | None = None
+    round: int = 0
+    max_rounds: int = 1
+    feedback: Any = None
+    question: Any = None
 
     @property
     def state(self) -> str:
@@ -112,6 +118,7 @@ class Assignment:
     workflow: str | None = None
     workflow_version: str | None = None
     input: Any = None
+    item: Any = None
     needs: dict[str, Any] = field(default_factory=dict)
 
 

@@ -4,7 +4,7 @@
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":false}'
--- returning: kind
+-- returning: kind, conditional
 UPDATE holdfast_task SET
   blocked = false,
   version = version + 1, previous = status,
@@ -21,7 +21,7 @@ WHERE id IN (
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":false}'
--- returning: kind
+-- returning: kind, conditional
 UPDATE holdfast_task SET
   blocked = false,
   version = version + 1, previous = status,

@@ -17,12 +17,14 @@ WHERE id = :task_id
 -- guards: not started
 -- changes: task
 -- event: 'task.run_now'
--- data: '{"run_now":true,"scheduled_for":null,"holds":' || holds || ',"run_holds":' || run_holds
---   || '}'
+-- data: '{"run_now":true,"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null')
+--   || ',"holds":' || holds || ',"run_holds":' || run_holds || '}'
 -- returning: kind
 UPDATE holdfast_task SET
   status = 'queued',
-  run_now = true, due = true, scheduled_for = NULL,
+  run_now = true,
+  due = due OR (scheduled_for IS NOT NULL AND waits_for IS NULL),
+  scheduled_for = CASE WHEN waits_for IS NULL THEN NULL ELSE scheduled_for END,
   holds = holds & ~1, run_holds = run_holds & ~1,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
@@ -93,8 +95,9 @@ UPDATE holdfast_task SET
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
-  due = true, scheduled_for = NULL, run_now = false, skipped = false,
+  due = NOT conditional, scheduled_for = NULL, run_now = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, usage = NULL, progress = NULL,
+  total = NULL, made = 0,
   started_at = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
@@ -131,7 +134,7 @@ UPDATE holdfast_task SET
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
-  run_holds = 0, due = true, scheduled_for = NULL, run_now = false,
+  run_holds = 0, due = NOT conditional, scheduled_for = NULL, run_now = false,
   error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
@@ -162,7 +165,7 @@ UPDATE holdfast_task SET
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = (SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id),
-  due = true, scheduled_for = NULL, run_now = false,
+  due = NOT conditional, scheduled_for = NULL, run_now = false,
   error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
@@ -218,8 +221,9 @@ UPDATE holdfast_task SET
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
-  due = true, scheduled_for = NULL, run_now = false, skipped = false,
+  due = NOT conditional, scheduled_for = NULL, run_now = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL,
+  total = NULL, made = 0,
   lease_expires_at = NULL, started_at = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())

@@ -8,7 +8,8 @@
 --   scheduled_for, run_now, skipped, priority, position, tags, key, concurrency_key, failures,
 --   max_attempts, lost, max_lost, backoff, backoff_max, timeout, epoch, payload, output, error,
 --   usage, progress, worker, lease_expires_at, created_at, started_at, finished_at,
---   parent_epoch, superseded, waits_for
+--   parent_epoch, superseded, waits_for, item, total, round, max_rounds, feedback, question,
+--   verifies
 WITH candidate AS MATERIALIZED (
   SELECT id, concurrency_key, run_now, priority, position
   FROM holdfast_task
@@ -56,7 +57,8 @@ WHERE holdfast_task.id = chosen.id
 --   scheduled_for, run_now, skipped, priority, position, tags, key, concurrency_key, failures,
 --   max_attempts, lost, max_lost, backoff, backoff_max, timeout, epoch, payload, output, error,
 --   usage, progress, worker, lease_expires_at, created_at, started_at, finished_at,
---   parent_epoch, superseded, waits_for
+--   parent_epoch, superseded, waits_for, item, total, round, max_rounds, feedback, question,
+--   verifies
 UPDATE holdfast_task SET
   status = 'running',
   due = true,
@@ -98,6 +100,12 @@ WHERE id IN (SELECT value FROM {each ids})
 SELECT need.task_id, needed.id, needed.step, needed.output
 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
 WHERE need.task_id IN (SELECT value FROM {each ids})
+
+-- name: items_around
+-- purpose: the values of the items that some tasks are part of
+SELECT id, payload FROM holdfast_task
+WHERE id IN (SELECT value FROM {each ids})
+  AND item IS NOT NULL
 
 -- name: run_inputs
 -- purpose: the inputs of some runs, for the worker that runs their tasks

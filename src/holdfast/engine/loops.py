@@ -1,0 +1,153 @@
+"""What a task with all its needs still waits for: its condition, its list, its turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.engine import creation
+from holdfast.engine.blueprint import Place, draw, limits
+from holdfast.engine.group import Group
+from holdfast.engine.operations import TaskRow
+from holdfast.model.reference import Reference, Unresolved
+from holdfast.model.retry import RetryPolicy
+from holdfast.model.status import Kind
+from holdfast.model.step import Step
+from holdfast.store.database import Row
+
+ITEMS_AT_ONCE = 2_000
+
+
+def consider(group: Group, ids: Iterable[str]) -> None:
+    """Let start, skip or expand the tasks whose needs are all done."""
+    rows = group.tx.read("ripe_tasks", ids=sorted(set(ids)))
+    starting: list[str] = []
+    skipped: list[str] = []
+    loops: list[tuple[str, int]] = []
+    broken: list[tuple[str, str]] = []
+    for row in rows:
+        step = _step(group, row)
+        try:
+            wanted = step.when is None or bool(_resolve(group, row, step.when))
+            listed = _list(group, row, step) if wanted and row["kind"] == Kind.GROUP else None
+        except Unresolved as error:
+            broken.append((row["id"], json.dumps(str(error))))
+            continue
+        if not wanted:
+            skipped.append(row["id"])
+        else:
+            starting += [row["id"]] if row["conditional"] else []
+            if listed is not None:
+                loops.append((row["id"], len(listed)))
+    _apply(group, starting, skipped, broken)
+    for loop_id, total in loops:
+        if group.change_tasks("expand_loop", task_id=loop_id, total=total):
+            group.parents.add(loop_id)
+
+
+def _apply(
+    group: Group, starting: list[str], skipped: list[str], broken: list[tuple[str, str]]
+) -> None:
+    if broken:
+        group.change_tasks("fail_unresolved", rows=broken)
+    if skipped:
+        group.change_tasks("skip_tasks", ids=skipped)
+    if starting:
+        group.change_tasks("let_tasks_start", ids=starting)
+
+
+def refill(group: Group, ids: Iterable[str]) -> None:
+    """Start the next items of loops that have room; make more of them when they run out."""
+    for row in group.tx.read("loops_with_room", ids=sorted(set(ids))):
+        step = _step(group, row)
+        room = step.parallel - row["active"]
+        started = _start(group, row, room)
+        while len(started) < room and row["made"] < row["total"]:
+            _make_items(group, row, step)
+            started += _start(group, row, room - len(started))
+        bodies = [task for item in started for task in _body(group, row, step, item)]
+        creation.insert_tasks(
+            group, [(task, "advance") for task in bodies], {}, run_holds=row["run_holds"]
+        )
+
+
+def _start(group: Group, loop: Row, count: int) -> list[Row]:
+    if count <= 0:
+        return []
+    return group.change_tasks("start_items", loop_id=loop["id"], count=count)
+
+
+def _make_items(group: Group, loop: Row, step: Step) -> None:
+    """Make the next items, idle, each with its value; its body comes with its turn."""
+    values = _list(group, loop, step)
+    first = loop["made"]
+    chosen = values[first : first + ITEMS_AT_ONCE]
+    items = [
+        TaskRow(
+            id=group.ids.task(),
+            kind=Kind.GROUP,
+            run_id=loop["run_id"],
+            parent_id=loop["id"],
+            parent_epoch=loop["epoch"],
+            item=first + place,
+            position=first + place,
+            step=loop["step"],
+            title=f"{loop['step']} {first + place + 1}",
+            agent="default",
+            status="idle",
+            priority=loop["priority"],
+            payload=json.dumps(value, ensure_ascii=False, separators=(",", ":")),
+            **limits(RetryPolicy(), None, None),
+        )
+        for place, value in enumerate(chosen)
+    ]
+    creation.insert_tasks(
+        group, [(item, "advance") for item in items], {}, run_holds=loop["run_holds"]
+    )
+    group.tx.write("count_items", task_id=loop["id"], count=len(items), seen=first)
+    loop["made"] = first + len(items)
+
+
+def _body(group: Group, loop: Row, step: Step, item: Row) -> tuple[TaskRow, ...]:
+    place = Place(
+        run_id=loop["run_id"],
+        priority=loop["priority"] - step.priority,
+        parent_id=item["entity"],
+        parent_epoch=item["epoch"],
+        item=item["item"],
+    )
+    return draw(step.steps, place, group.ids)
+
+
+def _list(group: Group, row: Row, step: Step) -> list[Any]:
+    found = None if step.for_each is None else _resolve(group, row, step.for_each)
+    if not isinstance(found, list):
+        raise Unresolved(f"{step.for_each} is no list, but {type(found).__name__}")
+    return found
+
+
+def _resolve(group: Group, row: Row, reference: Reference) -> object:
+    """The value of a reference as the task sees it: in its item, around it, in its run."""
+    root = reference.parts[0]
+    if root == "input":
+        return reference.resolve({"input": json.loads(row["input"])})
+    around = group.tx.read("ancestors", task_id=row["id"])
+    if root == "item":
+        items = [above for above in around if above["item"] is not None]
+        if not items:
+            raise Unresolved(f"{reference} stands in no loop")
+        return reference.resolve({"item": json.loads(items[0]["payload"])})
+    name = str(reference.step)
+    found: list[Row] = []
+    for above in around:
+        found = found or group.tx.read("output_beside", parent_id=above["id"], step=name)
+    found = found or group.tx.read("output_in_run", run_id=row["run_id"], step=name)
+    if not found:
+        raise Unresolved(f"step {name!r} is not done")
+    output = found[0]["output"]
+    return reference.resolve({"steps": {name: None if output is None else json.loads(output)}})
+
+
+def _step(group: Group, row: Row) -> Step:
+    return group.graphs.step(group.tx, row["workflow"], row["workflow_version"], row["step"])

@@ -1,0 +1,88 @@
+"""A workflow's graph as one text, which its version is the hash of, and back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from holdfast.model.reference import Reference
+from holdfast.model.retry import RetryPolicy
+from holdfast.model.step import Concurrency, OnFailure, Step
+
+
+def write(name: str, steps: tuple[Step, ...], concurrency: Concurrency | None) -> str:
+    described = {
+        "name": name,
+        "concurrency": _concurrency(concurrency),
+        "steps": [_describe(step) for step in steps],
+    }
+    return json.dumps(described, sort_keys=True, separators=(",", ":"))
+
+
+def read_steps(text: str) -> tuple[Step, ...]:
+    return tuple(_read(described) for described in json.loads(text)["steps"])
+
+
+def _describe(step: Step) -> dict[str, object]:
+    described = {
+        "id": step.id,
+        "needs": list(step.needs),
+        "agent": step.agent,
+        "max_attempts": step.retry.max_attempts,
+        "max_lost": step.retry.max_lost,
+        "backoff": step.retry.backoff,
+        "backoff_max": step.retry.backoff_max,
+        "timeout": step.timeout,
+        "tags": sorted(step.tags),
+        "priority": step.priority,
+        "concurrency": _concurrency(step.concurrency),
+    }
+    if step.when is not None:
+        described["when"] = str(step.when)
+    if step.on_failure.action != "fail":
+        failure = step.on_failure
+        described["on_failure"] = [failure.action, failure.step, failure.max_rounds]
+    if step.verifies is not None:
+        described |= {"verifies": step.verifies, "max_rounds": step.max_rounds}
+    if step.approval is not None:
+        described["approval"] = step.approval
+    if step.for_each is not None:
+        body = [_describe(inner) for inner in step.steps]
+        described |= {"for_each": str(step.for_each), "parallel": step.parallel, "steps": body}
+    return described
+
+
+def _read(described: dict[str, Any]) -> Step:
+    action, target, rounds = described.get("on_failure", ["fail", None, 1])
+    limit = described["concurrency"]
+    return Step(
+        id=described["id"],
+        needs=tuple(described["needs"]),
+        agent=described["agent"],
+        retry=RetryPolicy(
+            max_attempts=described["max_attempts"],
+            max_lost=described["max_lost"],
+            backoff=described["backoff"],
+            backoff_max=described["backoff_max"],
+        ),
+        timeout=described["timeout"],
+        tags=tuple(described["tags"]),
+        priority=described["priority"],
+        concurrency=None if limit is None else Concurrency(key=limit[0], limit=limit[1]),
+        when=_reference(described, "when"),
+        on_failure=OnFailure(action=action, step=target, max_rounds=rounds),
+        verifies=described.get("verifies"),
+        max_rounds=described.get("max_rounds", 3),
+        approval=described.get("approval"),
+        for_each=_reference(described, "for_each"),
+        parallel=described.get("parallel", 1),
+        steps=tuple(_read(inner) for inner in described.get("steps", ())),
+    )
+
+
+def _reference(described: dict[str, Any], field: str) -> Reference | None:
+    return Reference.parse(field, described[field]) if field in described else None
+
+
+def _concurrency(concurrency: Concurrency | None) -> list[object] | None:
+    return None if concurrency is None else [concurrency.key, concurrency.limit]

@@ -1,0 +1,65 @@
+"""Where a value comes from: the input, a step's output, or the item of a loop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from holdfast.errors import InvalidInput
+
+ROOTS = ("input", "steps", "item")
+_BRACES = re.compile(r"\{\{\s*(?P<path>[^{}]*?)\s*\}\}")
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_:/@+-]*")
+
+
+class Unresolved(LookupError):
+    """A reference leads to nothing; says how far it led."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A path such as `steps.plan.stories`, with or without braces around it."""
+
+    parts: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, field: str, text: object) -> Self:
+        if not isinstance(text, str):
+            raise InvalidInput(field, f"must be a reference, not {type(text).__name__}")
+        braces = _BRACES.fullmatch(text.strip())
+        parts = tuple((braces["path"] if braces else text.strip()).split("."))
+        if not all(_PART.fullmatch(part) for part in parts):
+            raise InvalidInput(field, f"{text!r} is no reference such as {{{{ steps.plan.list }}}}")
+        if parts[0] not in ROOTS:
+            raise InvalidInput(field, f"{text!r} begins with none of {', '.join(ROOTS)}")
+        if parts[0] == "steps" and len(parts) == 1:
+            raise InvalidInput(field, f"{text!r} names no step")
+        return cls(parts)
+
+    @property
+    def step(self) -> str | None:
+        return self.parts[1] if self.parts[0] == "steps" else None
+
+    def resolve(self, scope: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON is any value
+        value: Any = scope
+        for place, part in enumerate(self.parts):
+            value = _enter(value, part, ".".join(self.parts[: place + 1]))
+        return value
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+def _enter(value: object, part: str, shown: str) -> object:
+    if isinstance(value, Mapping):
+        if part not in value:
+            known = ", ".join(map(str, value)) or "nothing"
+            raise Unresolved(f"there is no {shown}; there is {known}")
+        return value[part]
+    if isinstance(value, Sequence) and not isinstance(value, str) and part.isdigit():
+        if int(part) >= len(value):
+            raise Unresolved(f"there is no {shown}; the list has {len(value)}")
+        return value[int(part)]
+    raise Unresolved(f"{shown} leads into {type(value).__name__}, which holds no other values")

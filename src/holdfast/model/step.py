@@ -1,0 +1,101 @@
+"""One step of a workflow, as it is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from holdfast.errors import InvalidInput
+from holdfast.model.reference import Reference
+from holdfast.model.retry import MAX_COUNT, RetryPolicy
+from holdfast.model.status import Kind
+from holdfast.model.text import clean_key
+
+Action = Literal["fail", "skip", "ask", "goto"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Concurrency:
+    """At most `limit` holders of one key at once."""
+
+    key: str
+    limit: int = 1
+
+    def __post_init__(self) -> None:
+        clean_key("concurrency.key", self.key)
+        limit: object = self.limit
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_COUNT:
+            raise InvalidInput("concurrency.limit", f"must be a whole number from 1 to {MAX_COUNT}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OnFailure:
+    """What becomes of a step that has failed for good; `goto` names the step to begin again at."""
+
+    action: Action = "fail"
+    step: str | None = None
+    max_rounds: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    id: str
+    needs: tuple[str, ...] = ()
+    agent: str = "default"
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    timeout: float | None = None
+    tags: tuple[str, ...] = ()
+    priority: int = 0
+    concurrency: Concurrency | None = None
+    when: Reference | None = None
+    on_failure: OnFailure = field(default_factory=OnFailure)
+    verifies: str | None = None
+    max_rounds: int = 3
+    approval: str | None = None
+    for_each: Reference | None = None
+    parallel: int = 1
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        if self.for_each is not None:
+            return Kind.GROUP
+        return Kind.WORK if self.approval is None else Kind.APPROVAL
+
+
+def every(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """The steps and all those in their bodies."""
+    for step in steps:
+        yield step
+        yield from every(step.steps)
+
+
+def links(steps: tuple[Step, ...]) -> dict[str, tuple[str, ...]]:
+    """What each step of one body needs: of a verified step, whoever verifies it."""
+    judges: dict[str, list[str]] = {}
+    for step in steps:
+        if step.verifies is not None:
+            judges.setdefault(step.verifies, []).append(step.id)
+    return {
+        step.id: tuple(
+            dict.fromkeys(
+                name
+                for need in _own(step)
+                for name in ([need] if need == step.verifies else judges.get(need, [need]))
+            )
+        )
+        for step in steps
+    }
+
+
+def givers(steps: tuple[Step, ...]) -> frozenset[str]:
+    """The steps of a body whose outputs are its output: needed by none but who verifies them."""
+    needed = {need for step in steps for need in _own(step) if need != step.verifies}
+    return frozenset(step.id for step in steps if step.id not in needed and step.verifies is None)
+
+
+def _own(step: Step) -> tuple[str, ...]:
+    if step.verifies is None or step.verifies in step.needs:
+        return step.needs
+    return (*step.needs, step.verifies)

@@ -1,0 +1,217 @@
+-- name: shape_tasks
+-- purpose: give tasks that were made in this transaction their place in a loop or a round
+-- guards: new
+-- rows: task_id text, place integer, asks_first boolean, counts boolean, subject text,
+--   rounds integer, failing text
+UPDATE holdfast_task SET
+  item = r.place, conditional = r.asks_first, due = NOT r.asks_first, gives = r.counts,
+  verifies = r.subject, max_rounds = r.rounds, on_failure = r.failing
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND version = 1
+
+-- name: workflow_definition
+-- purpose: the graph of one version of a workflow
+SELECT definition FROM holdfast_workflow WHERE name = :name AND version = :version
+
+-- name: ripe_tasks
+-- purpose: which of some tasks have all they need, and wait for their condition or their list
+SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.conditional, task.due,
+  task.epoch, task.item, run.workflow, run.workflow_version, run.input
+FROM holdfast_task AS task JOIN holdfast_run AS run ON run.id = task.run_id
+WHERE task.id IN (SELECT value FROM {each ids})
+  AND task.status = 'queued'
+  AND NOT task.blocked
+  AND ((task.conditional AND NOT task.due)
+    OR (task.kind = 'group' AND task.total IS NULL AND task.item IS NULL))
+ORDER BY task.id
+
+-- name: ripe_in_run
+-- purpose: every task of a run that has all it needs, and waits for its condition or its list
+SELECT id FROM holdfast_task
+WHERE run_id = :run_id
+  AND status = 'queued'
+  AND NOT blocked
+  AND ((conditional AND NOT due) OR (kind = 'group' AND total IS NULL AND item IS NULL))
+
+-- name: open_groups
+-- purpose: the groups of a run that have not ended
+SELECT id FROM holdfast_task
+WHERE run_id = :run_id
+  AND kind = 'group'
+  AND status = 'queued'
+
+-- name: ancestors
+-- purpose: the groups around a task, the nearest first
+WITH RECURSIVE above (id, parent_id, payload, item, depth) AS (
+  SELECT task.id, task.parent_id, task.payload, task.item, 0 FROM holdfast_task AS task WHERE task.id = :task_id
+  UNION ALL
+  SELECT task.id, task.parent_id, task.payload, task.item, above.depth + 1
+  FROM holdfast_task AS task JOIN above ON task.id = above.parent_id)
+SELECT id, parent_id, payload, item FROM above WHERE depth > 0 ORDER BY depth
+
+-- name: output_beside
+-- purpose: what a step gave, among the tasks of one group
+SELECT output, skipped FROM holdfast_task
+WHERE parent_id = :parent_id
+  AND step = :step
+  AND NOT superseded
+  AND status = 'done'
+
+-- name: output_in_run
+-- purpose: what a step gave that stands in no loop
+SELECT output, skipped FROM holdfast_task
+WHERE run_id = :run_id
+  AND step = :step
+  AND parent_id IS NULL
+  AND status = 'done'
+
+-- name: let_tasks_start
+-- purpose: make tasks due whose condition holds
+-- guards: waiting for their condition
+-- changes: task
+-- event: 'task.admitted'
+-- returning: kind
+UPDATE holdfast_task SET
+  due = true,
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE id IN (SELECT value FROM {each ids})
+  AND status = 'queued'
+  AND conditional
+  AND NOT due
+
+-- name: skip_tasks
+-- purpose: queued → done without running, for tasks whose condition does not hold
+-- guards: waiting for their condition
+-- changes: task
+-- event: 'task.skipped'
+-- data: '{"skipped":true}'
+-- returning: kind, parent_id
+UPDATE holdfast_task SET
+  status = 'done', skipped = true, finished_at = (SELECT holdfast_now()),
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE id IN (SELECT value FROM {each ids})
+  AND status = 'queued'
+  AND conditional
+  AND NOT due
+
+-- name: fail_unresolved
+-- purpose: queued → failed for a task whose condition or list cannot be told
+-- guards: waiting for it
+-- rows: task_id text, problem text
+-- changes: task
+-- event: 'task.failed'
+-- data: '{"error":' || error || '}'
+-- returning: kind, parent_id
+UPDATE holdfast_task SET
+  status = 'failed', error = r.problem, finished_at = (SELECT holdfast_now()),
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'queued'
+  AND NOT blocked
+
+-- name: expand_loop
+-- purpose: note how long the list of a loop is
+-- guards: queued, and not expanded before
+-- changes: task
+-- event: 'task.expanded'
+-- data: '{"total":' || total || '}'
+-- returning: kind
+UPDATE holdfast_task SET
+  total = :total,
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status = 'queued'
+  AND total IS NULL
+
+-- name: count_items
+-- purpose: note how many items of a loop have been made
+-- guards: as many were there as the caller saw
+UPDATE holdfast_task SET made = made + :count
+WHERE id = :task_id
+  AND made = :seen
+RETURNING made
+
+-- name: loops_with_room
+-- purpose: which of some loops have items left to start, and how many are under way
+SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.epoch, task.item,
+  task.total, task.made, task.priority, run.holds AS run_holds, run.workflow,
+  run.workflow_version, run.input,
+  (SELECT count(*) FROM holdfast_task AS active
+   WHERE active.parent_id = task.id AND active.status = 'queued') AS active
+FROM holdfast_task AS task JOIN holdfast_run AS run ON run.id = task.run_id
+WHERE task.id IN (SELECT value FROM {each ids})
+  AND task.status = 'queued'
+  AND task.total IS NOT NULL
+  AND (task.made < task.total
+    OR EXISTS (SELECT 1 FROM holdfast_task AS waiting
+      WHERE waiting.parent_id = task.id AND waiting.status = 'idle'))
+
+-- name: start_items
+-- purpose: idle → queued for the next items of a loop
+-- guards: idle items of this loop, in the order of the list
+-- changes: task
+-- event: 'task.queued'
+-- returning: kind, parent_id, item, epoch
+UPDATE holdfast_task SET
+  status = 'queued',
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE id IN (
+    SELECT id FROM holdfast_task
+    WHERE parent_id = :loop_id
+      AND status = 'idle'
+    ORDER BY position LIMIT :count)
+  AND status = 'idle'
+
+-- name: settle_groups
+-- purpose: queued → done for groups whose children are all done
+-- guards: a group under way, all of its items made, and no child that is not done
+-- changes: task
+-- event: 'task.done'
+-- returning: kind, parent_id
+UPDATE holdfast_task SET
+  status = 'done', finished_at = (SELECT holdfast_now()), error = NULL,
+  output = CASE WHEN item IS NULL THEN (
+    SELECT '[' || COALESCE(string_agg(COALESCE(child.output, 'null'), ',' ORDER BY child.position), '') || ']'
+    FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND NOT child.superseded)
+  ELSE (
+    SELECT CASE WHEN count(*) = 1 THEN min(COALESCE(child.output, 'null'))
+      ELSE '{' || COALESCE(string_agg('"' || child.step || '":' || COALESCE(child.output, 'null'), ',' ORDER BY child.id), '') || '}' END
+    FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND NOT child.superseded AND child.gives) END,
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE id IN (SELECT value FROM {each ids})
+  AND kind = 'group'
+  AND status = 'queued'
+  AND (item IS NOT NULL OR made = total)
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running'))
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded)
+
+-- name: fail_groups
+-- purpose: idle or queued → failed for the groups around whatever failed in runs that have failed
+-- guards: a group that has not ended, around a failed or cancelled task
+-- changes: task
+-- event: 'task.failed'
+-- returning: kind
+UPDATE holdfast_task SET
+  status = 'failed', finished_at = (SELECT holdfast_now()),
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE id IN (
+    WITH RECURSIVE above (id) AS (
+      SELECT task.parent_id FROM holdfast_task AS task
+      WHERE task.run_id IN (SELECT value FROM {each ids})
+        AND task.status IN ('failed', 'cancelled')
+        AND task.parent_id IS NOT NULL
+        AND NOT task.superseded
+      UNION SELECT task.parent_id FROM holdfast_task AS task JOIN above ON task.id = above.id
+      WHERE task.parent_id IS NOT NULL)
+    SELECT id FROM above)
+  AND kind = 'group'
+  AND status IN ('idle', 'queued')
