@@ -15,8 +15,8 @@ def answer_report(report: Report, record: Row) -> TransitionResult:
     outcome, digest = _ending(record)
     if outcome == "cancelled":
         return refuse(Refusal.ALREADY_TERMINAL, status, "the attempt was cancelled")
-    if outcome in {"completed", "failed"}:
-        if _said(report) == (outcome, digest):
+    if outcome in {"completed", "failed", "rejected"}:
+        if _said(report) == ("completed" if outcome == "rejected" else outcome, digest):
             return TransitionResult(ok=True, repeated=True, status=status)
         return refuse(Refusal.RESULT_CONFLICT, status, f"the attempt has already {outcome}")
     if outcome == "released" and isinstance(report, Release):
@@ -33,7 +33,7 @@ def answer_renewal(report: Report, record: Row) -> TransitionResult:
         return refuse(Refusal.LEASE_EXPIRED, status, "the lease ran out before this renewal")
     if outcome == "cancelled":
         return refuse(Refusal.CANCELLED, status, "stop: the attempt was cancelled")
-    if outcome in {"completed", "failed"}:
+    if outcome in {"completed", "failed", "rejected"}:
         return refuse(Refusal.ALREADY_TERMINAL, status, f"the attempt has already {outcome}")
     return refuse(Refusal.STALE_TOKEN, status, _late(report, record))
 
@@ -52,6 +52,7 @@ def answer_guard(fence: int, record: Row) -> TransitionResult:
         "cancelled": Refusal.CANCELLED,
         "completed": Refusal.ALREADY_TERMINAL,
         "failed": Refusal.ALREADY_TERMINAL,
+        "rejected": Refusal.ALREADY_TERMINAL,
     }
     taken = Refusal.ALREADY_CLAIMED if record["attempt"] > fence else Refusal.LEASE_EXPIRED
     return refuse(reasons.get(outcome or "", taken), status, f"at attempt {record['attempt']}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import singledispatch
 from typing import Any
 
@@ -9,6 +10,7 @@ from holdfast.engine import reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.operations import (
+    AnswerTask,
     BlockTask,
     CancelTask,
     Controlled,
@@ -20,6 +22,7 @@ from holdfast.engine.operations import (
     ResetTask,
     RetryTask,
     RunNow,
+    SettleTask,
     UnblockTask,
     UnholdTask,
 )
@@ -95,7 +98,7 @@ def _retry(operation: RetryTask, group: Group) -> TransitionResult:
 
 @control.register
 def _reopen(operation: ReopenTask, group: Group) -> TransitionResult:
-    rows = reopening.reopen(group, operation.task_id, operation.actor, sorted(TERMINAL))
+    rows = reopening.reopen(group, operation.task_id, operation.actor, tuple(sorted(TERMINAL)))
     return _answer(group, operation, rows, "queued")
 
 
@@ -114,6 +117,40 @@ def _delete(operation: DeleteTask, group: Group) -> TransitionResult:
         return refuse(Refusal.INVALID_TRANSITION, "running", "it is running; cancel it first")
     detail = "other tasks need it or belong to it; delete or unblock them first"
     return refuse(Refusal.NEEDED_BY_OTHERS, task["status"], detail)
+
+
+@control.register
+def _settle(operation: SettleTask, group: Group) -> TransitionResult:
+    named = {"task_id": operation.task_id, "actor": operation.actor, "note": operation.note}
+    verdict = "done" if operation.approved else "failed"
+    rows = group.change_tasks("settle_by_person", verdict=verdict, **named)
+    if rows:
+        return TransitionResult(ok=True, status=verdict)
+    if not operation.approved:
+        return _answer(group, operation, group.change_tasks("reject_held", **named), verdict)
+    del named["note"]
+    rows = group.change_tasks("approve_held", **named)
+    if rows and rows[0]["verifies"] is not None:
+        _one_more_round(group, operation)
+    return _answer(group, operation, rows, verdict)
+
+
+def _one_more_round(group: Group, operation: SettleTask) -> None:
+    """Let what a verifier rejected for the last time be done once more."""
+    found = group.tx.read("out_of_rounds", task_id=operation.task_id)
+    for verifier in found:
+        said = json.loads(verifier["error"] or "null")
+        feedback = said.get("feedback") if isinstance(said, dict) else None
+        reopening.reopen_subject(group, verifier, (), json.dumps(feedback), operation.actor)
+        group.change_tasks("block_dependents", task_id=verifier["verifies"], actor=operation.actor)
+
+
+@control.register
+def _reply(operation: AnswerTask, group: Group) -> TransitionResult:
+    rows = group.change_tasks(
+        "answer_task", task_id=operation.task_id, answer=operation.answer, actor=operation.actor
+    )
+    return _answer(group, operation, rows, "answered")
 
 
 @control.register

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from holdfast.engine.answers import answer_renewal, answer_report
+from holdfast.engine import verdicts
+from holdfast.engine.answers import answer_renewal, answer_report, refuse
 from holdfast.engine.group import Group
-from holdfast.engine.operations import Complete, Fail, Lose, Release, Renew, Report
-from holdfast.model.result import TransitionResult
+from holdfast.engine.operations import Ask, Complete, Fail, Lose, Release, Renew, Report
+from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 
 R = TypeVar("R", bound=Report)
@@ -17,9 +18,19 @@ R = TypeVar("R", bound=Report)
 def complete(group: Group, reports: Sequence[Complete]) -> list[TransitionResult]:
     changed = group.change_tasks(
         "complete_tasks",
-        rows=[(r.task_id, r.fence, r.output, r.digest, r.usage) for r in reports],
+        rows=[
+            (r.task_id, r.fence, r.output, r.digest, r.usage, verdicts.accepts(r)) for r in reports
+        ],
     )
-    return _answer(group, reports, changed, answer_report)
+    return _answer(group, reports, changed, answer_report, _judge)
+
+
+def _judge(group: Group, report: Complete, task: Row) -> TransitionResult:
+    reply = verdicts.judge(group, report, task)
+    if isinstance(reply, Fail):
+        fail(group, [reply])
+        return refuse(Refusal.INVALID_OUTPUT, task["status"], verdicts.NO_VERDICT)
+    return reply
 
 
 def fail(group: Group, reports: Sequence[Fail]) -> list[TransitionResult]:
@@ -29,12 +40,19 @@ def fail(group: Group, reports: Sequence[Fail]) -> list[TransitionResult]:
             (r.task_id, r.fence, r.error, r.digest, r.retryable, r.jitter, r.usage) for r in reports
         ],
     )
-    return _answer(group, reports, changed, answer_report)
+    return _answer(group, reports, changed, answer_report, verdicts.give_up)
 
 
 def release(group: Group, reports: Sequence[Release]) -> list[TransitionResult]:
     changed = group.change_tasks(
         "release_tasks", rows=[(r.task_id, r.fence, r.until) for r in reports]
+    )
+    return _answer(group, reports, changed, answer_report)
+
+
+def ask(group: Group, reports: Sequence[Ask]) -> list[TransitionResult]:
+    changed = group.change_tasks(
+        "ask_tasks", rows=[(r.task_id, r.fence, r.question) for r in reports]
     )
     return _answer(group, reports, changed, answer_report)
 
@@ -49,11 +67,14 @@ def renew(group: Group, reports: Sequence[Renew]) -> list[TransitionResult]:
 
 
 def lose(group: Group, reports: Sequence[Lose]) -> list[TransitionResult]:
-    problem = '"lost: the worker stopped renewing its lease"'
     changed = group.change_tasks(
-        "lose_tasks", rows=[(r.task_id, r.fence, problem) for r in reports]
+        "lose_tasks", rows=[(r.task_id, r.fence, r.problem) for r in reports]
     )
-    return _answer(group, reports, changed, answer_report)
+    return _answer(group, reports, changed, answer_report, _lose_for_good)
+
+
+def _lose_for_good(group: Group, report: Lose, task: Row) -> TransitionResult | None:
+    return verdicts.give_up(group, report, task) if task["expired"] else None
 
 
 def _answer(
@@ -61,17 +82,28 @@ def _answer(
     reports: Sequence[R],
     changed: list[Row],
     explain: Callable[[R, Row], TransitionResult],
+    conclude: Callable[[Group, R, Row], TransitionResult | None] | None = None,
 ) -> list[TransitionResult]:
-    """RETURNING is the answer; only what it leaves out is looked up."""
-    accepted = {row["entity"]: row["status"] for row in changed}
+    """RETURNING is the answer; what it leaves out is concluded otherwise, or looked up."""
+    accepted = {row["entity"]: TransitionResult(ok=True, status=row["status"]) for row in changed}
     refused = [report for report in reports if report.task_id not in accepted]
-    records: dict[str, Row] = {}
+    if refused and conclude is not None:
+        accepted |= _conclude(group, refused, conclude)
+        refused = [report for report in refused if report.task_id not in accepted]
     if refused:
         found = group.tx.read("attempt_records", rows=[(r.task_id, r.fence) for r in refused])
         records = {row["task_id"]: row for row in found}
-    return [
-        TransitionResult(ok=True, status=accepted[report.task_id])
-        if report.task_id in accepted
-        else explain(report, records[report.task_id])
-        for report in reports
-    ]
+        accepted |= {r.task_id: explain(r, records[r.task_id]) for r in refused}
+    return [accepted[report.task_id] for report in reports]
+
+
+def _conclude(
+    group: Group,
+    refused: Sequence[R],
+    conclude: Callable[[Group, R, Row], TransitionResult | None],
+) -> dict[str, TransitionResult]:
+    """Those that run under their fence, and whose end is not for one statement to decide."""
+    rows = group.tx.read("task_judged", rows=[(r.task_id, r.fence) for r in refused])
+    by_task = {report.task_id: report for report in refused}
+    answers = {row["id"]: conclude(group, by_task[row["id"]], row) for row in rows}
+    return {task_id: answer for task_id, answer in answers.items() if answer is not None}

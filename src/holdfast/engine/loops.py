@@ -75,7 +75,9 @@ def refill(group: Group, ids: Iterable[str]) -> None:
 def _start(group: Group, loop: Row, count: int) -> list[Row]:
     if count <= 0:
         return []
-    return group.change_tasks("start_items", loop_id=loop["id"], count=count)
+    rows = group.change_tasks("start_items", loop_id=loop["id"], count=count)
+    # RETURNING has no order; the ids of what is made next follow that of the list.
+    return sorted(rows, key=lambda row: int(row["item"]))
 
 
 def _make_items(group: Group, loop: Row, step: Step) -> None:

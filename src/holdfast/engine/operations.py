@@ -56,6 +56,11 @@ class Release(Report):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Ask(Report):
+    question: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RecordEffect(Report):
     name: str
     value: str
@@ -112,6 +117,8 @@ class Renew(Report):
 class Lose(Report):
     """Recovery's word on an attempt whose lease has run out."""
 
+    problem: str = '"lost: the worker stopped renewing its lease"'
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Controlled(TaskOperation):
@@ -151,6 +158,19 @@ class ReopenTask(Controlled):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeleteTask(Controlled):
     pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SettleTask(Controlled):
+    """A person's word on an approval, or on a task that waits for one."""
+
+    approved: bool
+    note: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerTask(Controlled):
+    answer: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -329,6 +349,7 @@ Operation = (
     | Fail
     | Release
     | Renew
+    | Ask
     | RecordEffect
     | Suspend
     | TakeSignal

@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
 from holdfast.engine import slots
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import RUN_TERMINAL
+from holdfast.model.status import RUN_TERMINAL, Kind
 from holdfast.store.database import Row
 
 ENDED_BADLY = ("failed", "cancelled")
+STARTED = ("queued", "running", "done", "failed", "cancelled")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scope:
+    """How far a re-open goes: up to what a verifier needs, leaving one task out."""
+
+    until: str | None = None
+    apart: str | None = None
+    feedback: str | None = None
+
+
+WHOLE = Scope()
 
 
 def retry_run(group: Group, run_id: str, actor: str) -> TransitionResult:
     """Re-open every failed or cancelled task of a run, and the run if it had ended."""
     reopened = group.change_runs("reopen_run", run_id=run_id, statuses=ENDED_BADLY, actor=actor)
-    rows = group.change_tasks("retry_run_tasks", run_id=run_id, actor=actor)
+    rows = _retry_tasks(group, run_id, actor)
     if not rows and not reopened:
         return _nothing_to_retry(group, run_id)
     _restart(group, run_id, actor, reopened)
     return TransitionResult(ok=True, status="running")
+
+
+def _retry_tasks(group: Group, run_id: str, actor: str) -> list[Row]:
+    """Retry what failed; a verifier out of rounds begins again with what it verifies."""
+    for verifier in group.tx.read("spent_verifiers", run_id=run_id):
+        feedback = json.loads(verifier["error"] or "null")
+        said = feedback.get("feedback") if isinstance(feedback, dict) else None
+        reopen_subject(group, verifier, (), json.dumps(said), actor)
+    rows = group.change_tasks("retry_run_tasks", run_id=run_id, actor=actor)
+    consider(group, rows)
+    return rows
 
 
 def retry_from(group: Group, run_id: str, step: str, actor: str) -> TransitionResult:
@@ -30,20 +58,83 @@ def retry_from(group: Group, run_id: str, step: str, actor: str) -> TransitionRe
     if not found:
         return refuse(Refusal.UNKNOWN_STEP, None, f"{run_id} has no step {step!r}")
     task = found[0]
-    statuses = ["queued", "running", "done", "failed", "cancelled"]
-    if not reopen(group, task["id"], actor, statuses):
+    if not reopen(group, task["id"], actor, STARTED):
         detail = f"step {step!r} is {task['status']} and cannot be started again"
         return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)
     return TransitionResult(ok=True, status="running")
 
 
-def reopen(group: Group, task_id: str, actor: str, statuses: list[str]) -> list[Row]:
+def reopen(group: Group, task_id: str, actor: str, statuses: Sequence[str]) -> list[Row]:
     """Re-open a task and what needs it; a run that had ended badly comes back whole."""
-    rows = group.change_tasks("reopen_tasks", task_id=task_id, statuses=statuses, actor=actor)
-    supersede(group, rows, actor)
+    rows = reopen_within(group, task_id, actor, statuses, WHOLE)
     if rows and rows[0]["run_id"] is not None:
         bring_back(group, rows[0]["run_id"], actor, retry_failed=True)
     return [row for row in rows if row["entity"] == task_id]
+
+
+def reopen_within(
+    group: Group, task_id: str, actor: str, statuses: Sequence[str], scope: Scope
+) -> list[Row]:
+    """Re-open a task, what needs it, the groups around it and what needs those."""
+    chosen = {"ids": [task_id], "beyond": [], "statuses": statuses}
+    rows = _reopen_tasks(group, chosen, actor, scope)
+    above = group.change_tasks("reopen_above", task_id=task_id, actor=actor) if rows else []
+    if above:
+        around = [row["entity"] for row in above]
+        group.parents.update(around)
+        chosen = {"ids": [], "beyond": around, "statuses": statuses}
+        rows += _reopen_tasks(group, chosen, actor, scope)
+    return rows
+
+
+def reopen_subject(
+    group: Group, verifier: Row, items: Sequence[int], feedback: str, actor: str
+) -> None:
+    """Begin again with what was verified, up to the verifier; of a loop, with the items meant."""
+    subject = verifier["verifies"]
+    scope = Scope(until=verifier["id"], apart=verifier["id"], feedback=feedback)
+    if verifier["subject_kind"] != Kind.GROUP:
+        reopen_within(group, subject, actor, STARTED, scope)
+        return
+    rows = group.change_tasks(
+        "reopen_items",
+        loop_id=subject,
+        every=not items,
+        places=[str(place) for place in items],
+        feedback=feedback,
+        actor=actor,
+    )
+    supersede(group, rows, actor)
+    if rows:
+        group.change_tasks("reopen_above", task_id=rows[0]["entity"], actor=actor)
+    group.parents.add(subject)
+    chosen = {"ids": [], "beyond": [subject], "statuses": STARTED}
+    _reopen_tasks(group, chosen, actor, scope)
+
+
+def _reopen_tasks(
+    group: Group, chosen: dict[str, Sequence[str]], actor: str, scope: Scope
+) -> list[Row]:
+    rows = group.change_tasks(
+        "reopen_tasks",
+        **chosen,
+        until=scope.until,
+        apart=scope.apart,
+        feedback=scope.feedback,
+        actor=actor,
+    )
+    supersede(group, rows, actor)
+    consider(group, rows)
+    return rows
+
+
+def consider(group: Group, rows: Iterable[Row]) -> None:
+    """Look again at conditions, lists and items of what came back and has all it needs."""
+    for row in rows:
+        if row["kind"] == Kind.GROUP:
+            group.parents.add(row["entity"])
+        if not row["blocked"] and (row["conditional"] or row["kind"] == Kind.GROUP):
+            group.ripe.append(row["entity"])
 
 
 def supersede(group: Group, rows: list[Row], actor: str) -> None:
@@ -58,7 +149,7 @@ def bring_back(group: Group, run_id: str, actor: str, *, retry_failed: bool = Fa
     statuses = sorted(RUN_TERMINAL)
     reopened = group.change_runs("reopen_run", run_id=run_id, statuses=statuses, actor=actor)
     if retry_failed:
-        group.change_tasks("retry_run_tasks", run_id=run_id, actor=actor)
+        _retry_tasks(group, run_id, actor)
     _restart(group, run_id, actor, reopened)
 
 

@@ -9,6 +9,7 @@ from holdfast.engine import validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import gather, operation, reading, then
 from holdfast.engine.operations import (
+    AnswerTask,
     BlockTask,
     CancelTask,
     CreateTasks,
@@ -20,6 +21,7 @@ from holdfast.engine.operations import (
     ResetTask,
     RetryTask,
     RunNow,
+    SettleTask,
     UnblockTask,
     UnholdTask,
 )
@@ -31,6 +33,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.run import Created
 from holdfast.model.status import Hold
 from holdfast.model.task import Attempt, NewTask, Task
+from holdfast.model.text import encode_json
 
 USER = "user"
 
@@ -92,6 +95,34 @@ class Tasks:
     def delete(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
         """Remove a task that nothing needs."""
         return self._desk.submit(DeleteTask(**_about(task_id, actor)))
+
+    @operation
+    def approve(
+        self, task_id: str, note: object = None, *, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Let an approval pass, or a task that waits for one run again."""
+        return self._settle(task_id, note, actor, approved=True)
+
+    @operation
+    def reject(
+        self, task_id: str, note: object = None, *, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Fail an approval, or a task that waits for one; the note says why."""
+        return self._settle(task_id, note, actor, approved=False)
+
+    def _settle(
+        self, task_id: str, note: object, actor: str, *, approved: bool
+    ) -> Future[TransitionResult]:
+        kept = encode_json("note", note, limit=validation.JSON_SCALAR_LIMIT)
+        return self._desk.submit(SettleTask(**_about(task_id, actor), approved=approved, note=kept))
+
+    @operation
+    def answer(
+        self, task_id: str, answer: object, *, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Answer the question of a task, which then goes on with the answer as its feedback."""
+        kept = encode_json("answer", answer, limit=validation.JSON_SCALAR_LIMIT)
+        return self._desk.submit(AnswerTask(**_about(task_id, actor), answer=kept))
 
     @operation
     def hold(

@@ -14,6 +14,7 @@ from holdfast.engine.desk import Desk
 from holdfast.engine.durable import CHILDREN, awaited_signal
 from holdfast.engine.edge import gather, operation, reading
 from holdfast.engine.operations import (
+    Ask,
     Claim,
     ClaimById,
     Complete,
@@ -146,6 +147,16 @@ class Work:
         """Give a task back, now or for a later time; it costs no attempt."""
         chosen = None if until is None else validation.moment("until", until)
         return self._desk.submit(Release(**self._fenced(task_id, token), until=chosen))
+
+    @operation
+    def ask(self, task_id: str, token: str, question: object) -> Future[TransitionResult]:
+        """Give a task back until somebody answers a question; it costs no attempt."""
+        return self._desk.submit(
+            Ask(
+                **self._fenced(task_id, token),
+                question=encode_json("question", question, limit=validation.JSON_SCALAR_LIMIT),
+            )
+        )
 
     @operation
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> Future[Recorded]:

@@ -22,6 +22,7 @@ from holdfast.engine.group import Group
 from holdfast.engine.operations import (
     AcquireLease,
     AdvanceRun,
+    Ask,
     Claim,
     ClaimById,
     Complete,
@@ -73,6 +74,7 @@ class Writer:
         batch.together(Complete, lambda chosen: lifecycle.complete(group, chosen))
         batch.together(Fail, lambda chosen: lifecycle.fail(group, chosen))
         batch.together(Release, lambda chosen: lifecycle.release(group, chosen))
+        batch.together(Ask, lambda chosen: lifecycle.ask(group, chosen))
         batch.together(Suspend, lambda chosen: durable.suspend(group, chosen))
         batch.together(Lose, lambda chosen: lifecycle.lose(group, chosen))
         advance.derive(group)

@@ -22,6 +22,7 @@ FOLDED = (
     "run_now",
     "superseded",
     "waits_for",
+    "round",
 )
 RUN_FOLDED = ("holds",)
 
@@ -31,6 +32,8 @@ OUTCOMES = {
     "task.retrying": "failed",
     "task.released": "released",
     "task.suspended": "released",
+    "task.asked": "released",
+    "task.rejected": "rejected",
     "task.lost": "lost",
     "task.cancelled": "cancelled",
     "task.superseded": "superseded",
@@ -73,6 +76,8 @@ def fold(events: Iterable[Event]) -> dict[str, Any]:
 
 def read_outcome(event_type: str | None, data: dict[str, Any]) -> str | None:
     """How the attempt ended that an event took out of running."""
+    if "outcome" in data:
+        return str(data["outcome"])
     if event_type == "task.failed" and "lost" in data:
         return "lost"
     return None if event_type is None else OUTCOMES.get(event_type)

@@ -9,7 +9,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.reference import Reference
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, to_microseconds
 from holdfast.model.status import Kind
-from holdfast.model.step import Concurrency, OnFailure, Step, every, links
+from holdfast.model.step import Concurrency, OnFailure, Step, every, links, reach
 from holdfast.model.text import clean_name, clean_text
 
 MAX_STEPS = 10_000
@@ -110,7 +110,7 @@ def _bad_bodies(steps: tuple[Step, ...], outer: tuple[str, ...]) -> list[str]:
     """Mistakes in how the steps of one body refer to each other, and of the bodies inside it."""
     mistakes = [*_bad_needs(steps), *_bad_names(steps)]
     if not mistakes:
-        mistakes = _cycles(steps)
+        mistakes = _cycles(steps) or _bad_detours(steps)
     known = (*outer, *(step.id for step in steps))
     for step in steps:
         mistakes += _bad_references(step, known)
@@ -138,6 +138,16 @@ def _bad_names(steps: tuple[Step, ...]) -> list[str]:
         if step.for_each is not None and step.approval is not None:
             mistakes.append(f"step {step.id!r} cannot be a loop and an approval at once")
     return mistakes
+
+
+def _bad_detours(steps: tuple[Step, ...]) -> list[str]:
+    """A step can go back only to what it needs, near or far."""
+    needs = links(steps)
+    return [
+        f"step {step.id!r} goes back to {step.on_failure.step!r}, which it does not need"
+        for step in steps
+        if step.on_failure.step is not None and step.on_failure.step not in reach(needs, step.id)
+    ]
 
 
 def _bad_references(step: Step, known: tuple[str, ...]) -> list[str]:

@@ -17,6 +17,7 @@ class Refusal(StrEnum):
     ALREADY_CLAIMED = "already_claimed"
     CANCELLED = "cancelled"
     RESULT_CONFLICT = "result_conflict"
+    INVALID_OUTPUT = "invalid_output"
     VERSION_CONFLICT = "version_conflict"
     STARTED_DEPENDENTS = "started_dependents"
     NEEDED_BY_OTHERS = "needed_by_others"

@@ -72,21 +72,43 @@ def every(steps: tuple[Step, ...]) -> Iterator[Step]:
 
 
 def links(steps: tuple[Step, ...]) -> dict[str, tuple[str, ...]]:
-    """What each step of one body needs: of a verified step, whoever verifies it."""
+    """What each step of one body needs: of a verified step, whoever verifies it.
+
+    The verifier itself, and the steps it builds on, need the verified step as it is.
+    """
+    needs = {step.id: _own(step) for step in steps}
     judges: dict[str, list[str]] = {}
     for step in steps:
         if step.verifies is not None:
             judges.setdefault(step.verifies, []).append(step.id)
+    upstream = {judge: reach(needs, judge) for each in judges.values() for judge in each}
     return {
-        step.id: tuple(
+        name: tuple(
             dict.fromkeys(
-                name
-                for need in _own(step)
-                for name in ([need] if need == step.verifies else judges.get(need, [need]))
+                chosen
+                for need in own
+                for chosen in (_passed(name, judges.get(need, []), upstream) or [need])
             )
         )
-        for step in steps
+        for name, own in needs.items()
     }
+
+
+def _passed(name: str, judges: list[str], upstream: dict[str, set[str]]) -> list[str]:
+    """The verifiers that a step has to wait for: not itself, and none that waits for it."""
+    return [judge for judge in judges if judge != name and name not in upstream[judge]]
+
+
+def reach(needs: dict[str, tuple[str, ...]], name: str) -> set[str]:
+    """Everything that a step needs, near or far."""
+    found: set[str] = set()
+    waiting = list(needs[name])
+    while waiting:
+        need = waiting.pop()
+        if need not in found:
+            found.add(need)
+            waiting += needs.get(need, ())
+    return found
 
 
 def givers(steps: tuple[Step, ...]) -> frozenset[str]:

@@ -85,12 +85,12 @@ WHERE run_id = :run_id
 -- changes: task
 -- event: 'task.reset'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
---   || ',"failures":0,"lost":0,"scheduled_for":null,"run_now":false,"skipped":false,"run_holds":'
+--   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"run_now":false,"skipped":false,"run_holds":'
 --   || run_holds || '}'
--- returning: kind
+-- returning: kind, conditional, blocked
 UPDATE holdfast_task SET
   status = 'idle',
-  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0,
+  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
@@ -126,11 +126,11 @@ WHERE id IN (SELECT task_id FROM holdfast_need WHERE need_id = :task_id)
 -- changes: task
 -- event: 'task.retried'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END
---   || ',"failures":0,"lost":0,"scheduled_for":null,"run_now":false,"run_holds":0}'
--- returning: kind
+--   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"run_now":false,"run_holds":0}'
+-- returning: kind, conditional, blocked
 UPDATE holdfast_task SET
   status = 'queued',
-  generation = generation + 1, failures = 0, lost = 0,
+  generation = generation + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
@@ -155,12 +155,12 @@ WHERE id IN (
 -- changes: task
 -- event: 'task.retried'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END
---   || ',"failures":0,"lost":0,"scheduled_for":null,"run_now":false,"run_holds":' || run_holds
+--   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"run_now":false,"run_holds":' || run_holds
 --   || '}'
--- returning: kind
+-- returning: kind, conditional, blocked
 UPDATE holdfast_task SET
   status = 'queued',
-  generation = generation + 1, failures = 0, lost = 0,
+  generation = generation + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
@@ -206,34 +206,42 @@ WHERE id = :run_id
 
 -- name: reopen_tasks
 -- purpose: a task and everything that transitively needs it → queued again, in a new epoch
--- guards: reached from the named task, which is in a status the caller may leave; an idle one
---   stays idle
+-- guards: reached from a named task, which is in a status the caller may leave, or from what needs
+--   a re-opened group; where it ends with a verifier, only what that one needs; an idle one stays
+--   idle
 -- changes: task
 -- event: CASE WHEN previous = 'running' THEN 'task.superseded' ELSE 'task.reopened' END
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
---   || ',"failures":0,"lost":0,"scheduled_for":null,"run_now":false,"skipped":false,"run_holds":'
+--   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"run_now":false,"skipped":false,"run_holds":'
 --   || run_holds || '}'
--- returning: concurrency_key
+-- returning: concurrency_key, kind, conditional, blocked
 UPDATE holdfast_task SET
   status = CASE WHEN status = 'idle' THEN 'idle' ELSE 'queued' END,
-  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0,
-  blocked = id <> :task_id OR EXISTS (
+  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
+  blocked = id NOT IN (SELECT value FROM {each ids}) OR EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
   due = NOT conditional, scheduled_for = NULL, run_now = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL,
-  total = NULL, made = 0,
+  total = NULL, made = 0, feedback = :feedback,
   lease_expires_at = NULL, started_at = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id IN (
     WITH RECURSIVE reached (id) AS (
       SELECT named.id FROM holdfast_task AS named
-      WHERE named.id = :task_id
+      WHERE named.id IN (SELECT value FROM {each ids})
         AND named.status IN (SELECT value FROM {each statuses})
+      UNION SELECT need.task_id FROM holdfast_need AS need WHERE need.need_id IN (SELECT value FROM {each beyond})
       UNION SELECT need.task_id FROM holdfast_need AS need JOIN reached ON need.need_id = reached.id)
     SELECT id FROM reached)
+  AND id <> COALESCE(CAST(:apart AS text), '')
+  AND (CAST(:until AS text) IS NULL OR id IN (
+    WITH RECURSIVE before (id) AS (
+      SELECT need.need_id FROM holdfast_need AS need WHERE need.task_id = CAST(:until AS text)
+      UNION SELECT need.need_id FROM holdfast_need AS need JOIN before ON need.task_id = before.id)
+    SELECT id FROM before))
 
 -- name: hold_task
 -- purpose: add a reason that stops a task without changing its status

@@ -96,9 +96,14 @@ WHERE id IN (SELECT value FROM {each ids})
   AND concurrency_key IS NOT NULL
 
 -- name: needed_outputs
--- purpose: what the needs of some tasks gave, for the worker that runs them
+-- purpose: what the needs of some tasks gave, and what those verified, for the worker
 SELECT need.task_id, needed.id, needed.step, needed.output
 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+WHERE need.task_id IN (SELECT value FROM {each ids})
+UNION ALL
+SELECT need.task_id, subject.id, subject.step, subject.output
+FROM holdfast_need AS need JOIN holdfast_task AS judge ON judge.id = need.need_id
+  JOIN holdfast_task AS subject ON subject.id = judge.verifies
 WHERE need.task_id IN (SELECT value FROM {each ids})
 
 -- name: items_around
@@ -142,8 +147,9 @@ RETURNING id, lease_expires_at
 
 -- name: complete_tasks
 -- purpose: running → done: the attempt reports its result
--- guards: running under this fence
--- rows: task_id text, fence integer, result text, digest text, spent text
+-- guards: running under this fence; of a verifier, only with a verdict that accepts
+-- rows: task_id text, fence integer, result text, digest text, spent text,
+--   accepts boolean
 -- changes: task
 -- event: 'task.done'
 -- data: '{"digest":"' || result_digest || '"' || COALESCE(',"usage":' || usage, '') || '}'
@@ -158,10 +164,11 @@ FROM {rows} AS r
 WHERE id = r.task_id
   AND status = 'running'
   AND attempt = r.fence
+  AND (verifies IS NULL OR r.accepts)
 
 -- name: fail_tasks
 -- purpose: running → queued with a later time while the budget lasts, else running → failed
--- guards: running under this fence
+-- guards: running under this fence; a final one only where the step says no more than that
 -- rows: task_id text, fence integer, problem text, digest text, retryable boolean, jitter real,
 --   spent text
 -- changes: task
@@ -188,6 +195,7 @@ FROM {rows} AS r
 WHERE id = r.task_id
   AND status = 'running'
   AND attempt = r.fence
+  AND (on_failure = 'fail' OR (r.retryable AND failures + 1 < max_attempts))
 
 -- name: release_tasks
 -- purpose: running → queued: a worker gives a task back; it costs neither budget
@@ -219,7 +227,8 @@ LIMIT :count
 
 -- name: lose_tasks
 -- purpose: running → queued, due at once, for attempts that vanished; → failed when too many did
--- guards: still running under this fence and still expired, so that a renewal in between wins
+-- guards: still running under this fence and still expired, so that a renewal in between wins;
+--   a final loss only where the step says no more than that
 -- rows: task_id text, fence integer, problem text
 -- changes: task
 -- event: CASE WHEN status = 'queued' THEN 'task.lost' ELSE 'task.failed' END
@@ -239,6 +248,7 @@ WHERE id = r.task_id
   AND status = 'running'
   AND attempt = r.fence
   AND lease_expires_at <= (SELECT holdfast_now())
+  AND (on_failure = 'fail' OR lost + 1 < max_lost)
 
 -- name: attempt_records
 -- purpose: how given attempts ended, to answer a report that came again

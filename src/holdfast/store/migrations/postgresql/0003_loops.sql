@@ -6,6 +6,7 @@ ALTER TABLE holdfast_task ADD COLUMN gives boolean NOT NULL DEFAULT true;
 ALTER TABLE holdfast_task ADD COLUMN verifies text;
 ALTER TABLE holdfast_task ADD COLUMN round integer NOT NULL DEFAULT 0;
 ALTER TABLE holdfast_task ADD COLUMN max_rounds integer NOT NULL DEFAULT 1;
+ALTER TABLE holdfast_task ADD COLUMN detours integer NOT NULL DEFAULT 0;
 ALTER TABLE holdfast_task ADD COLUMN on_failure text NOT NULL DEFAULT 'fail'
   CHECK (on_failure IN ('fail', 'skip', 'ask', 'goto'));
 ALTER TABLE holdfast_task ADD COLUMN feedback text;

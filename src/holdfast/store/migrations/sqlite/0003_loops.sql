@@ -6,6 +6,7 @@ ALTER TABLE holdfast_task ADD COLUMN gives INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE holdfast_task ADD COLUMN verifies TEXT;
 ALTER TABLE holdfast_task ADD COLUMN round INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE holdfast_task ADD COLUMN max_rounds INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE holdfast_task ADD COLUMN detours INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE holdfast_task ADD COLUMN on_failure TEXT NOT NULL DEFAULT 'fail'
   CHECK (on_failure IN ('fail', 'skip', 'ask', 'goto'));
 ALTER TABLE holdfast_task ADD COLUMN feedback TEXT;

@@ -1,0 +1,104 @@
+"""What follows a verdict, and a failure for which the step has a plan."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from holdfast.engine import reopening
+from holdfast.engine.group import Group
+from holdfast.engine.operations import Complete, Fail, Lose
+from holdfast.model.result import TransitionResult
+from holdfast.model.text import digest
+from holdfast.model.verdict import Verdict, read_verdict
+from holdfast.store.database import Row
+
+NO_VERDICT = "a verifier's output must hold `verdict`: `accept`, or `reject` with `feedback`"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loss:
+    """How an attempt failed for good: by its own word, by vanishing, or by its last rejection."""
+
+    problem: str
+    digest: str = ""
+    usage: str | None = None
+    failed: int = 0
+    vanished: int = 0
+    rejected: int = 0
+
+    @property
+    def actor(self) -> str | None:
+        return "recovery" if self.vanished else None
+
+
+def accepts(report: Complete) -> bool:
+    """Whether a result would let a verifier pass; of any other task nobody asks."""
+    verdict = _verdict(report)
+    return verdict is not None and verdict.accepts
+
+
+def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
+    """What becomes of a verifier that did not accept: without a verdict, its attempt has failed."""
+    verdict = _verdict(report)
+    if verdict is None:
+        return _unjudged(report)
+    row = (report.task_id, report.fence, report.output, report.digest, report.usage)
+    if group.change_tasks("reject_round", rows=[row]):
+        feedback = json.dumps(verdict.feedback)
+        reopening.reopen_subject(group, task, verdict.items, feedback, "verifier")
+        return TransitionResult(ok=True, status="queued")
+    said = json.dumps({"rounds": task["max_rounds"], "feedback": verdict.feedback})
+    loss = Loss(problem=said, digest=report.digest, usage=report.usage, rejected=1)
+    return _conclude(group, report, task, loss)
+
+
+def give_up(group: Group, report: Fail | Lose, task: Row) -> TransitionResult:
+    """A failure or a loss with no budget left, of a step that has a plan for it."""
+    if isinstance(report, Fail):
+        loss = Loss(problem=report.error, digest=report.digest, usage=report.usage, failed=1)
+    else:
+        loss = Loss(problem=report.problem, vanished=1)
+    return _conclude(group, report, task, loss)
+
+
+def _conclude(
+    group: Group, report: Complete | Fail | Lose, task: Row, loss: Loss
+) -> TransitionResult:
+    named = (report.task_id, report.fence, loss.problem, loss.digest, loss.usage)
+    if task["on_failure"] == "goto":
+        plan = group.graphs.step(
+            group.tx, task["workflow"], task["workflow_version"], task["step"]
+        ).on_failure
+        if group.change_tasks("go_back", rows=[(*named, plan.max_rounds, loss.actor)]):
+            _go_to(group, task, str(plan.step), loss.problem)
+            return TransitionResult(ok=True, status="queued")
+    row = (*named, loss.failed, loss.vanished, loss.rejected, loss.actor)
+    (changed,) = group.change_tasks("conclude_tasks", rows=[row])
+    return TransitionResult(ok=True, status=changed["status"])
+
+
+def _go_to(group: Group, task: Row, step: str, problem: str) -> None:
+    (target,) = group.tx.read("task_beside", task_id=task["id"], step=step)
+    scope = reopening.Scope(apart=task["id"], feedback=problem)
+    reopening.reopen_within(group, target["id"], "goto", reopening.STARTED, scope)
+
+
+def _unjudged(report: Complete) -> Fail:
+    error = json.dumps(NO_VERDICT)
+    return Fail(
+        task_id=report.task_id,
+        fence=report.fence,
+        error=error,
+        digest=digest(error),
+        retryable=True,
+        jitter=1.0,
+        usage=report.usage,
+    )
+
+
+def _verdict(report: Complete) -> Verdict | None:
+    # Cheap, because it is asked of every result and nearly none is a verdict.
+    if '"verdict"' not in report.output:
+        return None
+    return read_verdict(json.loads(report.output))

@@ -1,0 +1,240 @@
+-- name: conclude_tasks
+-- purpose: a failure that is final: running → done with skipped, queued with hold approval, or
+--   failed, as the step says
+-- guards: running under this fence
+-- rows: task_id text, fence integer, problem text, digest text, spent text, failed integer,
+--   vanished integer, rejected integer, who text
+-- changes: task
+-- event: CASE WHEN skipped THEN 'task.skipped' WHEN status = 'queued' THEN 'task.asked'
+--   ELSE 'task.failed' END
+-- data: '{"failures":' || failures || ',"lost":' || lost || ',"round":' || round || ',"skipped":'
+--   || CASE WHEN skipped THEN 'true' ELSE 'false' END || ',"holds":' || holds
+--   || ',"scheduled_for":null,"digest":"' || COALESCE(result_digest, '') || '","error":' || error
+--   || ',"outcome":"' || CASE WHEN changed_by = 'recovery' THEN 'lost'
+--   WHEN verifies IS NOT NULL AND round >= max_rounds THEN 'rejected' ELSE 'failed' END || '"}'
+-- returning: concurrency_key, parent_id, kind
+UPDATE holdfast_task SET
+  status = CASE on_failure WHEN 'skip' THEN 'done' WHEN 'ask' THEN 'queued' ELSE 'failed' END,
+  skipped = (on_failure = 'skip'),
+  holds = CASE WHEN on_failure = 'ask' THEN holds | 2 ELSE holds END,
+  generation = generation + CASE WHEN on_failure = 'ask' THEN 1 ELSE 0 END,
+  failures = CASE WHEN on_failure = 'ask' THEN 0 ELSE failures + r.failed END,
+  lost = CASE WHEN on_failure = 'ask' THEN 0 ELSE lost + r.vanished END,
+  round = round + r.rejected,
+  error = r.problem, result_digest = r.digest, usage = COALESCE(r.spent, usage), output = NULL,
+  due = true, scheduled_for = NULL,
+  finished_at = CASE WHEN on_failure = 'ask' THEN NULL ELSE (SELECT holdfast_now()) END,
+  lease_expires_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = COALESCE(r.who, worker), changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'running'
+  AND attempt = r.fence
+
+-- name: reject_round
+-- purpose: running → queued, blocked again: the verifier has rejected, and rounds are left
+-- guards: running under this fence, a verifier, and rounds left
+-- rows: task_id text, fence integer, result text, digest text, spent text
+-- changes: task
+-- event: 'task.rejected'
+-- data: '{"blocked":true,"round":' || round || ',"epoch":' || epoch || ',"failures":0,"lost":0'
+--   || ',"scheduled_for":null,"digest":"' || result_digest || '","verdict":' || output || '}'
+-- returning: concurrency_key, verifies
+UPDATE holdfast_task SET
+  status = 'queued', blocked = true,
+  round = round + 1, generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0,
+  output = r.result, result_digest = r.digest, usage = COALESCE(r.spent, usage), error = NULL,
+  due = true, scheduled_for = NULL, lease_expires_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = worker, changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'running'
+  AND attempt = r.fence
+  AND verifies IS NOT NULL
+  AND round + 1 < max_rounds
+
+-- name: go_back
+-- purpose: running → queued, blocked again: the step has failed and begins again further up
+-- guards: running under this fence, and detours left
+-- rows: task_id text, fence integer, problem text, digest text, spent text, most integer,
+--   who text
+-- changes: task
+-- event: 'task.went_back'
+-- data: '{"blocked":true,"round":0,"detours":' || detours || ',"epoch":' || epoch
+--   || ',"failures":0,"lost":0,"scheduled_for":null,"digest":"' || COALESCE(result_digest, '')
+--   || '","error":' || error || ',"outcome":"' || CASE WHEN changed_by = 'recovery' THEN 'lost'
+--   ELSE 'failed' END || '"}'
+-- returning: concurrency_key
+UPDATE holdfast_task SET
+  status = 'queued', blocked = true,
+  detours = detours + 1, round = 0,
+  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0,
+  error = r.problem, result_digest = r.digest, usage = COALESCE(r.spent, usage), output = NULL,
+  due = NOT conditional, scheduled_for = NULL, lease_expires_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = COALESCE(r.who, worker), changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'running'
+  AND attempt = r.fence
+  AND detours < r.most
+
+-- name: reopen_above
+-- purpose: done, failed or cancelled → queued for the groups around a task that was re-opened
+-- guards: ended, and around it
+-- changes: task
+-- event: 'task.reopened'
+-- data: '{"run_holds":' || run_holds || '}'
+-- returning: kind
+UPDATE holdfast_task SET
+  status = 'queued', generation = generation + 1,
+  run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
+  output = NULL, error = NULL, finished_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id IN (
+    WITH RECURSIVE above (id) AS (
+      SELECT task.parent_id FROM holdfast_task AS task WHERE task.id = :task_id
+      UNION SELECT task.parent_id FROM holdfast_task AS task JOIN above ON task.id = above.id)
+    SELECT id FROM above)
+  AND kind = 'group'
+  AND status IN ('done', 'failed', 'cancelled')
+
+-- name: reopen_items
+-- purpose: done, failed or cancelled → idle for items of a loop, with what was said against them
+-- guards: items of this loop that count and have ended, named by their places or all
+-- changes: task
+-- event: 'task.reset'
+-- data: '{"epoch":' || epoch || '}'
+-- returning: kind
+UPDATE holdfast_task SET
+  status = 'idle', generation = generation + 1, epoch = epoch + 1,
+  feedback = :feedback, output = NULL, error = NULL, finished_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE parent_id = :loop_id
+  AND NOT superseded
+  AND status IN ('done', 'failed', 'cancelled')
+  AND (:every OR CAST(item AS text) IN (SELECT value FROM {each places}))
+
+-- name: task_judged
+-- purpose: what a running attempt that failed for good, or that judges, is about
+-- rows: task_id text, fence integer
+SELECT task.id, task.run_id, task.status, task.step, task.verifies,
+  task.lease_expires_at <= (SELECT holdfast_now()) AS expired, task.round, task.max_rounds,
+  task.on_failure, subject.kind AS subject_kind, run.workflow, run.workflow_version
+FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
+  LEFT JOIN holdfast_task AS subject ON subject.id = task.verifies
+  LEFT JOIN holdfast_run AS run ON run.id = task.run_id
+WHERE task.status = 'running'
+  AND task.attempt = r.fence
+
+-- name: spent_verifiers
+-- purpose: the verifiers of a run that failed with no round left
+SELECT task.id, task.verifies, task.error, subject.kind AS subject_kind
+FROM holdfast_task AS task JOIN holdfast_task AS subject ON subject.id = task.verifies
+WHERE task.run_id = :run_id
+  AND task.status = 'failed'
+  AND task.round >= task.max_rounds
+  AND NOT task.superseded
+
+-- name: settle_by_person
+-- purpose: idle or queued → done or failed for an approval that a person has settled
+-- guards: an approval that is open, and has all it needs
+-- changes: task
+-- event: 'task.' || status
+-- data: COALESCE('{"error":' || error || '}', '{}')
+-- returning: kind, parent_id
+UPDATE holdfast_task SET
+  status = :verdict, output = :note, error = CASE WHEN :verdict = 'failed' THEN :note END,
+  finished_at = (SELECT holdfast_now()),
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND kind = 'approval'
+  AND status IN ('idle', 'queued')
+  AND NOT blocked
+  AND run_holds = 0
+
+-- name: approve_held
+-- purpose: lift hold approval: the task runs again, a verifier with one more round
+-- guards: queued and held for it
+-- changes: task
+-- event: 'task.approved'
+-- data: '{"holds":' || holds || '}'
+-- returning: kind, verifies, run_id
+UPDATE holdfast_task SET
+  holds = holds & ~2,
+  max_rounds = CASE WHEN verifies IS NOT NULL AND round >= max_rounds THEN round + 1 ELSE max_rounds END,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status = 'queued'
+  AND (holds & 2) <> 0
+
+-- name: reject_held
+-- purpose: queued → failed for a task that waits for approval
+-- guards: queued and held for it
+-- changes: task
+-- event: 'task.failed'
+-- data: '{"holds":' || holds || ',"error":' || error || '}'
+-- returning: kind, parent_id
+UPDATE holdfast_task SET
+  status = 'failed', holds = holds & ~2,
+  error = COALESCE(:note, error, '"rejected"'), finished_at = (SELECT holdfast_now()),
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status = 'queued'
+  AND (holds & 2) <> 0
+
+-- name: ask_tasks
+-- purpose: running → queued with hold question: the attempt cannot go on without an answer
+-- guards: running under this fence
+-- rows: task_id text, fence integer, asked text
+-- changes: task
+-- event: 'task.asked'
+-- data: '{"holds":' || holds || ',"scheduled_for":null,"question":' || question || '}'
+-- returning: concurrency_key
+UPDATE holdfast_task SET
+  status = 'queued', holds = holds | 4, question = r.asked,
+  due = true, scheduled_for = NULL, lease_expires_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = worker, changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'running'
+  AND attempt = r.fence
+
+-- name: answer_task
+-- purpose: lift hold question, with the answer as feedback
+-- guards: open and held for it
+-- changes: task
+-- event: 'task.answered'
+-- data: '{"holds":' || holds || '}'
+-- returning: kind
+UPDATE holdfast_task SET
+  holds = holds & ~4, feedback = :answer,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND status IN ('idle', 'queued')
+  AND (holds & 4) <> 0
+
+-- name: task_beside
+-- purpose: the task of a step that stands in the same item, or in no loop, as another
+SELECT other.id FROM holdfast_task AS task JOIN holdfast_task AS other ON other.run_id = task.run_id
+WHERE task.id = :task_id
+  AND other.step = :step
+  AND NOT other.superseded
+  AND COALESCE(other.parent_id, '') = COALESCE(task.parent_id, '')
+
+-- name: out_of_rounds
+-- purpose: a verifier that was given one more round, and what it verifies
+SELECT task.id, task.verifies, task.error, subject.kind AS subject_kind
+FROM holdfast_task AS task JOIN holdfast_task AS subject ON subject.id = task.verifies
+WHERE task.id = :task_id
+  AND task.round + 1 = task.max_rounds
+  AND subject.status = 'done'
