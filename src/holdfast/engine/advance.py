@@ -63,6 +63,8 @@ def _settle_parents(group: Group) -> None:
         parents, group.parents = sorted(group.parents), set()
         group.change_tasks("wake_parents", ids=parents)
         group.change_tasks("settle_groups", ids=parents)
+        group.change_tasks("hold_plans", ids=parents)
+        group.change_tasks("settle_plans", ids=parents)
         loops.refill(group, parents)
 
 

@@ -6,7 +6,7 @@ import json
 from functools import singledispatch
 from typing import Any
 
-from holdfast.engine import reopening
+from holdfast.engine import planning, reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.operations import (
@@ -51,6 +51,10 @@ def control(operation: Controlled, group: Group) -> TransitionResult:
     raise TypeError(message)
 
 
+control.register(planning.start)
+control.register(planning.finalize)
+
+
 @control.register
 def _enqueue(operation: EnqueueTask, group: Group) -> TransitionResult:
     rows = group.change_tasks("enqueue_task", task_id=operation.task_id, actor=operation.actor)
@@ -92,12 +96,18 @@ def _retry(operation: RetryTask, group: Group) -> TransitionResult:
     if task["run_id"] is not None:
         return reopening.retry_run(group, task["run_id"], operation.actor)
     rows = group.change_tasks("retry_task", task_id=operation.task_id, actor=operation.actor)
+    ids = [row["entity"] for row in rows]
+    group.change_tasks("lift_failing_below", ids=ids, actor=operation.actor)
     named = [row for row in rows if row["entity"] == operation.task_id]
     return _answer(group, operation, named, "queued")
 
 
 @control.register
 def _reopen(operation: ReopenTask, group: Group) -> TransitionResult:
+    named = {"task_id": operation.task_id, "actor": operation.actor}
+    if group.change_tasks("rerun_plan", **named):
+        group.change_tasks("rerun_children", **named)
+        return TransitionResult(ok=True, status="idle")
     rows = reopening.reopen(group, operation.task_id, operation.actor, tuple(sorted(TERMINAL)))
     return _answer(group, operation, rows, "queued")
 

@@ -16,7 +16,7 @@ class Group:
     """Collects what follows from the rows that changed, so that no handler has to remember it."""
 
     tx: Transaction
-    secret: bytes
+    secret: bytes = field(repr=False)
     ids: Ids
     graphs: Graphs
     done: list[str] = field(default_factory=list)

@@ -169,6 +169,18 @@ class SettleTask(Controlled):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class StartPlanning(Controlled):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FinalizePlan(Controlled):
+    """Without a `graph` the children form a chain; with one, its pairs say who needs whom."""
+
+    graph: tuple[tuple[str, str], ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerTask(Controlled):
     answer: str
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 
 from holdfast.engine import validation
@@ -16,12 +16,14 @@ from holdfast.engine.operations import (
     DeleteTask,
     EditTask,
     EnqueueTask,
+    FinalizePlan,
     HoldTask,
     ReopenTask,
     ResetTask,
     RetryTask,
     RunNow,
     SettleTask,
+    StartPlanning,
     UnblockTask,
     UnholdTask,
 )
@@ -115,6 +117,23 @@ class Tasks:
     ) -> Future[TransitionResult]:
         kept = encode_json("note", note, limit=validation.JSON_SCALAR_LIMIT)
         return self._desk.submit(SettleTask(**_about(task_id, actor), approved=approved, note=kept))
+
+    @operation
+    def start_planning(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Begin to plan an idle task: create children with it as their `parent`, not enqueued."""
+        return self._desk.submit(StartPlanning(**_about(task_id, actor)))
+
+    @operation
+    def finalize_plan(
+        self,
+        task_id: str,
+        *,
+        graph: Mapping[str, Sequence[str]] | None = None,
+        actor: str = USER,
+    ) -> Future[TransitionResult]:
+        """Queue the children of a plan, as a chain in their order, or by what each needs."""
+        pairs = None if graph is None else validation.pairs("graph", graph)
+        return self._desk.submit(FinalizePlan(**_about(task_id, actor), graph=pairs))
 
     @operation
     def answer(

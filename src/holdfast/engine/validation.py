@@ -172,6 +172,17 @@ def edits(changes: object, *, max_payload: int) -> dict[str, object]:
     return {name: readers[name](value) for name, value in changes.items()}
 
 
+def pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
+    """Who needs whom, from a mapping of tasks to what each needs."""
+    if not isinstance(graph, Mapping):
+        raise InvalidInput(field, f"must be a mapping, not {type(graph).__name__}")
+    return tuple(
+        (task_id(child, field), task_id(need, field))
+        for child, needed in graph.items()
+        for need in listed(field, needed)
+    )
+
+
 def _body(row: TaskRow) -> str:
     """The digest of what was asked for, however it was written."""
     parts = (row.title, row.step, row.agent, sorted(row.needs), row.parent_id, row.tags)

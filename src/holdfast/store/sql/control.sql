@@ -129,7 +129,7 @@ WHERE id IN (SELECT task_id FROM holdfast_need WHERE need_id = :task_id)
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"run_now":false,"run_holds":0}'
 -- returning: kind, conditional, blocked
 UPDATE holdfast_task SET
-  status = 'queued',
+  status = CASE WHEN planning_phase = 'none' THEN 'queued' ELSE 'idle' END,
   generation = generation + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
@@ -148,6 +148,21 @@ WHERE id IN (
     SELECT id FROM tree)
   AND status IN ('failed', 'cancelled')
   AND NOT superseded
+
+-- name: lift_failing_below
+-- purpose: remove hold failing from what has not begun of a plan that is tried again
+-- guards: below the plan, and held for it
+-- changes: task
+-- event: 'task.unheld'
+-- data: '{"run_holds":' || run_holds || '}'
+-- returning: kind
+UPDATE holdfast_task SET
+  run_holds = run_holds & ~64,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE parent_id IN (SELECT value FROM {each ids})
+  AND (run_holds & 64) <> 0
+  AND status IN ('idle', 'queued')
 
 -- name: retry_run_tasks
 -- purpose: failed or cancelled → queued for every such task of a run, budgets renewed, due at once

@@ -1,0 +1,68 @@
+"""Planning: a task becomes a plan of children, which run as a chain or as a graph."""
+
+from __future__ import annotations
+
+from holdfast.engine.answers import refuse
+from holdfast.engine.group import Group
+from holdfast.engine.operations import FinalizePlan, StartPlanning
+from holdfast.errors import InvalidInput
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.store.database import Row
+
+
+def start(operation: StartPlanning, group: Group) -> TransitionResult:
+    rows = group.change_tasks("start_planning", task_id=operation.task_id, actor=operation.actor)
+    if rows:
+        return TransitionResult(ok=True, status="idle")
+    return _refused(group, operation.task_id, "only an idle task without a run can be planned")
+
+
+def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
+    named = {"task_id": operation.task_id, "actor": operation.actor}
+    children = [row["id"] for row in group.tx.read("plan_children", task_id=operation.task_id)]
+    needs = _needs(operation, children)
+    rows = group.change_tasks("finalize_plan", **named)
+    if not rows:
+        return _finalized_before(group, operation)
+    if needs:
+        since = [(child, need, 2) for child, need in needs]
+        group.tx.run("insert_needs", rows=since)
+    group.change_tasks("queue_children", agent=rows[0]["agent"], **named)
+    return TransitionResult(ok=True, status="idle")
+
+
+def _needs(operation: FinalizePlan, children: list[str]) -> list[tuple[str, str]]:
+    """Each child needs the one before it, or what the graph says."""
+    if operation.graph is None:
+        return list(zip(children[1:], children, strict=False))
+    for child, need in operation.graph:
+        for each in (child, need):
+            if each not in children:
+                raise InvalidInput("graph", f"{each} is no idle child of this plan")
+    _refuse_cycle(operation.graph)
+    return list(operation.graph)
+
+
+def _refuse_cycle(graph: tuple[tuple[str, str], ...]) -> None:
+    waiting: dict[str, set[str]] = {}
+    for child, need in graph:
+        waiting.setdefault(child, set()).add(need)
+        waiting.setdefault(need, set())
+    while ready := {name for name, needs in waiting.items() if not needs}:
+        waiting = {name: needs - ready for name, needs in waiting.items() if name not in ready}
+    if waiting:
+        raise InvalidInput("graph", f"the needs form a cycle among {', '.join(sorted(waiting))}")
+
+
+def _finalized_before(group: Group, operation: FinalizePlan) -> TransitionResult:
+    found = group.tx.read("task_by_id", task_id=operation.task_id)
+    if found and found[0]["planning_phase"] == "finalized":
+        return TransitionResult(ok=True, repeated=True, status=found[0]["status"])
+    return _refused(group, operation.task_id, "it is not being planned, or its plan is empty")
+
+
+def _refused(group: Group, task_id: str, detail: str) -> TransitionResult:
+    found: list[Row] = group.tx.read("task_by_id", task_id=task_id)
+    if not found:
+        return refuse(Refusal.NOT_FOUND, None)
+    return refuse(Refusal.INVALID_TRANSITION, found[0]["status"], detail)
