@@ -15,6 +15,8 @@ from holdfast.model.graph import Concurrency
 from holdfast.model.task import NewTask
 from holdfast.randomness import SeededRandomness
 
+# Should anyone wait for the rival after all, the server lets go of it: the test fails, not hangs.
+LET_GO = "SET idle_in_transaction_session_timeout = '20s'"
 LOCK = "SELECT 1 FROM holdfast_slot WHERE key = 'task:a' FOR UPDATE"
 
 
@@ -68,6 +70,7 @@ def test_a_group_begins_again_while_another_process_holds_the_key_before(
         with_b_running_and_a_ready(postgres_url, clock) as (engine, task_id, token),
         psycopg.connect(postgres_url) as rival,
     ):
+        rival.execute(LET_GO)
         rival.execute(LOCK)
         clock.rival = rival
         complete = engine.work.complete.submit(task_id, token, "made")
