@@ -23,7 +23,7 @@ from tools.guards.record import Redundant, Results
 from tools.guards.search import Search, choose_sample, judge
 from tools.guards.suite import BUDGET, SOURCE, Suite
 
-SAMPLE = 8
+SAMPLE = 16
 
 
 def main() -> int:
