@@ -14,7 +14,7 @@ class Group:
     """Collects what follows from the rows that changed, so that no handler has to remember it."""
 
     tx: Transaction
-    secret: bytes
+    secret: bytes = field(repr=False)
     done: list[str] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
