@@ -19,7 +19,7 @@ from benchmarks.report import Line
 from benchmarks.scenarios import COMMITS_OF_A_PIPELINE, Pair, Scenarios, Sizes
 from tests import servers
 
-SIZES = Sizes(tasks=4_000, pipelines=800, alone=30, finished=50_000, claims=4_000, batch=400)
+SIZES = Sizes(tasks=3_000, pipelines=600, alone=20, finished=50_000, claims=2_000, batch=400)
 
 
 def main() -> int:
@@ -65,6 +65,7 @@ def _named(scenarios: Scenarios, sizes: Sizes) -> dict[str, Callable[[str, int],
         "five-step pipelines, beside the same by hand": scenarios.pipelines,
         f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits": scenarios.alone,
         f"claims among {sizes.finished:,} finished tasks, beside none": scenarios.claims,
+        f"completions among {sizes.finished:,} finished tasks, beside none": scenarios.completions,
     }
 
 

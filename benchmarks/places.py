@@ -62,7 +62,7 @@ class Places:
                 assert found == (wanted,), f"{setting} is {found}, so nothing would be durable"
             version = connection.info.parameter_status("server_version")
         return {
-            "cores": str(_cores()),
+            "cores": f"{_cores()}, with a load of {os.getloadavg()[0]:.1f} at the start",
             "system": f"{platform.system()} {platform.machine()}",
             "Python": platform.python_version(),
             "SQLite": f"{apsw.sqlite_lib_version()}, synchronous=FULL, WAL",

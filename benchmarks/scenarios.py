@@ -16,7 +16,7 @@ from benchmarks.places import Places, contents
 from benchmarks.places import by_hand as open_by_hand
 from holdfast.engine.engine import Engine
 from holdfast.model.run import NewRun
-from holdfast.model.task import NewTask
+from holdfast.model.task import Assignment, NewTask
 
 COMMITS_OF_A_PIPELINE = 1 + 2 * len(STEPS)
 
@@ -86,12 +86,16 @@ class Scenarios:
             return take(number, partial(self._engine_alone, ours), partial(self._commits, theirs))
 
     def claims(self, database: str, number: int) -> Pair:
-        """Claim and complete among many finished tasks, beside the same in an empty store."""
+        """Claims among many finished tasks, beside the same in an empty store."""
+        return self._among_finished(database, number, self._engine_claims)
+
+    def completions(self, database: str, number: int) -> Pair:
+        """Completions, apart from the claims: one could get slower behind the other's back."""
+        return self._among_finished(database, number, self._engine_completions)
+
+    def _among_finished(self, database: str, number: int, rate: Callable[[str], float]) -> Pair:
         with self._places.new(database) as empty:
-            full = self._full[database]
-            return take(
-                number, partial(self._engine_claims, full), partial(self._engine_claims, empty)
-            )
+            return take(number, partial(rate, self._full[database]), partial(rate, empty))
 
     def _engine_tasks(self, url: str) -> float:
         with opened(url) as engine:
@@ -111,9 +115,18 @@ class Scenarios:
             return self._sizes.alone / timed(lambda: _one_by_one(engine, self._sizes.alone))
 
     def _engine_claims(self, url: str) -> float:
+        return self._sizes.claims / self._claim_then_complete(url)[0]
+
+    def _engine_completions(self, url: str) -> float:
+        return self._sizes.claims / self._claim_then_complete(url)[1]
+
+    def _claim_then_complete(self, url: str) -> tuple[float, float]:
+        held: list[Assignment] = []
         with opened(url) as engine:
             _create(engine, self._sizes.claims)
-            return self._sizes.claims / timed(lambda: _drain(engine, self._sizes.batch))
+            claiming = timed(lambda: held.extend(_claim_all(engine, self._sizes.batch)))
+            completing = timed(lambda: _complete_all(engine, held))
+        return claiming, completing
 
     def _tasks(self, url: str) -> float:
         with written_by_hand(url) as hand:
@@ -186,6 +199,15 @@ def _drain(engine: Engine, batch: int) -> None:
         reports += [engine.work.complete.submit(each.task.id, each.token, RESULT) for each in held]
         held = engine.work.claim(WORKER, count=batch)
     assert all(report.result().ok for report in reports)
+
+
+def _claim_all(engine: Engine, batch: int) -> Iterator[Assignment]:
+    while held := engine.work.claim(WORKER, count=batch):
+        yield from held
+
+
+def _complete_all(engine: Engine, held: Sequence[Assignment]) -> None:
+    _all([engine.work.complete.submit(each.task.id, each.token, RESULT) for each in held])
 
 
 def _one_by_one(engine: Engine, count: int) -> None:

@@ -11,7 +11,7 @@ from holdfast.store import queries
 from holdfast.store.macros import Dialect
 from holdfast.store.queries import Query
 from tools.guards import record
-from tools.guards.predicates import Predicate, find
+from tools.guards.predicates import Predicate, find, writes
 from tools.guards.removal import remove
 
 GUARDS = find(queries.DIRECTORY)
@@ -23,6 +23,18 @@ LOADED = {dialect: queries.load(dialect) for dialect in DIALECTS}
 
 def of(query: str) -> list[Predicate]:
     return [guard for guard in GUARDS if guard.query == query]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_query_says_what_it_is_for_and_one_that_writes_what_guards_it(
+    dialect: Dialect,
+) -> None:
+    silent = [
+        query.name
+        for query in LOADED[dialect].values()
+        if not query.purpose or (writes(query.text) and not query.guards)
+    ]
+    assert silent == []
 
 
 @pytest.mark.parametrize("query", BY_QUERY)
@@ -58,6 +70,24 @@ def test_a_guard_taken_out_leaves_all_else_as_it_was(query: str, tmp_path: Path)
 
 def test_every_guard_listed_as_redundant_is_there() -> None:
     assert record.read_redundant().keys() <= {guard.name for guard in GUARDS}
+
+
+def test_the_docs_tell_of_every_guard_and_of_no_other() -> None:
+    told = record.read_table()
+    assert told.keys() == {guard.name for guard in GUARDS}, "run `python -m tools.guards`"
+
+
+def test_the_docs_know_for_every_guard_a_test_or_a_reason_on_each_database() -> None:
+    told = record.read_table()
+    reasons = {name: set(each.databases) for name, each in record.read_redundant().items()}
+    silent = [
+        name
+        for name, caught in told.items()
+        if caught.keys() | reasons.get(name, set()) != set(DIALECTS)
+    ]
+    assert silent == []
+    noticed = {test for caught in told.values() for test in caught.values()}
+    assert {test for test in noticed if not record.exists(test)} == set()
 
 
 def _manners(query: Query) -> object:

@@ -73,6 +73,7 @@ class Explorer:
         """Check that nothing is written before COMMIT and everything after it."""
         right = self.uncrashed()
         assert right.never.left != right.written.left, "the group changes nothing"
+        assert right.never.recovered != right.written.recovered, "recovery does it all the same"
         last = len(right.statements)
         for place in range(last + 1):
             found = self.kill(place)

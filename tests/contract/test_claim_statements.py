@@ -78,7 +78,7 @@ def no_work(engine: Engine, hand: Raw) -> str:
 
 
 def behind_a_full_key(engine: Engine, _: Raw) -> str:
-    # A key beside it with room to spare, which is not the one that counts.
+    # Another key has room to spare: it is not the one that counts.
     create(engine, concurrency=Concurrency(key="other", limit=9), **HIDDEN)
     take(engine, create(engine, concurrency=ONE))
     return create(engine, concurrency=ONE)
@@ -124,9 +124,8 @@ def test_no_more_of_a_key_are_claimed_at_once_than_it_has_room_for(engine: Engin
     assert [each.task.id for each in claimed] == [first, free]
 
 
-def test_a_full_key_does_not_stand_in_the_way_of_those_behind_it(engine: Engine) -> None:
-    take(engine, create(engine, concurrency=ONE))
-    create(engine, concurrency=ONE)
+def test_a_full_key_does_not_stand_in_the_way_of_those_behind_it(engine: Engine, hand: Raw) -> None:
+    behind_a_full_key(engine, hand)
     free = create(engine)
     assert claim(engine, count=1) == {free}
 

@@ -106,6 +106,13 @@ def test_advance_unblocks_nothing_in_a_run_that_has_ended(engine: Engine, store_
     assert engine.runs.advance(run.id).advanced
 
 
+def test_a_run_completes_whatever_is_still_open_in_another(engine: Engine) -> None:
+    first, second = start(engine, SIDES), start(engine, SIDES)
+    second.take("aside")
+    first.finish("plan", "work", "aside")
+    assert (first.status, second.status) == ("completed", "running")
+
+
 def test_a_run_that_is_failing_already_is_not_marked_again(engine: Engine, store_url: str) -> None:
     run = start(engine, SIDES)
     aside = run.take("aside")

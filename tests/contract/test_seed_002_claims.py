@@ -36,6 +36,14 @@ def expire(engine: Engine, clock: ManualClock, seconds: float = TTL) -> None:
     engine.recovery.step()
 
 
+def overtaken(engine: Engine, clock: ManualClock) -> tuple[Assignment, Assignment]:
+    """A claim whose lease ran out, and the claim of the same story that followed it."""
+    (late,) = engine.work.claim("chain", lease=TTL)
+    expire(engine, clock)
+    (following,) = engine.work.claim("chain", lease=TTL)
+    return late, following
+
+
 def test_two_starts_of_one_loop_execute_each_story_once(engines: Pair) -> None:
     wanted = NewRun(workflow=LOOP, key="loop-tdd-v1")
     starts = [each.runs.start.submit(wanted) for each in engines]
@@ -129,9 +137,7 @@ def test_release_without_the_own_token_frees_nobody_elses_lease(
     engine: Engine, clock: ManualClock, store_url: str
 ) -> None:
     story = create(engine)
-    (stale,) = engine.work.claim("chain", lease=TTL)
-    expire(engine, clock)
-    (holder,) = engine.work.claim("chain", lease=TTL)
+    stale, holder = overtaken(engine, clock)
     store = dump(store_url)
     assert engine.work.release(story, stale.token).reason is Refusal.STALE_TOKEN
     assert dump(store_url) == store
@@ -201,9 +207,7 @@ def test_the_guard_prevents_a_late_commit_after_the_parallel_chain_passes_the_st
     engine: Engine, clock: ManualClock, store_url: str
 ) -> None:
     story = create(engine)
-    (late,) = engine.work.claim("chain-a", lease=TTL)
-    expire(engine, clock)
-    (winner,) = engine.work.claim("chain-b", lease=TTL)
+    late, winner = overtaken(engine, clock)
     assert engine.work.complete(story, winner.token, {"commit": "b0b"}).ok
     store = dump(store_url)
     assert refused(engine, late) is Refusal.ALREADY_CLAIMED
@@ -229,9 +233,7 @@ def test_review_is_given_the_result_that_was_recorded_and_no_other(
     engine: Engine, clock: ManualClock
 ) -> None:
     run = start(engine, TDD)
-    (late,) = engine.work.claim("chain-a", lease=TTL)
-    expire(engine, clock)
-    (winner,) = engine.work.claim("chain-b", lease=TTL)
+    late, winner = overtaken(engine, clock)
     assert engine.work.complete(winner.task.id, winner.token, {"commit": "b0b"}).ok
     assert not engine.work.complete(late.task.id, late.token, {"commit": "a11"}).ok
     assert run.take("review").needs == {"implement": {"commit": "b0b"}}

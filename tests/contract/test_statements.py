@@ -81,6 +81,15 @@ def test_an_ended_task_keeps_the_holds_it_ended_with(engine: Engine) -> None:
     assert engine.tasks.get(task_id) == before
 
 
+def test_an_ended_run_keeps_the_holds_it_ended_with(engine: Engine) -> None:
+    run = start(engine)
+    assert engine.runs.hold(run.id, "budget").ok
+    assert engine.runs.cancel(run.id).ok
+    before = engine.runs.get(run.id)
+    assert engine.runs.unhold(run.id, "budget").reason is Refusal.ALREADY_TERMINAL
+    assert engine.runs.get(run.id) == before
+
+
 def test_a_limit_is_lifted_only_from_an_open_task_that_has_it(
     engine: Engine, clock: ManualClock
 ) -> None:

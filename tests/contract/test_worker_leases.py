@@ -126,7 +126,7 @@ def test_an_attempt_keeps_its_lease_when_an_older_one_of_its_task_returns(store_
     with Holdfast(store_url, lease=60, renewal=0.05) as hf:
         began, again, returned = threading.Event(), threading.Event(), threading.Event()
 
-        @hf.task
+        @hf.task(max_attempts=1)
         def job(ctx: Context) -> str:
             if ctx.attempt == 1:
                 began.set()

@@ -42,20 +42,21 @@ def test_a_stopping_worker_finishes_what_it_runs_and_claims_nothing_more(hf: Hol
         assert finish.wait(PATIENCE)
         return name
 
-    worker = hf.worker(concurrency=1).start()
+    worker = hf.worker(concurrency=2).start()
     running = job.enqueue("running")
     assert began.wait(PATIENCE)
-    waiting = job.enqueue("waiting")
     stopping = [threading.Thread(target=worker.stop) for _ in range(2)]
     for thread in stopping:
         thread.start()
     assert eventually(lambda: worker.stopping)
+    # Each of these commits wakes the worker, which has room for one more.
+    waiting = [job.enqueue("waiting") for _ in range(20)]
     assert all(thread.is_alive() for thread in stopping)
     finish.set()
     for thread in stopping:
         thread.join(PATIENCE)
     assert running.result(PATIENCE) == "running"
-    assert hf.tasks.get(waiting.id).state == "ready"
+    assert {hf.tasks.get(handle.id).state for handle in waiting} == {"ready"}
 
 
 def test_a_stopping_worker_lets_a_cancelled_coroutine_clean_up(hf: Holdfast) -> None:

@@ -18,7 +18,7 @@ REDUNDANT = Path(__file__).parent / "redundant.toml"
 
 _HEADING = re.compile(r"## `(?P<query>\w+)`")
 _ROW = re.compile(r"\| `(?P<text>.+?)` \| (?P<notice>.*) \|")
-_TEST = re.compile(r"`(?P<test>[^`]+::[^`]+)`")
+_TEST = re.compile(r"`(?P<test>[^`]+::[^`]+)`(?: \((?P<database>\w+)\))?")
 _ANY = "*"
 _INTRODUCTION = """\
 # Guards
@@ -95,10 +95,12 @@ def write_table(
 
 
 def _notice(caught: Caught, redundant: Redundant | None) -> str:
-    named = [_short(caught[database], database) for database in DATABASES if database in caught]
-    plain = [_short(caught[database]) for database in DATABASES if database in caught]
-    one = len(named) == len(DATABASES) and len(set(named)) == 1
-    parts = [f"`{test}`" for test in dict.fromkeys(named if one else plain)]
+    everywhere = {_short(test, database) for database, test in caught.items()}
+    if len(caught) == len(DATABASES) and len(everywhere) == 1:
+        parts = [f"`{test}`" for test in everywhere]
+    else:
+        here = [(database, caught[database]) for database in DATABASES if database in caught]
+        parts = [f"`{test.removeprefix('tests/')}` ({database})" for database, test in here]
     if redundant is not None:
         all_of_them = len(redundant.databases) == len(DATABASES)
         where = "" if all_of_them else f" on {redundant.databases[0]}"
@@ -116,27 +118,22 @@ def read_table(place: Path = TABLE) -> Results:
             query = heading["query"]
         elif row := _ROW.fullmatch(line):
             text = row["text"].replace("\\|", "|")
-            tests = [match["test"] for match in _TEST.finditer(row["notice"])]
-            found[f"{query}: {text}"] = _read_tests(tests)
+            found[f"{query}: {text}"] = {
+                database: _in_full(match["test"], database)
+                for match in _TEST.finditer(row["notice"])
+                for database in ([match["database"]] if match["database"] else DATABASES)
+            }
     return found
 
 
-def _read_tests(tests: Sequence[str]) -> Caught:
-    """One test for each database: those that name theirs first, the others stand for the rest."""
-    caught: Caught = {}
-    for test in sorted(tests, key=lambda test: not any(each in test for each in DATABASES)):
-        name, bracket, parameters = f"tests/{test}".partition("[")
-        for database in [each for each in DATABASES if each in parameters] or DATABASES:
-            caught.setdefault(database, name + bracket + parameters.replace(_ANY, database, 1))
-    return caught
+def _in_full(test: str, database: str) -> str:
+    name, bracket, parameters = test.partition("[")
+    return f"tests/{name}{bracket}{parameters.replace(_ANY, database, 1)}"
 
 
-def _short(test: str, database: str = "") -> str:
-    """A test's name in the docs; where it is the same on every database, `*` stands for that."""
-    short = test.removeprefix("tests/")
-    name, bracket, parameters = short.partition("[")
-    if not database or database not in parameters:
-        return short
+def _short(test: str, database: str) -> str:
+    """A test's name in the docs, with `*` where its parameters name the database."""
+    name, bracket, parameters = test.removeprefix("tests/").partition("[")
     parameters = parameters.replace(database, _ANY, 1)
     return name if parameters == f"{_ANY}]" else name + bracket + parameters
 

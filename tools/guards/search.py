@@ -30,9 +30,7 @@ class Search:
     def all(self, predicates: Sequence[Predicate], known: Results) -> Found:
         """Try every test that runs the guarded query, the last one to miss it first."""
         tests = self._trace()
-        return self._try_each(
-            predicates, lambda each: (_hints(each, known), _others(each, tests, known))
-        )
+        return self._try_each(predicates, lambda each: _order(each, tests, _hints(each, known)))
 
     def sample(self, predicates: Sequence[Predicate], known: Results) -> Found:
         """Try only the tests that are known to miss each guard."""
@@ -89,12 +87,13 @@ def _hints(predicate: Predicate, known: Results) -> list[str]:
     return [test for test in tests if record.exists(test)]
 
 
-def _others(predicate: Predicate, tests: Sequence[Test], known: Results) -> list[str]:
-    """Every other test that runs the query: the cheapest and the most about it first."""
+def _order(predicate: Predicate, tests: Sequence[Test], hints: Sequence[str]) -> Choices:
+    """The last tests to miss it, then all that run the query: the most about it first."""
     runs = Counter(query for test in tests for query in test.names)
-    hints = _hints(predicate, known)
-    found = [test for test in tests if predicate.query in test.names and test.id not in hints]
-    return [test.id for test in sorted(found, key=lambda test: _cost(test, predicate.query, runs))]
+    first = [test.id for test in tests if {test.id, test.id.partition("[")[0]} & set(hints)]
+    found = [test for test in tests if predicate.query in test.names and test.id not in first]
+    found.sort(key=lambda test: _cost(test, predicate.query, runs))
+    return first, [test.id for test in found]
 
 
 def _cost(test: Test, query: str, runs: Mapping[str, int]) -> float:

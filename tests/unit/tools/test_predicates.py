@@ -27,6 +27,7 @@ def test_each_conjunct_of_a_where_is_a_guard(tmp_path: Path) -> None:
 def test_a_query_that_only_reads_has_no_guards(tmp_path: Path) -> None:
     assert texts(tmp_path, "SELECT id FROM t WHERE status = 'x'") == []
     assert not writes("SELECT 1 -- UPDATE t")
+    assert not writes("SELECT id FROM t FOR NO KEY UPDATE")
     assert writes("INSERT\n  INTO t VALUES (1)")
 
 

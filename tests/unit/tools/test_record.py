@@ -31,8 +31,13 @@ def guards(folder: Path) -> list[Predicate]:
         ),
         (
             {"sqlite": "tests/a.py::test_a[sqlite]", "postgresql": "tests/b.py::test_b"},
-            "`a.py::test_a[sqlite]`; `b.py::test_b`",
+            "`a.py::test_a[sqlite]` (sqlite); `b.py::test_b` (postgresql)",
             {"sqlite": "tests/a.py::test_a[sqlite]", "postgresql": "tests/b.py::test_b"},
+        ),
+        (
+            {"postgresql": "tests/b.py::test_b"},
+            "`b.py::test_b` (postgresql)",
+            {"postgresql": "tests/b.py::test_b"},
         ),
         ({}, "**nothing**", {}),
     ],

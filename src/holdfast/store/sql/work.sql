@@ -220,7 +220,7 @@ WHERE id = r.task_id
 -- purpose: the running tasks whose lease has run out
 SELECT id, attempt
 FROM holdfast_task
-WHERE status = 'running'
+WHERE attempt >= 1
   AND lease_expires_at <= (SELECT holdfast_now())
 ORDER BY id
 LIMIT :count

@@ -130,7 +130,9 @@ CREATE INDEX holdfast_task_scheduled ON holdfast_task (scheduled_for)
   WHERE status = 'queued' AND NOT due;
 CREATE INDEX holdfast_task_unknown ON holdfast_task (id) WHERE (holds & 128) <> 0;
 CREATE INDEX holdfast_task_held ON holdfast_task (held_until) WHERE held_until IS NOT NULL;
-CREATE INDEX holdfast_task_running ON holdfast_task (id) WHERE status = 'running';
+-- Only the sweep asks for an attempt too: beside a set of reports this index would be read whole.
+CREATE INDEX holdfast_task_running ON holdfast_task (id)
+  WHERE lease_expires_at IS NOT NULL AND attempt >= 1;
 CREATE INDEX holdfast_task_unfinished ON holdfast_task (run_id, status)
   WHERE status <> 'done' AND run_id IS NOT NULL;
 CREATE INDEX holdfast_task_run ON holdfast_task (run_id, id) WHERE run_id IS NOT NULL;
