@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
 from dataclasses import fields
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
@@ -79,6 +80,13 @@ class Holdfast:
     def signal(self) -> Call[..., TransitionResult]:
         """`hf.signal(run_id, name, payload)`: what `wait_for` in that run waits for."""
         return self.engine.signals.send
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        """A write transaction of your own on the store: pass what it gives as `connection`.
+
+        It is apsw's connection on SQLite, psycopg's on PostgreSQL; leaving the block commits.
+        """
+        return self.engine.transaction()
 
     @reading
     def why(self, task_id: str) -> Explanation:

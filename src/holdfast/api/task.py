@@ -68,16 +68,24 @@ class TaskFunction(Generic[P, R, T]):
         return decoded
 
     @operation
-    def enqueue(self, /, *args: Any, key: str | None = None, **kwargs: Any) -> Future[Handle[T]]:
-        """Put one call of the function in the queue; a `key` makes it exist once."""
+    def enqueue(
+        self, /, *args: Any, key: str | None = None, connection: object = None, **kwargs: Any
+    ) -> Future[Handle[T]]:
+        """Put one call of the function in the queue; a `key` makes it exist once.
+
+        With a `connection` it is part of the application's own transaction there.
+        """
         task = replace(self.request(*args, **kwargs), key=key or self._template.key)
-        return then(self._engine().tasks.create.submit(task), self._handle)
+        created = self._engine().tasks.create.submit(task, connection=connection)
+        return then(created, self._handle)
 
     @operation
-    def enqueue_many(self, calls: Sequence[Mapping[str, Any]]) -> Future[list[Handle[T]]]:
+    def enqueue_many(
+        self, calls: Sequence[Mapping[str, Any]], *, connection: object = None
+    ) -> Future[list[Handle[T]]]:
         """Put many calls in the queue in one commit, all or none; each maps names to values."""
         tasks = [self.request(**call) for call in calls]
-        created = self._engine().tasks.create_many.submit(tasks)
+        created = self._engine().tasks.create_many.submit(tasks, connection=connection)
         return then(created, lambda replies: [self._handle(each) for each in replies])
 
     def _handle(self, created: Created) -> Handle[T]:

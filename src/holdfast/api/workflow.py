@@ -77,12 +77,17 @@ class WorkflowBuilder:
         return add if function is None else add(function)
 
     @operation
-    def start(self, /, *, key: str | None = None, **given: Any) -> Future[Handle[Any]]:
-        """Start a run with the steps' inputs by name; a `key` makes it exist once."""
+    def start(
+        self, /, *, key: str | None = None, connection: object = None, **given: Any
+    ) -> Future[Handle[Any]]:
+        """Start a run with the steps' inputs by name; a `key` makes it exist once.
+
+        With a `connection` it is part of the application's own transaction there.
+        """
         run = NewRun(workflow=self.graph, input=self._input(given), key=key)
         engine = self._engine()
         return then(
-            engine.runs.start.submit(run),
+            engine.runs.start.submit(run, connection=connection),
             lambda created: Handle(engine, created.id, self._result, created=created.created),
         )
 

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from holdfast.engine.joining import Joining
 from holdfast.engine.operations import Operation
 from holdfast.ids import Ids
 from holdfast.randomness import Randomness
@@ -25,8 +26,12 @@ class Desk:
     randomness: Randomness
     settings: Settings
     secret: bytes
+    joining: Joining
 
-    def submit(self, operation: Operation) -> Future[Any]:
+    def submit(self, operation: Operation, connection: object = None) -> Future[Any]:
+        """Ask the writer, or write at once in a transaction of the application's own."""
+        if connection is not None:
+            return self.joining.ask(operation, connection)
         return self.commits.submit(operation)
 
     def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine.desk import Desk
 from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
+from holdfast.engine.joining import Joining
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.recovery import Recovery
@@ -56,7 +59,8 @@ class Engine:
         self.database.upgrade()
         secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
         ids = Ids(self.clock, self.randomness)
-        self._writer = Writer(secret=secret.encode(), dialect=self.database.dialect, ids=ids)
+        new_writer = partial(Writer, secret=secret.encode(), dialect=self.database.dialect, ids=ids)
+        self._writer = new_writer()
         self.commits = GroupCommit(
             self.database, self._writer.apply, self.threads, self.settings, self._committed
         )
@@ -69,6 +73,7 @@ class Engine:
             randomness=self.randomness,
             settings=self.settings,
             secret=secret.encode(),
+            joining=Joining(self.database, new_writer, secret.encode()),
         )
         self._listeners: tuple[Callable[[Sequence[str]], None], ...] = ()
         self.tasks = Tasks(self._desk)
@@ -92,6 +97,13 @@ class Engine:
         self.outcomes.close()
         self.notifier.close()
         self.database.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
+        """A write transaction of the application's own on the store, to pass as `connection`."""
+        with self.database.begin() as connection:
+            yield connection
+        self.notifier.notify()
 
     def on_hint(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back whenever something may have become ready or ended; returns the way out."""

@@ -24,15 +24,21 @@ class Runs:
         self._desk = desk
 
     @operation
-    def start(self, run: NewRun, *, actor: str = USER) -> Future[Created]:
-        """Start a run; the same key with the same body gives back the existing one untouched."""
+    def start(
+        self, run: NewRun, *, actor: str = USER, connection: object = None
+    ) -> Future[Created]:
+        """Start a run; the same key with the same body gives back the existing one untouched.
+
+        With a `connection` it is part of the application's own transaction there.
+        """
         return self._desk.submit(
             validation.new_run(
                 run,
                 self._desk.ids,
                 max_payload=self._desk.settings.max_payload,
                 actor_name=validation.actor(actor),
-            )
+            ),
+            connection,
         )
 
     @operation

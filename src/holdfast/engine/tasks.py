@@ -45,21 +45,29 @@ class Tasks:
         self._desk = desk
 
     @operation
-    def create_many(self, tasks: Sequence[NewTask], *, actor: str = USER) -> Future[list[Created]]:
-        """Create tasks, all or none of them; one whose key exists gives back the existing one."""
+    def create_many(
+        self, tasks: Sequence[NewTask], *, actor: str = USER, connection: object = None
+    ) -> Future[list[Created]]:
+        """Create tasks, all or none of them; one whose key exists gives back the existing one.
+
+        With a `connection` they are part of the application's own transaction there.
+        """
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
         limit = self._desk.settings.max_payload
         ids = self._desk.ids
         rows = tuple(validation.new_task(task, ids, max_payload=limit) for task in wanted)
-        return self._desk.submit(CreateTasks(tasks=rows, actor=validation.actor(actor)))
+        operation = CreateTasks(tasks=rows, actor=validation.actor(actor))
+        return self._desk.submit(operation, connection)
 
     @operation
-    def create(self, task: NewTask, *, actor: str = USER) -> Future[Created]:
+    def create(
+        self, task: NewTask, *, actor: str = USER, connection: object = None
+    ) -> Future[Created]:
         """Create one task; the same key with the same body gives back the existing one."""
         row = validation.new_task(task, self._desk.ids, max_payload=self._desk.settings.max_payload)
         created: Future[list[Created]] = self._desk.submit(
-            CreateTasks(tasks=(row,), actor=validation.actor(actor))
+            CreateTasks(tasks=(row,), actor=validation.actor(actor)), connection
         )
         return then(created, lambda replies: replies[0])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -52,6 +53,12 @@ class Database(Protocol):
 
     def view(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one read-only snapshot, from any thread."""
+
+    def join(self, connection: object) -> Transaction:
+        """Write in a transaction that the application began and will end."""
+
+    def begin(self) -> AbstractContextManager[Any]:
+        """A write transaction on a connection of its own, for the application to use."""
 
     def upgrade(self) -> None:
         """Bring the schema up to the code, or say why that cannot be."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -20,6 +21,7 @@ from holdfast.store.postgresql.connection import (
     asks_again,
     describe,
 )
+from holdfast.store.postgresql.guest import welcome
 from holdfast.store.postgresql.migrator import PostgresqlMigrator
 from holdfast.store.postgresql.session import Session
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
@@ -62,6 +64,19 @@ class PostgresqlDatabase:
 
     def view(self, work: Callable[[Transaction], T]) -> T:
         return self._persistently(lambda: self._view(work))
+
+    def join(self, connection: object) -> Transaction:
+        return PostgresqlTransaction(welcome(connection), self._queries, self._surroundings.clock)
+
+    @contextmanager
+    def begin(self) -> Iterator[psycopg.Connection[Any]]:
+        self._home.check()
+        try:
+            connection = self._address.connect()
+        except ConnectionLost as error:
+            raise _unreachable(error) from None
+        with connection, connection.transaction():
+            yield connection
 
     def upgrade(self) -> None:
         known = migrations.load(self.dialect, self._surroundings.files.migrations)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from holdfast.clock import Clock
 from holdfast.store.database import Row, Rows
 from holdfast.store.parameters import bind, plain, transition
-from holdfast.store.postgresql.session import Cursor, Session
+from holdfast.store.postgresql.session import Cursor
 from holdfast.store.queries import Query
 from holdfast.store.transitions import Mark
 
@@ -15,10 +16,18 @@ _IDENTITY = "SELECT CAST(pg_current_xact_id_if_assigned() AS text) AS xid"
 _TELL_TIME = "SELECT set_config('holdfast.now', %s, false)"
 
 
+class Carrier(Protocol):
+    """Whatever statements can be sent through."""
+
+    def execute(
+        self, text: str, parameters: Mapping[str, object] | Sequence[object] | None = None
+    ) -> Cursor: ...
+
+
 class PostgresqlTransaction:
     """Sends statements without waiting for those whose answer nobody needs."""
 
-    def __init__(self, session: Session, known: Mapping[str, Query], clock: Clock) -> None:
+    def __init__(self, session: Carrier, known: Mapping[str, Query], clock: Clock) -> None:
         self._session = session
         self._queries = known
         self._clock = clock

@@ -70,3 +70,15 @@ ON CONFLICT (task_id, need_id) DO NOTHING
 SELECT id, run_id, status FROM holdfast_task
 WHERE id IN (SELECT value FROM {each ids})
 ORDER BY id {share}
+
+-- name: set_savepoint
+-- purpose: where to go back to inside the application's transaction
+SAVEPOINT holdfast
+
+-- name: roll_back_to_savepoint
+-- purpose: undo what was written since, and leave the application's own writes alone
+ROLLBACK TO SAVEPOINT holdfast
+
+-- name: release_savepoint
+-- purpose: let what was written since stand with the application's transaction
+RELEASE SAVEPOINT holdfast

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import apsw
 
-from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome
+from holdfast.errors import InvalidInput, StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store import migrations, queries
 from holdfast.store.database import Surroundings, Transaction
 from holdfast.store.macros import Dialect
@@ -27,6 +29,12 @@ SELECT 1 FROM holdfast_event WHERE (entity, version, at, type) = (:entity, :vers
 """
 
 
+_SECOND_LIBRARY = (
+    "is the standard library's sqlite3: two SQLite libraries on one file in one process do not see "
+    "each other's locks, and both their commits succeed; use `with hf.transaction() as connection`"
+)
+
+
 class SqliteDatabase:
     dialect: Dialect = "sqlite"
 
@@ -40,6 +48,7 @@ class SqliteDatabase:
         self._catalogue = Catalogue(queries=known, columns={})
         self._pace = Pace(first=0.0005, longest=0.002, total=surroundings.settings.patience)
         self._writer: apsw.Connection | None = None
+        self._given: set[apsw.Connection] = set()
         self._views = Pool(
             lambda: self._open(read_only=True),
             close=apsw.Connection.close,
@@ -54,6 +63,36 @@ class SqliteDatabase:
 
     def view(self, work: Callable[[Transaction], T]) -> T:
         return self._patiently(lambda: self._view(work))
+
+    def join(self, connection: object) -> Transaction:
+        if isinstance(connection, sqlite3.Connection):
+            raise InvalidInput("connection", _SECOND_LIBRARY)
+        if not isinstance(connection, apsw.Connection) or connection not in self._given:
+            raise InvalidInput("connection", "must come from hf.transaction() of this Holdfast")
+        if not connection.in_transaction:
+            raise InvalidInput("connection", "is in no transaction any more")
+        return SqliteTransaction(connection, self._catalogue)
+
+    @contextmanager
+    def begin(self) -> Iterator[apsw.Connection]:
+        connection = self._patiently(self._begun)
+        self._given.add(connection)
+        try:
+            yield connection
+            self._patiently(lambda: connection.execute("COMMIT"))
+        finally:
+            self._given.discard(connection)
+            _roll_back(connection)
+            connection.close()
+
+    def _begun(self) -> apsw.Connection:
+        connection = self._open()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def upgrade(self) -> None:
         known = migrations.load(self.dialect, self._surroundings.files.migrations)

@@ -1,0 +1,53 @@
+"""New work in the application's own transaction: there exactly when that commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from holdfast.engine.operations import Operation
+from holdfast.engine.writer import Writer
+from holdfast.errors import InvalidInput
+from holdfast.store.database import Database, Transaction
+from holdfast.store.patience import Contended
+
+TRIES = 5
+
+
+class Joining:
+    def __init__(self, database: Database, writer: Callable[[], Writer], secret: bytes) -> None:
+        self._database = database
+        self._writer = writer
+        self._secret = secret.decode()
+
+    def ask(self, operation: Operation, connection: object) -> Future[Any]:
+        """Write one operation where the caller's transaction stands; the caller commits it."""
+        answer: Future[Any] = Future()
+        transaction = self._database.join(connection)
+        self._check_store(transaction)
+        reply = self._write(transaction, operation)
+        if isinstance(reply, BaseException):
+            answer.set_exception(reply)
+        else:
+            answer.set_result(reply)
+        return answer
+
+    def _write(self, transaction: Transaction, operation: Operation) -> object:
+        for attempt in range(1, TRIES + 1):
+            transaction.run("set_savepoint")
+            try:
+                (reply,) = self._writer().apply(transaction, [operation])
+            except Contended:
+                transaction.run("roll_back_to_savepoint")
+                if attempt == TRIES:
+                    raise
+            else:
+                transaction.run("release_savepoint")
+                return reply
+        raise AssertionError
+
+    def _check_store(self, transaction: Transaction) -> None:
+        rows = transaction.read("store_secret")
+        if [row["value"] for row in rows] != [self._secret]:
+            raise InvalidInput("connection", "leads to another store than this Holdfast's")

@@ -1,0 +1,63 @@
+"""A transaction that the application began and will end, on a connection of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import DictRow, dict_row
+
+from holdfast.errors import InvalidInput
+
+Cursor = psycopg.Cursor[DictRow]
+
+_IS_STORE = "SELECT to_regclass('holdfast_meta') IS NOT NULL AS there"
+
+
+class Guest:
+    """The application's connection, as far as a transaction needs one."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def execute(
+        self, text: str, parameters: Mapping[str, object] | Sequence[object] | None = None
+    ) -> Cursor:
+        cursor = self._connection.cursor(row_factory=dict_row)
+        return cursor.execute(text.encode(), parameters)
+
+
+def welcome(connection: object) -> Guest:
+    """Find the psycopg connection in what was given; refuse what cannot carry a transaction."""
+    found = _unwrap(connection)
+    if isinstance(found, psycopg.AsyncConnection):
+        reason = "is an AsyncConnection; give a psycopg.Connection, or SQLAlchemy on one"
+        raise InvalidInput("connection", reason)
+    if not isinstance(found, psycopg.Connection):
+        reason = f"must be psycopg's or SQLAlchemy's, not {type(connection).__qualname__}"
+        raise InvalidInput("connection", reason)
+    status = found.info.transaction_status
+    if found.autocommit and status == TransactionStatus.IDLE:
+        reason = (
+            "is in autocommit mode and no transaction; begin one: with connection.transaction()"
+        )
+        raise InvalidInput("connection", reason)
+    if status in {TransactionStatus.INERROR, TransactionStatus.UNKNOWN}:
+        raise InvalidInput("connection", "is in a failed transaction; roll it back first")
+    guest = Guest(found)
+    # Asked this way, because a table that is not there would break the caller's transaction.
+    if guest.execute(_IS_STORE).fetchone() != {"there": True}:
+        raise InvalidInput("connection", "leads to a database without a Holdfast store")
+    return guest
+
+
+def _unwrap(connection: object) -> object:
+    """SQLAlchemy's Session gives a Connection, and that the driver's own; it is not imported."""
+    if not type(connection).__module__.startswith("sqlalchemy."):
+        return connection
+    given: Any = connection
+    if callable(given.connection):
+        given = given.connection()
+    return given.connection.driver_connection

@@ -1,0 +1,195 @@
+"""Enqueue in the application's own transaction: it is there exactly when that commits."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+
+from holdfast import Holdfast, InvalidInput, KeyConflict
+
+PATIENCE = 30
+
+
+@pytest.fixture
+def hf(store_url: str) -> Iterator[Holdfast]:
+    with Holdfast(store_url) as opened:
+        yield opened
+        diagnosis = opened.doctor()
+        assert diagnosis.ok, str(diagnosis)
+
+
+class Oops(Exception):
+    pass
+
+
+def orders(connection: apsw.Connection | psycopg.Connection[Any]) -> None:
+    connection.execute("CREATE TABLE IF NOT EXISTS orders (id integer)")
+    connection.execute("INSERT INTO orders VALUES (7)")
+
+
+def test_what_is_enqueued_is_there_when_the_transaction_commits_and_wakes_a_worker(
+    hf: Holdfast,
+) -> None:
+    done = threading.Event()
+
+    @hf.task
+    def ship(order: int) -> int:
+        done.set()
+        return order
+
+    flow = hf.workflow("flow")
+
+    @flow.step
+    def first(order: int) -> int:
+        return order
+
+    with hf.worker():
+        with hf.transaction() as connection:
+            orders(connection)
+            job = ship.enqueue(7, connection=connection)
+            run = flow.start(order=8, connection=connection)
+            assert not done.is_set()
+        assert done.wait(PATIENCE)
+        assert (job.result(PATIENCE), run.result(PATIENCE)) == (7, 8)
+
+
+def test_what_is_enqueued_is_gone_with_the_transaction(hf: Holdfast) -> None:
+    @hf.task
+    def ship(order: int) -> int:
+        return order
+
+    def give_up() -> None:
+        with hf.transaction() as connection:
+            orders(connection)
+            ship.enqueue(7, key="order-7", connection=connection)
+            raise Oops
+
+    with pytest.raises(Oops):
+        give_up()
+    again = ship.enqueue(7, key="order-7")
+    assert again.created
+
+
+def test_a_key_is_taken_once_inside_and_outside_of_transactions(hf: Holdfast) -> None:
+    @hf.task
+    def ship(order: int) -> int:
+        return order
+
+    before = ship.enqueue(7, key="order-7")
+    with hf.transaction() as connection:
+        inside = ship.enqueue(7, key="order-7", connection=connection)
+        with pytest.raises(KeyConflict):
+            ship.enqueue(8, key="order-7", connection=connection)
+        other = ship.enqueue(9, key="order-9", connection=connection)
+    assert (inside.id, inside.created) == (before.id, False)
+    assert ship.enqueue(9, key="order-9").id == other.id
+
+
+def test_many_calls_go_into_one_transaction(hf: Holdfast) -> None:
+    @hf.task
+    def ship(order: int) -> int:
+        return order
+
+    with hf.transaction() as connection:
+        jobs = ship.enqueue_many([{"order": number} for number in range(5)], connection=connection)
+    with hf.worker():
+        assert [job.result(PATIENCE) for job in jobs] == list(range(5))
+
+
+def test_a_connection_of_the_standard_library_is_refused_with_the_reason(
+    tmp_path: Path, sqlite_url: str
+) -> None:
+    with Holdfast(sqlite_url) as hf, closing(sqlite3.connect(tmp_path / "other.db")) as other:
+
+        @hf.task
+        def ship() -> None: ...
+
+        with pytest.raises(InvalidInput, match="two SQLite libraries on one file"):
+            ship.enqueue(connection=other)
+
+
+def test_a_transaction_that_has_ended_is_refused(sqlite_url: str) -> None:
+    with Holdfast(sqlite_url) as hf:
+
+        @hf.task
+        def ship() -> None: ...
+
+        with hf.transaction() as connection:
+            pass
+        with pytest.raises(InvalidInput, match="must come from hf"):
+            ship.enqueue(connection=connection)
+
+
+class TestPsycopg:
+    """The application's own psycopg connection, with its own settings."""
+
+    @pytest.fixture
+    def app(self, postgres_url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        with psycopg.connect(postgres_url) as connection:
+            yield connection
+
+    @pytest.fixture
+    def hf(self, postgres_url: str) -> Iterator[Holdfast]:
+        with Holdfast(postgres_url) as opened:
+            yield opened
+            assert opened.doctor().ok
+
+    def test_an_ordinary_connection_carries_it(
+        self, hf: Holdfast, app: psycopg.Connection[tuple[Any, ...]]
+    ) -> None:
+        @hf.task
+        def ship(order: int) -> int:
+            return order
+
+        with hf.worker():
+            orders(app)
+            job = ship.enqueue(7, connection=app)
+            assert app.execute("SELECT count(*) FROM orders").fetchone() == (1,)
+            app.commit()
+            assert job.result(PATIENCE) == 7
+
+    def test_another_who_takes_the_same_key_waits_and_hears_who_has_it(
+        self, hf: Holdfast, app: psycopg.Connection[tuple[Any, ...]]
+    ) -> None:
+        @hf.task
+        def ship(order: int) -> int:
+            return order
+
+        mine = ship.enqueue(7, key="order-7", connection=app)
+        theirs = ship.enqueue.submit(7, key="order-7")
+        app.commit()
+        assert theirs.result(PATIENCE).id == mine.id
+
+    def test_an_autocommit_connection_without_a_transaction_is_refused(
+        self, hf: Holdfast, app: psycopg.Connection[tuple[Any, ...]]
+    ) -> None:
+        @hf.task
+        def ship() -> None: ...
+
+        app.autocommit = True
+        with pytest.raises(InvalidInput, match="begin one"):
+            ship.enqueue(connection=app)
+        with app.transaction():
+            ship.enqueue(connection=app)
+        with pytest.raises(InvalidInput, match="must be psycopg's"):
+            ship.enqueue(connection=object())
+
+    def test_a_connection_to_another_store_is_refused(
+        self, hf: Holdfast, postgres_server: str
+    ) -> None:
+        @hf.task
+        def ship() -> None: ...
+
+        with (
+            psycopg.connect(postgres_server) as other,
+            pytest.raises(InvalidInput, match="without a Holdfast store"),
+        ):
+            ship.enqueue(connection=other)
