@@ -58,6 +58,19 @@ def test_finalizing_may_be_given_a_graph(engine: Engine) -> None:
     assert states(engine, [one, two, three]) == ["ready", "ready", "blocked"]
 
 
+def test_a_child_that_ran_before_it_was_planned_needs_the_others_only_from_then_on(
+    engine: Engine,
+) -> None:
+    parent, (one, two) = plan(engine, "one", "two")
+    for _ in range(2):
+        finish(engine, two)
+        assert engine.tasks.reset(two).ok
+    assert engine.tasks.finalize_plan(parent).ok
+    assert states(engine, [one, two]) == ["ready", "blocked"]
+    diagnosis = engine.doctor()
+    assert diagnosis.ok, str(diagnosis)
+
+
 @pytest.mark.parametrize("told", ["cycle", "no idle child"])
 def test_a_graph_that_cannot_be_is_refused_whole(engine: Engine, told: str) -> None:
     parent, (one, two) = plan(engine, "one", "two")

@@ -41,6 +41,21 @@ class Outcome:
     second: tuple[Any, ...]
     state: tuple[object, ...]
 
+    def history(self, name: str) -> list[str]:
+        """The events of every task that bears a name."""
+        events = [event for row in self._rows if row[0] == name for event in row[1:-1]]
+        return [event for event in events if event.startswith("task.")]
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        return {row[0]: row[-1][0] for row in self._rows}
+
+    @property
+    def _rows(self) -> list[tuple[Any, ...]]:
+        """What is said of tasks and runs: a name, events, needs, and last the facts."""
+        rows = [each for each in self.state if isinstance(each, tuple)]
+        return [row for row in rows if isinstance(row[-1], tuple)]
+
 
 @dataclass(kw_only=True)
 class Stage:

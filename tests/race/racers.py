@@ -14,7 +14,8 @@ import psycopg
 from holdfast.clock import ManualClock
 from holdfast.engine.operations import Operation
 from holdfast.engine.writer import Writer
-from holdfast.randomness import SeededRandomness
+from holdfast.ids import Ids
+from holdfast.randomness import SeededRandomness, SystemRandomness
 from holdfast.settings import Settings
 from holdfast.store.database import Files, Row, Rows, Transaction, is_postgresql, open_database
 from holdfast.threads import SystemThreads
@@ -133,7 +134,11 @@ class Racer:
             files=files,
         )
         secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
-        self._writer = Writer(secret=secret.encode(), dialect=self.database.dialect)
+        self._writer = Writer(
+            secret=secret.encode(),
+            dialect=self.database.dialect,
+            ids=Ids(self.clock, SystemRandomness()),
+        )
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._watch = psycopg.connect(url, autocommit=True) if self._postgresql else None
         if self._watch is not None:

@@ -20,13 +20,18 @@ HELD = "AND lease_expires_at > (SELECT holdfast_now())"
 
 def without(guard: str, query: str, folder: Path) -> Files:
     """Copy the SQL and take one guard out of one query."""
+    return changed(query, guard, "", folder)
+
+
+def changed(query: str, guard: str, other: str, folder: Path) -> Files:
+    """Copy the SQL and put something else in the place of one guard of one query."""
     shutil.copytree(DIRECTORY, folder)
     for path in folder.glob("*.sql"):
         parts = re.split(r"(?m)^(?=-- name: )", path.read_text())
         for place, part in enumerate(parts):
             if part.startswith(f"-- name: {query}\n"):
                 assert part.count(guard) == 1, f"{query} has not one {guard!r}"
-                parts[place] = part.replace(guard, "")
+                parts[place] = part.replace(guard, other)
                 path.write_text("".join(parts))
                 return Files(queries=folder)
     raise LookupError(query)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
 
 from holdfast.clock import ManualClock
 from holdfast.engine import validation
@@ -32,7 +32,8 @@ FACTS = ("status", "generation", "version", "holds")
 TASK_FACTS = (
     *FACTS,
     *("attempt", "epoch", "failures", "lost", "blocked", "run_holds", "due", "run_now"),
-    *("worker", "output", "error"),
+    *("worker", "output", "error", "planning_phase", "total", "made", "round", "max_rounds"),
+    *("detours", "skipped", "superseded", "feedback", "waits_for", "parent_epoch"),
 )
 
 
@@ -73,27 +74,49 @@ class World:
         needed = tuple(self.ids[need] for need in needs)
         return NewTask(title=name, needs=needed, **{"agent": self.agent, **fields})
 
-    def run(self, *steps: Step, limit: int | None = None, name: str = "run") -> str:
-        """Start a run; its steps are known by their ids."""
-        operation = self.start_run(*steps, limit=limit, name=name)
+    def run(
+        self, *steps: Step, limit: int | None = None, name: str = "run", given: object = None
+    ) -> str:
+        """Start a run; its steps are known by their ids, and by their items in a loop."""
+        operation = self.start_run(*steps, limit=limit, name=name, given=given)
         assert self.engine.commits.submit(operation).result().created
+        self.discover()
         return operation.run_id
 
     def start_run(
-        self, *steps: Step, limit: int | None = None, name: str = "run", key: str | None = None
+        self,
+        *steps: Step,
+        limit: int | None = None,
+        name: str = "run",
+        key: str | None = None,
+        given: object = None,
     ) -> StartRun:
         self.day.advance(0.001)
         workflow = Workflow.define(
             "race",
-            tuple(Step(id=s.id, needs=s.needs, agent=self.agent) for s in steps),
+            self._own(steps),
             concurrency=None if limit is None else self.concurrency(limit),
         )
-        run = NewRun(workflow=workflow, key=key)
+        run = NewRun(workflow=workflow, key=key, input=given)
         operation = validation.new_run(run, self._ids(), max_payload=1000, actor_name="user")
         self.know(name, operation.run_id)
         for task in operation.tasks:
             self.know(str(task.step), task.id)
         return operation
+
+    def _own(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+        return tuple(replace(s, agent=self.agent, steps=self._own(s.steps)) for s in steps)
+
+    def discover(self) -> None:
+        """Know what the engine has made of loops by step and item; of two, the one that counts."""
+        self.engine.database.view(self._discover)
+
+    def _discover(self, tx: Transaction) -> None:
+        runs = [identifier for identifier in self.names if identifier.startswith("r_")]
+        for row in (row for run in runs for row in tx.read("run_tasks", run_id=run)):
+            if row["item"] is not None:
+                self.names[row["id"]] = name = f"{row['step']}.{row['item']}"
+                self.ids[name] = row["id"] if not row["superseded"] else self.ids.get(name, "")
 
     def start(self, name: str, worker: str = "worker") -> Assignment:
         """Claim a task by name and remember its fence."""
@@ -101,9 +124,11 @@ class World:
         self.fences[name] = assignment.attempt
         return assignment
 
-    def finish(self, name: str) -> None:
+    def finish(self, name: str, output: object = None) -> None:
         assignment = self.start(name)
-        assert self.engine.work.complete(assignment.task.id, assignment.token, name).ok
+        made = name if output is None else output
+        assert self.engine.work.complete(assignment.task.id, assignment.token, made).ok
+        self.discover()
 
     def claim(self, worker: str, count: int = 1, *, agents: Sequence[str] = ()) -> Claim:
         chosen = (self.agent, *agents)
@@ -138,8 +163,9 @@ class World:
         return self.engine.database.view(self._observe)
 
     def _observe(self, tx: Transaction) -> tuple[object, ...]:
+        self._discover(tx)
         seen = [self._see(tx, identifier) for identifier in self.names]
-        seen = sorted(each for each in seen if len(each) > 1)
+        seen = sorted((each for each in seen if len(each) > 1), key=str)
         for key in sorted(self.keys):
             for kind in ("run", "task"):
                 slots = tx.read("slot_by_key", key=f"{kind}:{key}")
@@ -154,20 +180,19 @@ class World:
             else tx.read("task_by_id", task_id=identifier)
         )
         history = [event["type"] for event in tx.read("entity_events", entity=identifier)]
-        return (self.names[identifier], *history, *(_facts(row, run=run) for row in rows))
+        needs = sorted(
+            f"needs {self.names[row['need_id']]}" for row in tx.read("needs_of", task_id=identifier)
+        )
+        facts = [_facts(row, run=run) for row in rows]
+        return (self.names[identifier], *history, *needs, *facts)
 
     def describe(self, replies: Sequence[object]) -> tuple[Any, ...]:
         return tuple(self._describe(reply) for reply in replies)
 
     def _describe(self, reply: object) -> object:
         match reply:
-            case TransitionResult():
-                return (reply.ok, reply.reason, reply.repeated, reply.status)
-            case Recorded():
-                value = reply.value if not isinstance(reply.value, list) else len(reply.value)
-                return (self._describe(reply.answer), value, f"found={reply.found}")
-            case AdvanceResult():
-                return (reply.advanced, reply.completed)
+            case TransitionResult() | AdvanceResult() | Recorded():
+                return _answer(reply)
             case Assignment():
                 return (self.names[reply.task.id], reply.attempt)
             case Created():
@@ -176,6 +201,19 @@ class World:
                 return self.describe(reply)
             case _:
                 return type(reply).__name__ if isinstance(reply, Exception) else reply
+
+
+def _answer(reply: TransitionResult | AdvanceResult | Recorded) -> tuple[object, ...]:
+    match reply:
+        case TransitionResult():
+            return (reply.ok, reply.reason, reply.repeated, reply.status)
+        case AdvanceResult():
+            return (reply.advanced, reply.completed)
+        case Recorded():
+            value = reply.value if not isinstance(reply.value, list) else len(reply.value)
+            return (_answer(reply.answer), value, f"found={reply.found}")
+        case _:
+            assert_never(reply)
 
 
 def _facts(row: Row, *, run: bool) -> tuple[object, ...]:

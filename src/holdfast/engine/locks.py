@@ -10,6 +10,7 @@ from holdfast.engine.operations import (
     BlockTask,
     ClaimById,
     CreateTasks,
+    FinalizePlan,
     Operation,
     ReleaseLease,
     RenewLease,
@@ -20,6 +21,9 @@ from holdfast.engine.operations import (
     SendSignal,
     TaskOperation,
 )
+
+# What acts on all below a task or behind it, any of which a claim could start meanwhile.
+ROLLING = (ResetTask, ReopenTask, RetryTask, FinalizePlan)
 
 
 def lock(group: Group, operations: Sequence[Operation]) -> None:
@@ -51,7 +55,7 @@ def _lock_tasks(group: Group, operations: Sequence[Operation], tasks: set[str]) 
     # Who claims in turn waits for no task: it skips what another transaction has locked.
     if not tasks and not beside:
         return
-    undone = {o.task_id for o in operations if isinstance(o, ResetTask | ReopenTask | RetryTask)}
+    undone = {o.task_id for o in operations if isinstance(o, ROLLING)}
     chosen = {"tasks": sorted(tasks), "beside": sorted(beside), "undone": sorted(undone)}
     if not undone:
         # Twice: what came to need one of them while the first waited, only the second sees.

@@ -19,13 +19,15 @@ def start(operation: StartPlanning, group: Group) -> TransitionResult:
 
 def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
     named = {"task_id": operation.task_id, "actor": operation.actor}
-    children = [row["id"] for row in group.tx.read("plan_children", task_id=operation.task_id)]
-    needs = _needs(operation, children)
+    found = group.tx.read("plan_children", task_id=operation.task_id)
+    versions = {row["id"]: row["version"] for row in found}
+    needs = _needs(operation, list(versions))
     rows = group.change_tasks("finalize_plan", **named)
     if not rows:
         return _finalized_before(group, operation)
     if needs:
-        since = [(child, need, 2) for child, need in needs]
+        # A child may have run before it was planned: it needs them from the time it is queued.
+        since = [(child, need, versions[child] + 1) for child, need in needs]
         group.tx.run("insert_needs", rows=since)
     group.change_tasks("queue_children", agent=rows[0]["agent"], **named)
     return TransitionResult(ok=True, status="idle")

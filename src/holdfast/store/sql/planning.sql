@@ -32,7 +32,7 @@ WHERE id = :task_id
 
 -- name: plan_children
 -- purpose: the children of a plan that have not begun, in the order of the plan
-SELECT id FROM holdfast_task
+SELECT id, version FROM holdfast_task
 WHERE parent_id = :task_id
   AND status = 'idle'
 ORDER BY position, id

@@ -1,0 +1,172 @@
+"""Plans under every interleaving: one set of needs, children queued once, one end."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.engine.operations import (
+    DeleteTask,
+    EditTask,
+    Operation,
+    ReopenTask,
+    RetryTask,
+    StartPlanning,
+)
+from tests.race.explorer import Plans, Stage
+from tests.race.stories import finalize, plan
+from tests.race.test_runs import failure
+from tests.race.worlds import World
+
+
+def test_a_plan_finalized_twice_at_once_has_one_set_of_needs(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "one", "two", "three", finalized=False)
+        return [finalize(world)], [finalize(world)]
+
+    for outcome in stage.explore(scenario):
+        assert outcome.history("parent").count("task.planned") == 1
+        for child in ("one", "two", "three"):
+            assert outcome.history(child) == ["task.created", "task.queued"]
+
+
+def test_a_plan_finalized_at_once_as_a_chain_and_as_a_graph(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "one", "two", "three", finalized=False)
+        return [finalize(world)], [finalize(world, ("one", "three"))]
+
+    stage.explore(scenario)
+
+
+def test_finalize_against_a_new_child(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "one", finalized=False)
+        parent = world.ids["parent"]
+        return [finalize(world)], [world.create("two", parent=parent, position=9, enqueue=False)]
+
+    stage.explore(scenario)
+
+
+@pytest.mark.parametrize("kind", ["edit", "delete", "claim", "cancel"])
+def test_finalize_against_what_happens_to_a_child(stage: Stage, kind: str) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "one", "two", finalized=False)
+        child = world.ids["two"]
+        others: dict[str, Operation] = {
+            "edit": EditTask(task_id=child, actor="user", changes={"position": -1}),
+            "delete": DeleteTask(task_id=child, actor="user"),
+            "claim": world.claim_by_id("two", "anna"),
+            "cancel": world.cancel("two"),
+        }
+        return [finalize(world)], [others[kind]]
+
+    stage.explore(scenario)
+
+
+def test_finalize_against_cancel_of_the_plan(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "one", "two", finalized=False)
+        return [finalize(world)], [world.cancel("parent")]
+
+    for outcome in stage.explore(scenario):
+        assert set(outcome.statuses.values()) == {"cancelled"}
+
+
+def test_two_who_begin_to_plan_one_task(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        begin = StartPlanning(task_id=world.task("parent", enqueue=False), actor="user")
+        return [begin], [begin]
+
+    for outcome in stage.explore(scenario):
+        assert outcome.history("parent").count("task.planning") == 1
+
+
+def test_planning_against_a_claim_of_the_task_by_its_id(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        begin = StartPlanning(task_id=world.task("parent", enqueue=False), actor="user")
+        return [begin], [world.claim_by_id("parent", "anna")]
+
+    stage.explore(scenario)
+
+
+def running_children(world: World) -> None:
+    plan(world, "one", "two", "three", finalized=False)
+    assert world.engine.commits.submit(finalize(world, ("three", "one"))).result().ok
+    for name in ("one", "two"):
+        world.start(name)
+
+
+def test_the_last_two_children_end_at_once_and_end_their_plan_once(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "one", "two", "three", finalized=False)
+        assert world.engine.commits.submit(finalize(world, ("three", "one"))).result().ok
+        world.finish("one")
+        world.start("two")
+        world.start("three")
+        return [world.complete("two")], [world.complete("three")]
+
+    for outcome in stage.explore(scenario):
+        assert outcome.history("parent").count("task.done") == 1
+
+
+def test_a_child_that_fails_against_the_end_of_another(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        running_children(world)
+        return [failure(world, "one")], [world.complete("two")]
+
+    for outcome in stage.explore(scenario):
+        assert outcome.history("parent").count("task.failed") == 1
+
+
+def test_a_child_that_fails_against_a_claim_of_another(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "one", "two", finalized=False)
+        assert world.engine.commits.submit(finalize(world, ("one", "two"))).result().ok
+        world.start("two")
+        world.task("three", parent=world.ids["parent"])
+        return [failure(world, "two")], [world.claim("anna")]
+
+    stage.explore(scenario)
+
+
+@pytest.mark.parametrize("kind", [RetryTask, ReopenTask])
+def test_a_plan_begun_again_against_the_end_of_a_child(
+    stage: Stage, kind: type[RetryTask | ReopenTask]
+) -> None:
+    def scenario(world: World) -> Plans:
+        running_children(world)
+        world.engine.commits.submit(failure(world, "one")).result()
+        again = kind(task_id=world.ids["parent"], actor="user")
+        return [again], [world.complete("two")]
+
+    stage.explore(scenario)
+
+
+def test_retry_of_a_child_against_the_end_of_another(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        running_children(world)
+        world.engine.commits.submit(failure(world, "one")).result()
+        return [RetryTask(task_id=world.ids["one"], actor="user")], [world.complete("two")]
+
+    stage.explore(scenario)
+
+
+def test_a_plan_inside_a_plan_ends_both_once(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "inner", finalized=False)
+        outer = world.ids["parent"]
+        inner = world.ids["inner"]
+        about = {"task_id": inner, "actor": "user"}
+        assert world.engine.commits.submit(StartPlanning(**about)).result().ok
+        for name in ("one", "two"):
+            world.task(name, parent=inner, enqueue=False)
+        assert world.engine.tasks.finalize_plan(
+            inner, graph={world.ids["one"]: [], world.ids["two"]: []}
+        ).ok
+        assert world.engine.tasks.finalize_plan(outer).ok
+        world.start("one")
+        world.start("two")
+        return [world.complete("one")], [world.complete("two")]
+
+    for outcome in stage.explore(scenario):
+        assert outcome.history("inner").count("task.done") == 1
+        assert outcome.history("parent").count("task.done") == 1
