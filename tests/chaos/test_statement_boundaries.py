@@ -6,13 +6,30 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.model.effect import Recorded
 from holdfast.model.result import TransitionResult
 from holdfast.store.queries import load
-from tests.chaos import new_plans, people_plans, worker_plans
+from tests.chaos import (
+    durable_plans,
+    loop_plans,
+    new_plans,
+    people_plans,
+    planning_plans,
+    verdict_plans,
+    worker_plans,
+)
 from tests.chaos.explorer import prepared
 from tests.chaos.plans import PLANS, every_kind
 
-PLANNED_BY = (new_plans, people_plans, worker_plans)
+PLANNED_BY = (
+    durable_plans,
+    loop_plans,
+    new_plans,
+    people_plans,
+    planning_plans,
+    verdict_plans,
+    worker_plans,
+)
 
 
 @pytest.mark.parametrize("name", sorted(PLANS))
@@ -24,6 +41,7 @@ def test_a_group_killed_at_any_statement_is_written_whole_or_not_at_all(
         uncrashed = explorer.kill_at_every_statement()
     for reply in uncrashed.replies:
         assert not isinstance(reply, Exception), reply
+        assert not isinstance(reply, Recorded) or reply.answer.ok, reply
         assert not isinstance(reply, TransitionResult) or reply.ok, reply
         assert reply != [], "a claim found nothing"
 

@@ -23,8 +23,12 @@ SELECT * FROM holdfast_run WHERE id = :run_id
 SELECT * FROM holdfast_task WHERE run_id = :run_id ORDER BY id
 
 -- name: task_in_run
--- purpose: the task of a run that carries out a step
-SELECT * FROM holdfast_task WHERE run_id = :run_id AND step = :step ORDER BY id LIMIT 1
+-- purpose: the task of a run that carries out a step; of a loop the loop, before its items
+SELECT * FROM holdfast_task
+WHERE run_id = :run_id
+  AND step = :step
+  AND NOT superseded
+ORDER BY item IS NOT NULL, id LIMIT 1
 
 -- name: unmet_needs
 -- purpose: what some tasks still wait for

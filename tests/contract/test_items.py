@@ -1,0 +1,70 @@
+"""Items of a loop start in their turn, whatever is asked of them, and are done by their steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.clock import MICROSECONDS, ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.model.graph import Step
+from holdfast.model.result import Refusal
+from holdfast.model.status import Status
+from tests.contract.stages import finish
+from tests.contract.test_loops import begin, loop, of, planned, work_off
+from tests.engines import opened
+
+ONE = (Step(id="one"),)
+HOUR = 3600 * MICROSECONDS
+
+
+@pytest.mark.parametrize("asked", ["enqueue", "run_now"])
+def test_nobody_starts_an_item_but_its_loop(engine: Engine, asked: str) -> None:
+    run = begin(engine, loop("input", body=ONE), given=["a", "b"])
+    _, under_way, waiting = of(engine, run, "build")
+    for item in (under_way, waiting):
+        assert getattr(engine.tasks, asked)(item.id).reason is Refusal.INVALID_TRANSITION
+        assert engine.tasks.get(item.id) == item
+    assert work_off(engine, run) == ["one 0", "one 1"]
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_an_item_begun_again_is_done_only_by_its_steps(engine: Engine, *, ended: bool) -> None:
+    run = begin(engine, loop("input", body=ONE), Step(id="last", needs=("build",)), given=["a"])
+    if ended:
+        assert work_off(engine, run) == ["one 0", "last"]
+    else:
+        finish(engine, of(engine, run, "one")[0].id)
+    assert engine.tasks.reopen(of(engine, run, "build")[1].id).ok
+    assert [task.status for task in of(engine, run, "build")] == [Status.QUEUED] * 2
+    assert work_off(engine, run) == ["one 0", "last"]
+
+
+def test_an_item_begun_again_waits_for_its_turn(engine: Engine) -> None:
+    run = begin(engine, loop("input", body=ONE), given=["a", "b", "c"])
+    finish(engine, of(engine, run, "one")[0].id)
+    assert engine.tasks.reopen(of(engine, run, "build")[1].id).ok
+    statuses = [task.status for task in of(engine, run, "build")[1:]]
+    assert statuses == [Status.IDLE, Status.QUEUED, Status.IDLE]
+    assert work_off(engine, run) == ["one 1", "one 0", "one 2"]
+
+
+def test_to_begin_again_at_a_loop_means_the_loop_however_late_the_clock_of_who_made_the_items(
+    engine: Engine, store_url: str, clock: ManualClock
+) -> None:
+    run = begin(engine, Step(id="plan"), loop("steps.plan", body=ONE, needs=("plan",)))
+    with opened(store_url, clock=ManualClock(clock.now() - HOUR)) as late:
+        finish(late, of(late, run, "plan")[0].id, ["a", "b"])
+    loops = of(engine, run, "build")
+    assert loops[1].id < loops[0].id
+    assert engine.runs.retry(run, step="build").ok
+    assert work_off(engine, run) == ["one 0", "one 1"]
+    assert engine.tasks.get(loops[0].id).epoch == 2
+
+
+def test_to_begin_again_at_a_step_of_an_item_means_the_one_that_counts(engine: Engine) -> None:
+    run = planned(engine, loop(needs=("plan",), body=ONE), stories=["a"])
+    finish(engine, of(engine, run, "one")[0].id)
+    assert engine.runs.retry(run, step="build").ok
+    assert work_off(engine, run) == ["one 0"]
+    assert engine.runs.retry(run, step="one").ok
+    assert work_off(engine, run) == ["one 0"]
