@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.engine import Engine
-from holdfast.store.database import Rows
+from holdfast.store.database import Row, Rows
 
 
 def write(
@@ -26,3 +26,10 @@ def fail(engine: Engine, task_id: str) -> None:
     fence = engine.tasks.get(task_id).attempt
     report = (task_id, fence, '"broken"', "digest", False, 0.5, None)
     assert write(engine, "fail_tasks", rows=[report]) == {task_id}
+
+
+def keep(
+    engine: Engine, query: str, *, rows: Rows | None = None, **parameters: object
+) -> list[Row]:
+    """Run one statement alone that moves neither run nor task; the answer is what it returns."""
+    return engine.database.transact(lambda tx: tx.write(query, rows=rows, **parameters))

@@ -28,6 +28,9 @@ UNTOLD = {
     "planning_phase": "none",
     "skipped": False,
     "run_now": False,
+    "superseded": False,
+    "waits_for": None,
+    "round": 0,
 }
 
 

@@ -20,6 +20,9 @@ REPORTS: dict[str, tuple[object, ...]] = {
     "fail_tasks": ('"broken"', "digest", True, 0.5, None),
     "release_tasks": (None,),
     "lose_tasks": ('"lost"',),
+    "suspend_tasks": (None, "children"),
+    "ask_tasks": ('"which?"',),
+    "conclude_tasks": ('"broken"', "digest", None, 1, 0, 0, None),
 }
 OnTask = Callable[[Engine, str], TransitionResult]
 TASKS: dict[str, tuple[Status, OnTask]] = {

@@ -124,16 +124,17 @@ def test_only_a_queued_task_becomes_due_and_only_once(engine: Engine, clock: Man
     assert marked() == []
 
 
-def test_a_task_that_is_being_planned_is_neither_queued_nor_claimed(
-    engine: Engine, store_url: str
+@pytest.mark.parametrize("phase", ["active", "finalized"])
+def test_a_task_that_is_or_was_planned_is_neither_queued_nor_claimed(
+    engine: Engine, store_url: str, phase: str
 ) -> None:
     task_id = create(engine, enqueue=False)
     with raw(store_url) as run:
-        run("UPDATE holdfast_task SET planning_phase = 'active' WHERE id = ?", task_id)
+        run("UPDATE holdfast_task SET planning_phase = ? WHERE id = ?", phase, task_id)
         assert not engine.tasks.enqueue(task_id).ok
         assert not engine.tasks.run_now(task_id).ok
         assert engine.work.claim_by_id(task_id, "worker") == []
-        run("UPDATE holdfast_task SET planning_phase = 'finalized' WHERE id = ?", task_id)
+        run("UPDATE holdfast_task SET planning_phase = 'none' WHERE id = ?", task_id)
     assert engine.tasks.enqueue(task_id).ok
     take(engine, task_id)
 

@@ -58,12 +58,14 @@ control.register(planning.finalize)
 @control.register
 def _enqueue(operation: EnqueueTask, group: Group) -> TransitionResult:
     rows = group.change_tasks("enqueue_task", task_id=operation.task_id, actor=operation.actor)
+    reopening.consider(group, rows)
     return _answer(group, operation, rows, "queued")
 
 
 @control.register
 def _run_now(operation: RunNow, group: Group) -> TransitionResult:
     rows = group.change_tasks("run_now", task_id=operation.task_id, actor=operation.actor)
+    reopening.consider(group, rows)
     return _answer(group, operation, rows, "queued")
 
 
@@ -81,6 +83,8 @@ def _reset(operation: ResetTask, group: Group) -> TransitionResult:
     if not rows:
         return _answer(group, operation, [], "idle")
     reopening.supersede(group, rows, operation.actor)
+    reopening.consider(group, rows)
+    group.change_tasks("reopen_above", task_id=operation.task_id, actor=operation.actor)
     if rows[0]["previous"] == "done":
         group.change_tasks("block_dependents", task_id=operation.task_id, actor=operation.actor)
     if rows[0]["run_id"] is not None:
@@ -95,9 +99,7 @@ def _retry(operation: RetryTask, group: Group) -> TransitionResult:
         return _answer(group, operation, [], "queued")
     if task["run_id"] is not None:
         return reopening.retry_run(group, task["run_id"], operation.actor)
-    rows = group.change_tasks("retry_task", task_id=operation.task_id, actor=operation.actor)
-    ids = [row["entity"] for row in rows]
-    group.change_tasks("lift_failing_below", ids=ids, actor=operation.actor)
+    rows = reopening.retry_tree(group, operation.task_id, operation.actor)
     named = [row for row in rows if row["entity"] == operation.task_id]
     return _answer(group, operation, named, "queued")
 

@@ -15,6 +15,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Kind
 from holdfast.model.step import Step
 from holdfast.store.database import Row
+from holdfast.store.patience import Contended
 
 ITEMS_AT_ONCE = 2_000
 
@@ -107,7 +108,9 @@ def _make_items(group: Group, loop: Row, step: Step) -> None:
     creation.insert_tasks(
         group, [(item, "advance") for item in items], {}, run_holds=loop["run_holds"]
     )
-    group.tx.write("count_items", task_id=loop["id"], count=len(items), seen=first)
+    if not group.tx.write("count_items", task_id=loop["id"], count=len(items), seen=first):
+        message = "the items of a loop were made by another process"
+        raise Contended(message)
     loop["made"] = first + len(items)
 
 

@@ -69,7 +69,20 @@ def reopen(group: Group, task_id: str, actor: str, statuses: Sequence[str]) -> l
     rows = reopen_within(group, task_id, actor, statuses, WHOLE)
     if rows and rows[0]["run_id"] is not None:
         bring_back(group, rows[0]["run_id"], actor, retry_failed=True)
-    return [row for row in rows if row["entity"] == task_id]
+    named = [row for row in rows if row["entity"] == task_id]
+    if named and named[0]["run_id"] is None and named[0]["parent_id"] is not None:
+        retry_tree(group, task_id, actor, named)
+    return named
+
+
+def retry_tree(group: Group, task_id: str, actor: str, reopened: Sequence[Row] = ()) -> list[Row]:
+    """Without a run, the topmost parent stands for it: what failed below it is tried again."""
+    rows = group.change_tasks("retry_task", task_id=task_id, actor=actor)
+    back = [*reopened, *rows]
+    parents = {row["parent_id"] for row in back if row["parent_id"] is not None}
+    ids = sorted(parents | {row["entity"] for row in back})
+    group.change_tasks("lift_failing_below", ids=ids, actor=actor)
+    return rows
 
 
 def reopen_within(
@@ -96,20 +109,30 @@ def reopen_subject(
     if verifier["subject_kind"] != Kind.GROUP:
         reopen_within(group, subject, actor, STARTED, scope)
         return
+    rows = _reopen_items(group, verifier, items, feedback, actor)
+    if not rows:
+        reopen_within(group, subject, actor, STARTED, scope)
+        return
+    supersede(group, rows, actor)
+    group.change_tasks("reopen_above", task_id=rows[0]["entity"], actor=actor)
+    group.parents.add(subject)
+    chosen = {"ids": [], "beyond": [subject], "statuses": STARTED}
+    _reopen_tasks(group, chosen, actor, scope)
+
+
+def _reopen_items(
+    group: Group, verifier: Row, items: Sequence[int], feedback: str, actor: str
+) -> list[Row]:
+    """The items named, or all where none of them is there; a loop without items has none."""
     rows = group.change_tasks(
         "reopen_items",
-        loop_id=subject,
+        loop_id=verifier["verifies"],
         every=not items,
         places=[str(place) for place in items],
         feedback=feedback,
         actor=actor,
     )
-    supersede(group, rows, actor)
-    if rows:
-        group.change_tasks("reopen_above", task_id=rows[0]["entity"], actor=actor)
-    group.parents.add(subject)
-    chosen = {"ids": [], "beyond": [subject], "statuses": STARTED}
-    _reopen_tasks(group, chosen, actor, scope)
+    return rows or (_reopen_items(group, verifier, (), feedback, actor) if items else [])
 
 
 def _reopen_tasks(
@@ -132,7 +155,7 @@ def consider(group: Group, rows: Iterable[Row]) -> None:
     """Look again at conditions, lists and items of what came back and has all it needs."""
     for row in rows:
         if row["kind"] == Kind.GROUP:
-            group.parents.add(row["entity"])
+            group.parents |= {row["entity"], row.get("parent_id") or row["entity"]}
         if not row["blocked"] and (row["conditional"] or row["kind"] == Kind.GROUP):
             group.ripe.append(row["entity"])
 

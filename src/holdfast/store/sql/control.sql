@@ -1,25 +1,27 @@
 -- name: enqueue_task
 -- purpose: idle → queued
--- guards: idle, and not being planned
+-- guards: idle, and neither a plan, which is worked on by its children, nor an item, which its
+--   loop starts
 -- changes: task
 -- event: 'task.queued'
--- returning: kind
+-- returning: kind, conditional, blocked
 UPDATE holdfast_task SET
   status = 'queued',
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id = :task_id
   AND status = 'idle'
-  AND planning_phase <> 'active'
+  AND planning_phase = 'none'
+  AND (kind <> 'group' OR item IS NULL)
 
 -- name: run_now
 -- purpose: queue and mark a task: order, time and paused are lifted, nothing else
--- guards: not started
+-- guards: not started, and neither a plan nor an item, which its loop starts
 -- changes: task
 -- event: 'task.run_now'
 -- data: '{"run_now":true,"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null')
 --   || ',"holds":' || holds || ',"run_holds":' || run_holds || '}'
--- returning: kind
+-- returning: kind, conditional, blocked
 UPDATE holdfast_task SET
   status = 'queued',
   run_now = true,
@@ -30,7 +32,8 @@ UPDATE holdfast_task SET
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id = :task_id
   AND status IN ('idle', 'queued')
-  AND planning_phase <> 'active'
+  AND planning_phase = 'none'
+  AND (kind <> 'group' OR item IS NULL)
 
 -- name: cancel_tasks
 -- purpose: any open status → cancelled, for a task and all below it
@@ -81,13 +84,14 @@ WHERE run_id = :run_id
 
 -- name: reset_task
 -- purpose: queued or terminal → idle, as if it had never run
--- guards: not running and not idle, and nothing that needs it has started
+-- guards: not running and not idle, it counts, nothing that needs it has started, and
+--   no group has been done by it
 -- changes: task
 -- event: 'task.reset'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
---   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"run_now":false,"skipped":false,"run_holds":'
+--   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
 --   || run_holds || '}'
--- returning: kind, conditional, blocked
+-- returning: kind, conditional, blocked, parent_id
 UPDATE holdfast_task SET
   status = 'idle',
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
@@ -95,7 +99,7 @@ UPDATE holdfast_task SET
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
-  due = NOT conditional, scheduled_for = NULL, run_now = false, skipped = false,
+  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, usage = NULL, progress = NULL,
   total = NULL, made = 0,
   started_at = NULL, finished_at = NULL,
@@ -103,6 +107,8 @@ UPDATE holdfast_task SET
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id = :task_id
   AND status IN ('queued', 'done', 'failed', 'cancelled')
+  AND NOT superseded
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS parent WHERE parent.id = holdfast_task.parent_id AND parent.kind = 'group' AND parent.status = 'done')
   AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS dependent ON dependent.id = need.task_id WHERE need.need_id = holdfast_task.id AND (dependent.attempt > 0 OR dependent.status NOT IN ('idle', 'queued')))
 
 -- name: block_dependents
@@ -122,19 +128,21 @@ WHERE id IN (SELECT task_id FROM holdfast_need WHERE need_id = :task_id)
 -- name: retry_task
 -- purpose: failed or cancelled → queued for every such task of a tree without a run, budgets
 --   renewed, due at once
--- guards: ended without success
+-- guards: ended without success, and it counts; a child of an open plan waits for its end
 -- changes: task
 -- event: 'task.retried'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END
---   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"run_now":false,"run_holds":0}'
--- returning: kind, conditional, blocked
+--   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":0}'
+-- returning: kind, conditional, blocked, parent_id
 UPDATE holdfast_task SET
-  status = CASE WHEN planning_phase = 'none' THEN 'queued' ELSE 'idle' END,
+  status = CASE WHEN planning_phase <> 'none' OR EXISTS (
+    SELECT 1 FROM holdfast_task AS plan WHERE plan.id = holdfast_task.parent_id AND plan.planning_phase = 'active')
+    THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
-  run_holds = 0, due = NOT conditional, scheduled_for = NULL, run_now = false,
+  run_holds = 0, due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false,
   error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
@@ -143,7 +151,7 @@ WHERE id IN (
       SELECT named.id, named.parent_id FROM holdfast_task AS named WHERE named.id = :task_id
       UNION SELECT parent.id, parent.parent_id FROM holdfast_task AS parent JOIN above ON parent.id = above.parent_id),
     tree (id) AS (
-      SELECT above.id FROM above WHERE above.parent_id IS NULL
+      SELECT above.id FROM above
       UNION SELECT child.id FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
     SELECT id FROM tree)
   AND status IN ('failed', 'cancelled')
@@ -165,22 +173,25 @@ WHERE parent_id IN (SELECT value FROM {each ids})
   AND status IN ('idle', 'queued')
 
 -- name: retry_run_tasks
--- purpose: failed or cancelled → queued for every such task of a run, budgets renewed, due at once
--- guards: ended without success
+-- purpose: failed or cancelled → queued for every such task of a run, budgets renewed, due at once;
+--   an item that had not begun waits for its turn again
+-- guards: ended without success, and it counts
 -- changes: task
 -- event: 'task.retried'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END
---   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"run_now":false,"run_holds":' || run_holds
+--   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":' || run_holds
 --   || '}'
--- returning: kind, conditional, blocked
+-- returning: kind, conditional, blocked, parent_id
 UPDATE holdfast_task SET
-  status = 'queued',
+  status = CASE WHEN kind = 'group' AND item IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND NOT child.superseded)
+    THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = (SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id),
-  due = NOT conditional, scheduled_for = NULL, run_now = false,
+  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false,
   error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
@@ -222,22 +233,22 @@ WHERE id = :run_id
 -- name: reopen_tasks
 -- purpose: a task and everything that transitively needs it → queued again, in a new epoch
 -- guards: reached from a named task, which is in a status the caller may leave, or from what needs
---   a re-opened group; where it ends with a verifier, only what that one needs; an idle one stays
---   idle
+--   a re-opened group, and it counts; where it ends with a verifier, only what that one needs; an
+--   idle one stays idle, and an item becomes it, because its loop starts it
 -- changes: task
 -- event: CASE WHEN previous = 'running' THEN 'task.superseded' ELSE 'task.reopened' END
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
---   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"run_now":false,"skipped":false,"run_holds":'
+--   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
 --   || run_holds || '}'
--- returning: concurrency_key, kind, conditional, blocked
+-- returning: concurrency_key, kind, conditional, blocked, parent_id
 UPDATE holdfast_task SET
-  status = CASE WHEN status = 'idle' THEN 'idle' ELSE 'queued' END,
+  status = CASE WHEN status = 'idle' OR (kind = 'group' AND item IS NOT NULL) THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
   blocked = id NOT IN (SELECT value FROM {each ids}) OR EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
-  due = NOT conditional, scheduled_for = NULL, run_now = false, skipped = false,
+  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL,
   total = NULL, made = 0, feedback = :feedback,
   lease_expires_at = NULL, started_at = NULL, finished_at = NULL,
@@ -248,9 +259,11 @@ WHERE id IN (
       SELECT named.id FROM holdfast_task AS named
       WHERE named.id IN (SELECT value FROM {each ids})
         AND named.status IN (SELECT value FROM {each statuses})
-      UNION SELECT need.task_id FROM holdfast_need AS need WHERE need.need_id IN (SELECT value FROM {each beyond})
+      UNION SELECT need.task_id FROM holdfast_need AS need
+      WHERE need.need_id IN (SELECT value FROM {each beyond})
       UNION SELECT need.task_id FROM holdfast_need AS need JOIN reached ON need.need_id = reached.id)
     SELECT id FROM reached)
+  AND NOT superseded
   AND id <> COALESCE(CAST(:apart AS text), '')
   AND (CAST(:until AS text) IS NULL OR id IN (
     WITH RECURSIVE before (id) AS (
@@ -381,7 +394,8 @@ SELECT id FROM reached WHERE id IN (SELECT value FROM {each ids})
 
 -- name: edit_task
 -- purpose: change what a task is, before it starts
--- guards: not started, the version the caller saw, and a budget that is not already spent
+-- guards: not started, the version the caller saw, a budget that is not already spent; and what
+--   waits for its condition is given no time
 -- changes: task
 -- event: 'task.edited'
 -- data: '{"priority":' || priority || ',"position":' || position || ',"scheduled_for":'
@@ -406,6 +420,7 @@ WHERE id = :task_id
   AND version = COALESCE(CAST(:expected_version AS integer), version)
   AND failures < COALESCE(CAST(:max_attempts AS integer), max_attempts)
   AND lost < COALESCE(CAST(:max_lost AS integer), max_lost)
+  AND (NOT CAST(:reschedule AS boolean) OR NOT conditional OR due OR scheduled_for IS NOT NULL OR waits_for IS NOT NULL)
 
 -- name: delete_task
 -- purpose: remove a task that nothing needs and no run holds

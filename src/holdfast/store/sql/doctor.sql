@@ -100,7 +100,7 @@ SELECT entity, field || ' is ' || kept || ', the events say ' || told AS detail 
   UNION ALL
   SELECT task.id, 'superseded', CASE WHEN task.superseded THEN 'true' ELSE 'false' END, CASE WHEN COALESCE((SELECT {data superseded} FROM holdfast_event AS event WHERE event.entity = task.id AND {data superseded} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') IN ('true', '1') THEN 'true' ELSE 'false' END FROM holdfast_task AS task
   UNION ALL
-  SELECT task.id, 'waits_for', COALESCE(task.waits_for, 'nothing'), COALESCE((SELECT {data waits_for} FROM holdfast_event AS event WHERE event.entity = task.id AND event.type IN ('task.running', 'task.suspended', 'task.woken') ORDER BY event.version DESC LIMIT 1), 'nothing') FROM holdfast_task AS task
+  SELECT task.id, 'waits_for', COALESCE(task.waits_for, 'nothing'), COALESCE((SELECT {data waits_for} FROM holdfast_event AS event WHERE event.entity = task.id AND event.type IN ('task.running', 'task.suspended', 'task.woken', 'task.reset', 'task.retried', 'task.reopened') ORDER BY event.version DESC LIMIT 1), 'nothing') FROM holdfast_task AS task
   UNION ALL
   SELECT task.id, 'scheduled_for', COALESCE(CAST(task.scheduled_for AS text), 'never'), COALESCE((SELECT {data scheduled_for} FROM holdfast_event AS event WHERE event.entity = task.id AND event.type <> 'task.done' AND event.data LIKE '%"scheduled_for":%' ORDER BY event.version DESC LIMIT 1), 'never') FROM holdfast_task AS task
 ) AS folded

@@ -22,7 +22,7 @@ FROM holdfast_task AS task JOIN holdfast_run AS run ON run.id = task.run_id
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'
   AND NOT task.blocked
-  AND ((task.conditional AND NOT task.due)
+  AND ((task.conditional AND NOT task.due AND task.scheduled_for IS NULL AND task.waits_for IS NULL)
     OR (task.kind = 'group' AND task.total IS NULL AND task.item IS NULL))
 ORDER BY task.id
 
@@ -32,7 +32,8 @@ SELECT id FROM holdfast_task
 WHERE run_id = :run_id
   AND status = 'queued'
   AND NOT blocked
-  AND ((conditional AND NOT due) OR (kind = 'group' AND total IS NULL AND item IS NULL))
+  AND ((conditional AND NOT due AND scheduled_for IS NULL AND waits_for IS NULL)
+    OR (kind = 'group' AND total IS NULL AND item IS NULL))
 
 -- name: open_groups
 -- purpose: the groups of a run that have not ended
@@ -68,7 +69,7 @@ WHERE run_id = :run_id
 
 -- name: let_tasks_start
 -- purpose: make tasks due whose condition holds
--- guards: waiting for their condition
+-- guards: nothing but their condition is in the way
 -- changes: task
 -- event: 'task.admitted'
 -- returning: kind
@@ -78,12 +79,15 @@ UPDATE holdfast_task SET
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
 WHERE id IN (SELECT value FROM {each ids})
   AND status = 'queued'
+  AND NOT blocked
   AND conditional
   AND NOT due
+  AND scheduled_for IS NULL
+  AND waits_for IS NULL
 
 -- name: skip_tasks
 -- purpose: queued → done without running, for tasks whose condition does not hold
--- guards: waiting for their condition
+-- guards: nothing but their condition is in the way
 -- changes: task
 -- event: 'task.skipped'
 -- data: '{"skipped":true}'
@@ -94,8 +98,11 @@ UPDATE holdfast_task SET
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
 WHERE id IN (SELECT value FROM {each ids})
   AND status = 'queued'
+  AND NOT blocked
   AND conditional
   AND NOT due
+  AND scheduled_for IS NULL
+  AND waits_for IS NULL
 
 -- name: fail_unresolved
 -- purpose: queued → failed for a task whose condition or list cannot be told
@@ -167,7 +174,6 @@ WHERE id IN (
     WHERE parent_id = :loop_id
       AND status = 'idle'
     ORDER BY position LIMIT :count)
-  AND status = 'idle'
 
 -- name: settle_groups
 -- purpose: queued → done for groups whose children are all done
@@ -208,10 +214,8 @@ WHERE id IN (
       SELECT task.parent_id FROM holdfast_task AS task
       WHERE task.run_id IN (SELECT value FROM {each ids})
         AND task.status IN ('failed', 'cancelled')
-        AND task.parent_id IS NOT NULL
         AND NOT task.superseded
-      UNION SELECT task.parent_id FROM holdfast_task AS task JOIN above ON task.id = above.id
-      WHERE task.parent_id IS NOT NULL)
+      UNION SELECT task.parent_id FROM holdfast_task AS task JOIN above ON task.id = above.id)
     SELECT id FROM above)
   AND kind = 'group'
   AND status IN ('idle', 'queued')

@@ -17,7 +17,7 @@ WHERE id = :task_id
 
 -- name: finalize_plan
 -- purpose: end the planning of a task
--- guards: being planned, and there is something to do
+-- guards: idle, being planned, and there is something to do
 -- changes: task
 -- event: 'task.planned'
 -- data: '{"planning_phase":"finalized"}'
@@ -27,6 +27,7 @@ UPDATE holdfast_task SET
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id = :task_id
+  AND status = 'idle'
   AND planning_phase = 'active'
   AND EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status = 'idle')
 
@@ -58,24 +59,25 @@ WHERE parent_id = :task_id
 
 -- name: rerun_children
 -- purpose: done, failed or cancelled → queued for the children of a plan that runs again
--- guards: ended children of this plan
+-- guards: ended children of this plan that count
 -- changes: task
 -- event: 'task.reopened'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
---   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"run_now":false,"run_holds":0}'
+--   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":0}'
 -- returning: kind
 UPDATE holdfast_task SET
   status = 'queued',
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need WHERE need.task_id = holdfast_task.id),
-  run_holds = 0, due = true, scheduled_for = NULL, run_now = false,
+  run_holds = 0, due = true, scheduled_for = NULL, waits_for = NULL, run_now = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL,
   started_at = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE parent_id = :task_id
   AND status IN ('done', 'failed', 'cancelled')
+  AND NOT superseded
 
 -- name: rerun_plan
 -- purpose: done, failed or cancelled → idle for a plan that runs again; it keeps its planning
@@ -109,7 +111,7 @@ WHERE parent_id IN (SELECT value FROM {each ids})
   AND status IN ('idle', 'queued')
   AND (run_holds & 64) = 0
   AND EXISTS (SELECT 1 FROM holdfast_task AS plan WHERE plan.id = holdfast_task.parent_id AND plan.planning_phase = 'finalized')
-  AND EXISTS (SELECT 1 FROM holdfast_task AS sibling WHERE sibling.parent_id = holdfast_task.parent_id AND sibling.status IN ('failed', 'cancelled'))
+  AND EXISTS (SELECT 1 FROM holdfast_task AS sibling WHERE sibling.parent_id = holdfast_task.parent_id AND sibling.status IN ('failed', 'cancelled') AND NOT sibling.superseded)
 
 -- name: settle_plans
 -- purpose: idle → done or failed for plans of which no child can move
@@ -118,10 +120,10 @@ WHERE parent_id IN (SELECT value FROM {each ids})
 -- event: 'task.' || status
 -- returning: kind, parent_id
 UPDATE holdfast_task SET
-  status = CASE WHEN EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled')) THEN 'failed' ELSE 'done' END,
+  status = CASE WHEN EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded) THEN 'failed' ELSE 'done' END,
   error = (
     SELECT COALESCE(child.error, '"cancelled"') FROM holdfast_task AS child
-    WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled')
+    WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded
     ORDER BY child.id LIMIT 1),
   finished_at = (SELECT holdfast_now()),
   version = version + 1, previous = status,
@@ -130,5 +132,5 @@ WHERE id IN (SELECT value FROM {each ids})
   AND status = 'idle'
   AND planning_phase = 'finalized'
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status = 'running')
-  AND (EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled'))
+  AND (EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded)
     OR NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued')))

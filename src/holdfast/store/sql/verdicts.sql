@@ -82,14 +82,16 @@ WHERE id = r.task_id
   AND detours < r.most
 
 -- name: reopen_above
--- purpose: done, failed or cancelled → queued for the groups around a task that was re-opened
+-- purpose: done, failed or cancelled → queued for the groups around a task that was re-opened; a
+--   plan is idle while its children are worked on
 -- guards: ended, and around it
 -- changes: task
 -- event: 'task.reopened'
 -- data: '{"run_holds":' || run_holds || '}'
 -- returning: kind
 UPDATE holdfast_task SET
-  status = 'queued', generation = generation + 1,
+  status = CASE WHEN planning_phase = 'none' THEN 'queued' ELSE 'idle' END,
+  generation = generation + 1,
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
   output = NULL, error = NULL, finished_at = NULL,
   version = version + 1, previous = status,

@@ -76,7 +76,7 @@ WHERE id = :task_id
   AND holds = 0
   AND run_holds = 0
   AND (due OR scheduled_for <= (SELECT holdfast_now()))
-  AND planning_phase <> 'active'
+  AND planning_phase = 'none'
   AND agent IN (SELECT value FROM {each agents})
   AND holdfast_within(tags, :tags)
   AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity))

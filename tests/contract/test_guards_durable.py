@@ -1,0 +1,233 @@
+"""What durable functions leave behind is guarded statement by statement: fence, target and turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.engine.durable import CHILDREN, awaited_signal
+from holdfast.engine.engine import Engine
+from holdfast.engine.operations import TakeSignal
+from holdfast.model.effect import Wait
+from holdfast.model.graph import Step, Workflow
+from holdfast.model.reference import Reference
+from holdfast.model.status import Status
+from holdfast.model.task import Assignment, NewTask
+from tests.contract.stages import MISSING_TASK, create, finish, start, take
+from tests.contract.statements import complete, keep, write
+from tests.race.racers import COMMIT, Racer
+
+
+def listening(engine: Engine) -> str:
+    """A task that waits for a signal to itself."""
+    task_id = create(engine)
+    wait = Wait(target=task_id, signal="go")
+    assert engine.work.suspend(task_id, take(engine, task_id).token, wait).ok
+    return task_id
+
+
+def send(engine: Engine, aim: str, *, name: str = "go", number: int = 1) -> bool:
+    """Keep a signal, and wake nobody."""
+    row = (f"s_{number}", aim, name, str(number), None, "user")
+    return keep(engine, "send_signals", rows=[row]) != []
+
+
+def take_signal(engine: Engine, attempt: Assignment, target: str, **more: Any) -> list[str]:
+    asked: dict[str, Any] = {"name": "go", "effect": "wait", "fence": attempt.attempt, **more}
+    rows = keep(engine, "take_signal", task_id=attempt.task.id, target=target, **asked)
+    return [row["payload"] for row in rows]
+
+
+def spawn(engine: Engine, attempt: Assignment, title: str = "child") -> str:
+    made = engine.work.spawn(
+        attempt.task.id, attempt.token, [NewTask(title=title)], name=f"spawn {title}"
+    )
+    return str(made.value[0])
+
+
+def test_an_effect_is_kept_only_for_the_attempt_that_holds_the_lease(
+    engine: Engine, clock: ManualClock
+) -> None:
+    task_id = create(engine)
+    take(engine, task_id)
+    for fence in (0, 2):
+        assert keep(engine, "record_effects", rows=[(task_id, fence, "pay", "1")]) == []
+    report = [(task_id, 1, "pay", "1")]
+    assert keep(engine, "record_effects", rows=report) == [{"task_id": task_id}]
+    clock.advance(31)
+    assert keep(engine, "record_effects", rows=[(task_id, 1, "tip", "1")]) == []
+    assert engine.work.effects(task_id) == {"pay": 1}
+
+
+def test_a_signal_is_kept_for_nobody_who_has_ended_whoever_else_is_open(engine: Engine) -> None:
+    gone = start(engine)
+    assert engine.runs.cancel(gone.id).ok
+    ended = [create(engine) for _ in range(2)]
+    finish(engine, ended[0])
+    assert engine.tasks.cancel(ended[1]).ok
+    run, task_id = start(engine), create(engine)
+    for aim in (gone.id, *ended, MISSING_TASK):
+        assert not send(engine, aim)
+    for number, aim in enumerate((run.id, task_id)):
+        assert send(engine, aim, number=number)
+
+
+def test_a_signal_wakes_only_who_waits_for_it(engine: Engine) -> None:
+    named, other, silent, cancelled = (listening(engine) for _ in range(4))
+    assert engine.tasks.cancel(cancelled).ok
+    for number, aim in enumerate((named, other)):
+        assert send(engine, aim, number=number)
+    assert send(engine, silent, name="stop", number=9)
+    awaited = [awaited_signal(each, "go") for each in (named, silent, cancelled)]
+    assert write(engine, "wake_for_signals", awaited=awaited) == {named}
+    assert write(engine, "wake_for_signals", awaited=awaited) == set()
+
+
+def test_a_signal_that_somebody_has_taken_wakes_nobody(engine: Engine) -> None:
+    waiting = listening(engine)
+    assert send(engine, waiting)
+    assert take_signal(engine, take(engine, create(engine)), waiting) == ["1"]
+    awaited = [awaited_signal(waiting, "go")]
+    assert write(engine, "wake_for_signals", awaited=awaited) == set()
+
+
+def test_who_ended_while_waiting_is_woken_by_no_signal(engine: Engine) -> None:
+    waiting, target = create(engine), create(engine)
+    wait = Wait(target=target, signal="go")
+    assert engine.work.suspend(waiting, take(engine, waiting).token, wait).ok
+    assert engine.tasks.cancel(waiting).ok
+    assert send(engine, target)
+    awaited = [awaited_signal(target, "go")]
+    assert write(engine, "wake_for_signals", awaited=awaited) == set()
+
+
+def with_child(engine: Engine, wait: Wait) -> tuple[str, str]:
+    """A waiting task with one child that is running."""
+    parent = create(engine)
+    attempt = take(engine, parent)
+    child = spawn(engine, attempt)
+    take(engine, child)
+    assert engine.work.suspend(parent, attempt.token, wait).ok
+    return parent, child
+
+
+def test_whose_time_has_come_is_not_woken_as_well(engine: Engine, clock: ManualClock) -> None:
+    later = clock.now() + 5_000_000
+    parent, child = with_child(engine, Wait(children=True, until=later))
+    heard = create(engine)
+    wait = Wait(target=heard, signal="go", until=later)
+    assert engine.work.suspend(heard, take(engine, heard).token, wait).ok
+    assert send(engine, heard)
+    clock.advance(6)
+    keep(engine, "mark_due", count=10)
+    complete(engine, child)
+    awaited = [awaited_signal(heard, "go")]
+    assert write(engine, "wake_for_signals", awaited=awaited) == set()
+    assert write(engine, "wake_parents", ids=[parent]) == set()
+
+
+def test_parents_wake_when_their_own_children_have_ended(
+    engine: Engine, clock: ManualClock
+) -> None:
+    pairs = [with_child(engine, Wait(children=True)) for _ in range(4)]
+    asleep = with_child(engine, Wait(until=clock.now() + 9_000_000))
+    (named, one), (other, two), (open_one, _), (cancelled, three) = pairs
+    for child in (one, two, three, asleep[1]):
+        complete(engine, child)
+    assert engine.tasks.cancel(cancelled).ok
+    ids = [named, open_one, cancelled, asleep[0]]
+    assert write(engine, "wake_parents", ids=ids) == {named}
+    assert write(engine, "wake_parents", ids=ids) == set()
+    assert engine.tasks.get(other).waits_for == CHILDREN
+
+
+def test_the_oldest_signal_of_one_name_and_target_is_taken(engine: Engine) -> None:
+    target, other = create(engine), create(engine)
+    attempt = take(engine, create(engine))
+    assert send(engine, other, number=1)
+    assert send(engine, target, name="stop", number=2)
+    for number in (3, 4):
+        assert send(engine, target, number=number)
+    assert [take_signal(engine, attempt, target) for _ in range(3)] == [["3"], ["4"], []]
+
+
+def test_a_signal_is_taken_only_by_the_attempt_that_holds_the_lease(
+    engine: Engine, clock: ManualClock
+) -> None:
+    target = create(engine)
+    attempt, released = (take(engine, create(engine)) for _ in range(2))
+    assert engine.work.release(released.task.id, released.token).ok
+    assert send(engine, target)
+    assert take_signal(engine, attempt, target, fence=2) == []
+    assert take_signal(engine, released, target) == []
+    assert take_signal(engine, attempt, target, fence=0) == []
+    clock.advance(31)
+    assert take_signal(engine, attempt, target) == []
+
+
+def test_two_who_take_the_same_signal_at_once_share_nothing(
+    engine: Engine, store_url: str, clock: ManualClock
+) -> None:
+    target = create(engine)
+    attempts = [take(engine, create(engine)) for _ in range(2)]
+    assert send(engine, target)
+    wants = [
+        TakeSignal(task_id=each.task.id, fence=1, target=target, signal="go", name="wait")
+        for each in attempts
+    ]
+    racers = [Racer(store_url, name, clock) for name in ("first", "second")]
+    try:
+        stopped = racers[0].start_up_to(COMMIT, wants[:1])
+        behind = racers[1].start(wants[1:])
+        assert racers[1].go_as_far_as_possible(behind)
+        stopped.finish()
+        behind.result()
+    finally:
+        for racer in racers:
+            racer.close()
+    found = [engine.work.effects(each.task.id) for each in attempts]
+    assert found == [{"wait": {"signal": 1}}, {}]
+
+
+def test_only_what_a_task_made_itself_is_superseded_and_only_once(engine: Engine) -> None:
+    attempts = [take(engine, create(engine)) for _ in range(2)]
+    children = [spawn(engine, each) for each in attempts]
+    below = spawn(engine, take(engine, children[0]))
+    given = create(engine, parent=attempts[0].task.id)
+    ids = [attempts[0].task.id]
+    expected = {children[0], below}
+    assert write(engine, "supersede_children", ids=ids, actor="user") == expected
+    assert write(engine, "supersede_children", ids=ids, actor="user") == set()
+    assert engine.tasks.get(given).status is Status.QUEUED
+
+
+@pytest.mark.parametrize("back", ["reset", "reopen"])
+def test_what_counts_no_more_comes_back_by_no_operation(engine: Engine, back: str) -> None:
+    parent = create(engine)
+    child = spawn(engine, take(engine, parent))
+    assert engine.tasks.cancel(parent).ok
+    assert engine.tasks.reopen(parent).ok
+    before = engine.tasks.get(child)
+    assert before.superseded
+    assert not getattr(engine.tasks, back)(child).ok
+    assert engine.tasks.cancel(parent).ok
+    assert engine.tasks.retry(parent).ok
+    assert engine.tasks.get(child) == before
+
+
+def test_a_task_that_is_begun_again_waits_for_nothing_it_waited_for_before(engine: Engine) -> None:
+    wanted = Reference.parse("when", "steps.plan")
+    steps = (Step(id="plan"), Step(id="wait", needs=("plan",), when=wanted))
+    run = start(engine, Workflow.define("again", steps))
+    run.finish("plan")
+    attempt = run.take("wait")
+    wait = Wait(target=run.id, signal="go")
+    assert engine.work.suspend(attempt.task.id, attempt.token, wait).ok
+    assert engine.runs.retry(run.id, step="plan").ok
+    assert run.task("wait").waits_for is None
+    assert engine.signals.send(run.id, "go").ok
+    finish(engine, run.steps["plan"], 0)
+    assert run.statuses == {"plan": "done", "wait": "done"}
+    assert run.task("wait").skipped

@@ -1,0 +1,234 @@
+"""A plan and its children move only while they are where the plan has them, each guard alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from holdfast.model.status import Hold, PlanningPhase, Status
+from holdfast.model.task import NewTask
+from tests.contract.stages import break_for_good, create, finish, start, take
+from tests.contract.statements import complete, fail, write
+from tests.contract.test_planning import plan, states
+
+
+def change(engine: Engine, query: str, task_id: str, **more: Any) -> set[str]:
+    return write(engine, query, task_id=task_id, actor="user", **more)
+
+
+def finalized(engine: Engine, *titles: str) -> tuple[str, list[str]]:
+    """A plan whose children need nothing of each other."""
+    parent, children = plan(engine, *titles)
+    assert engine.tasks.finalize_plan(parent, graph={}).ok
+    return parent, children
+
+
+def test_only_an_idle_task_without_a_run_or_moving_children_begins_to_be_planned(
+    engine: Engine,
+) -> None:
+    named, other, queued = (create(engine, enqueue=False) for _ in range(3))
+    assert engine.tasks.enqueue(queued).ok
+    create(engine, parent=queued, enqueue=False)
+    create(engine)
+    in_run = start(engine).steps["plan"]
+    assert change(engine, "reset_task", in_run) == {in_run}
+    moving = create(engine, enqueue=False)
+    create(engine, parent=moving)
+    for task_id in (queued, in_run, moving):
+        assert change(engine, "start_planning", task_id) == set()
+    create(engine, parent=named, enqueue=False)
+    assert change(engine, "start_planning", named) == {named}
+    assert change(engine, "start_planning", named) == set()
+    assert engine.tasks.get(other).planning_phase is PlanningPhase.NONE
+
+
+def test_only_an_open_plan_with_an_idle_child_of_its_own_is_finalized(engine: Engine) -> None:
+    (named, _), (other, _), (empty, _), (gone, _) = (
+        plan(engine, *titles) for titles in (("one",), ("one",), (), ("one",))
+    )
+    finish(engine, create(engine, parent=empty))
+    assert engine.tasks.cancel(gone).ok
+    create(engine, parent=gone, enqueue=False)
+    parent = create(engine, enqueue=False)
+    create(engine, parent=parent, enqueue=False)
+    for task_id in (empty, gone, parent):
+        assert change(engine, "finalize_plan", task_id) == set()
+        assert not engine.tasks.finalize_plan(task_id).ok
+    assert change(engine, "finalize_plan", named) == {named}
+    assert change(engine, "finalize_plan", named) == set()
+    assert engine.tasks.get(other).planning_phase is PlanningPhase.ACTIVE
+
+
+def test_only_idle_children_of_the_plan_that_are_no_plans_are_queued(engine: Engine) -> None:
+    parent, (one, two, three) = plan(engine, "one", "two", "three")
+    _, (stranger,) = plan(engine, "stranger")
+    assert engine.tasks.start_planning(two).ok
+    take(engine, three)
+    assert change(engine, "queue_children", parent, agent="developer") == {one}
+    assert change(engine, "queue_children", parent, agent="developer") == set()
+    assert states(engine, [two, three, stranger]) == ["idle", "running", "idle"]
+
+
+def with_an_old_child(engine: Engine) -> tuple[str, str, str]:
+    """A finalized plan that was a function before, and its child from that time."""
+    attempt = take(engine, create(engine))
+    parent = attempt.task.id
+    made = engine.work.spawn(parent, attempt.token, [NewTask(title="old")], name="map")
+    assert engine.work.release(parent, attempt.token).ok
+    assert engine.tasks.reset(parent).ok
+    assert engine.tasks.start_planning(parent).ok
+    children = [create(engine, title, parent=parent, enqueue=False) for title in ("a", "b")]
+    assert engine.tasks.finalize_plan(parent).ok
+    finish(engine, children[0])
+    assert states(engine, [made.value[0], children[1]]) == ["cancelled", "ready"]
+    return parent, made.value[0], children[1]
+
+
+def test_what_a_task_made_before_it_was_planned_is_no_part_of_the_plan(engine: Engine) -> None:
+    parent, old, last = with_an_old_child(engine)
+    before = engine.tasks.get(old)
+    assert write(engine, "hold_plans", ids=[parent]) == set()
+    assert write(engine, "settle_plans", ids=[parent]) == set()
+    finish(engine, last)
+    assert engine.tasks.get(parent).status is Status.DONE
+    assert engine.tasks.reopen(parent).ok
+    assert engine.tasks.get(old) == before
+
+
+def test_only_ended_children_of_the_plan_run_again(engine: Engine) -> None:
+    parent, (one, two) = finalized(engine, "one", "two")
+    _, (stranger, _) = finalized(engine, "stranger", "other")
+    for child in (one, stranger):
+        finish(engine, child)
+    take(engine, two)
+    assert change(engine, "rerun_children", parent) == {one}
+    assert states(engine, [one, two, stranger]) == ["ready", "running", "done"]
+
+
+def test_only_a_finalized_plan_that_has_ended_runs_again(engine: Engine) -> None:
+    (named, ours), (other, theirs) = finalized(engine, "one"), finalized(engine, "one")
+    assert change(engine, "rerun_plan", named) == set()
+    for child in (*ours, *theirs):
+        finish(engine, child)
+    lone, (open_plan, _) = create(engine), plan(engine, "one")
+    finish(engine, lone)
+    assert engine.tasks.cancel(open_plan).ok
+    for task_id in (lone, open_plan):
+        assert change(engine, "rerun_plan", task_id) == set()
+    assert change(engine, "rerun_plan", named) == {named}
+    assert engine.tasks.get(other).status is Status.DONE
+    assert write(engine, "settle_plans", ids=[named]) == {named}
+
+
+def failing(engine: Engine) -> tuple[str, list[str]]:
+    """A plan with a failed child, one that is running, one that is done and one not begun."""
+    parent, children = finalized(engine, "failed", "running", "done", "waits")
+    for child in children[:3]:
+        take(engine, child)
+    complete(engine, children[2])
+    fail(engine, children[0])
+    return parent, children
+
+
+def test_what_has_not_begun_of_a_failing_plan_is_held_once(engine: Engine) -> None:
+    (parent, children), (_, others) = failing(engine), failing(engine)
+    assert write(engine, "hold_plans", ids=[parent]) == {children[3]}
+    assert write(engine, "hold_plans", ids=[parent]) == set()
+    assert engine.tasks.get(others[3]).run_holds == Hold(0)
+
+
+def test_nothing_is_held_in_a_plan_of_which_nothing_has_failed(engine: Engine) -> None:
+    failing(engine)
+    parent, children = finalized(engine, "one", "two")
+    finish(engine, children[0])
+    assert write(engine, "hold_plans", ids=[parent]) == set()
+
+
+def test_nothing_is_held_beside_a_failure_that_is_part_of_no_finalized_plan(
+    engine: Engine,
+) -> None:
+    finalized(engine, "beside")
+    parent, (one, _) = plan(engine, "one", "two")
+    break_for_good(engine, one)
+    assert write(engine, "hold_plans", ids=[parent]) == set()
+
+
+def test_a_plan_settles_once_none_of_its_own_children_can_move(engine: Engine) -> None:
+    (done, (one,)), (other, (two,)) = finalized(engine, "one"), finalized(engine, "two")
+    (broken, (three, _)), (moves, (four, _)) = (finalized(engine, "one", "two") for _ in range(2))
+    (runs, (five, six)), (lone, (seven,)) = finalized(engine, "a", "b"), plan(engine, "one")
+    for child in (one, two, three, four, five, six):
+        take(engine, child)
+    for child in (one, two, four):
+        complete(engine, child)
+    for child in (three, five):
+        fail(engine, child)
+    finish(engine, seven)
+    ids = [done, broken, moves, runs, lone]
+    assert write(engine, "settle_plans", ids=ids) == {done, broken}
+    assert write(engine, "settle_plans", ids=ids) == set()
+    assert engine.tasks.get(done).status is Status.DONE
+    assert engine.tasks.get(broken).status is Status.FAILED
+    assert engine.tasks.get(other).status is Status.IDLE
+
+
+def test_failing_is_lifted_below_the_plan_from_what_is_held_and_has_not_begun(
+    engine: Engine,
+) -> None:
+    (parent, children), (other, others) = failing(engine), failing(engine)
+    gone = create(engine, parent=parent, enqueue=False)
+    free = create(engine, parent=create(engine), enqueue=False)
+    assert write(engine, "hold_plans", ids=[parent, other]) == {children[3], gone, others[3]}
+    assert engine.tasks.cancel(gone).ok
+    ids = [parent, str(engine.tasks.get(free).parent_id)]
+    assert write(engine, "lift_failing_below", ids=ids, actor="user") == {children[3]}
+    assert engine.tasks.get(others[3]).run_holds == Hold.FAILING
+
+
+def test_a_retry_reaches_its_own_tree_alone(engine: Engine) -> None:
+    (parent, children), (_, others) = failing(engine), failing(engine)
+    assert change(engine, "retry_task", children[0]) == {children[0]}
+    assert change(engine, "retry_task", children[1]) == set()
+    assert engine.tasks.get(others[0]).status is Status.FAILED
+    assert engine.tasks.get(parent).status is Status.IDLE
+
+
+@pytest.mark.parametrize("verb", ["retry", "reopen"])
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_failed_child_brought_back_brings_its_plan_and_all_that_waited(
+    engine: Engine, verb: str, *, ended: bool
+) -> None:
+    parent, (one, two, three) = finalized(engine, "one", "two", "three")
+    attempt = take(engine, two)
+    break_for_good(engine, one)
+    if ended:
+        assert engine.work.complete(two, attempt.token).ok
+        assert engine.tasks.get(parent).status is Status.FAILED
+    assert getattr(engine.tasks, verb)(one).ok
+    assert engine.tasks.get(parent).status is Status.IDLE
+    if not ended:
+        assert engine.work.complete(two, attempt.token).ok
+    for child in (one, three):
+        finish(engine, child)
+    assert engine.tasks.get(parent).status is Status.DONE
+
+
+def test_a_retry_of_a_plan_that_was_not_finalized_queues_none_of_its_children(
+    engine: Engine,
+) -> None:
+    parent, children = plan(engine, "one", "two")
+    assert engine.tasks.cancel(parent).ok
+    assert engine.tasks.retry(parent).ok
+    assert states(engine, [parent, *children]) == ["idle"] * 3
+    assert engine.tasks.finalize_plan(parent).ok
+    assert states(engine, children) == ["ready", "blocked"]
+
+
+def test_a_finalized_plan_is_not_queued_itself(engine: Engine) -> None:
+    parent, (child,) = finalized(engine, "one")
+    assert not engine.tasks.enqueue(parent).ok
+    assert not engine.tasks.run_now(parent).ok
+    finish(engine, child)
+    assert engine.tasks.get(parent).status is Status.DONE
