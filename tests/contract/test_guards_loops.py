@@ -299,3 +299,16 @@ def test_what_counts_no_more_fails_no_group_and_no_run(engine: Engine) -> None:
     complete(engine, step)
     engine.runs.advance(run)
     assert engine.runs.get(run).status == "completed"
+
+
+def test_failing_is_lifted_whatever_became_of_what_counts_no_more(engine: Engine) -> None:
+    run = begin(engine, loop("input", body=ONE), Step(id="aside"), given=["a"])
+    take(engine, of(engine, run, "aside")[0].id)
+    assert engine.runs.retry(run, step="build").ok
+    step = of(engine, run, "one")[0].id
+    attempt = take(engine, step)
+    assert engine.work.fail(step, attempt.token, "red", retryable=False).ok
+    assert engine.runs.get(run).holds.names == ("failing",)
+    assert engine.runs.retry(run).ok
+    assert engine.runs.get(run).holds.names == ()
+    assert engine.tasks.get(step).state == "ready"

@@ -95,12 +95,25 @@ def test_the_ended_groups_around_a_task_come_back_and_no_other(engine: Engine) -
         engine.runs.advance(each)
 
 
-def test_a_function_does_not_come_back_because_its_child_does(engine: Engine) -> None:
+def child_of_a_done_function(engine: Engine) -> str:
     attempt = take(engine, create(engine))
     made = engine.work.spawn(attempt.task.id, attempt.token, [NewTask(title="child")], name="map")
     finish(engine, made.value[0])
     assert engine.work.complete(attempt.task.id, attempt.token).ok
-    assert reopen_around(engine, made.value[0]) == set()
+    return str(made.value[0])
+
+
+def test_a_function_does_not_come_back_because_its_child_does(engine: Engine) -> None:
+    assert reopen_around(engine, child_of_a_done_function(engine)) == set()
+
+
+def test_only_a_group_that_is_done_keeps_its_tasks_from_a_reset(engine: Engine) -> None:
+    _, _, (ended, _) = built(engine)
+    run = begin(engine, loop("input", body=(Step(id="one"),)), given=["a"])
+    waiting = of(engine, run, "one")[0].id
+    child = child_of_a_done_function(engine)
+    for task_id, expected in ((ended, set()), (waiting, {waiting}), (child, {child})):
+        assert write(engine, "reset_task", task_id=task_id, actor="user") == expected
 
 
 def reopen_items(engine: Engine, build: str, *places: int) -> set[str]:
