@@ -232,3 +232,30 @@ def test_a_finalized_plan_is_not_queued_itself(engine: Engine) -> None:
     assert not engine.tasks.run_now(parent).ok
     finish(engine, child)
     assert engine.tasks.get(parent).status is Status.DONE
+
+
+def test_a_plan_that_failed_runs_again_with_what_was_held_because_of_it(engine: Engine) -> None:
+    parent, children = finalized(engine, "one", "two")
+    break_for_good(engine, children[0])
+    assert engine.tasks.get(parent).status is Status.FAILED
+    assert states(engine, children) == ["failed", "stalled"]
+    assert engine.tasks.reopen(parent).ok
+    assert states(engine, children) == ["ready", "ready"]
+    for child in children:
+        finish(engine, child)
+    assert engine.tasks.get(parent).status is Status.DONE
+
+
+def test_a_plan_below_a_plan_runs_again_with_it(engine: Engine) -> None:
+    parent, (inner, last) = plan(engine, "inner", "last")
+    assert engine.tasks.start_planning(inner).ok
+    child = create(engine, "child", parent=inner, enqueue=False)
+    for each in (inner, parent):
+        assert engine.tasks.finalize_plan(each).ok
+    for _ in range(2):
+        assert states(engine, [inner, child, last]) == ["idle", "ready", "blocked"]
+        finish(engine, child)
+        assert engine.tasks.get(inner).status is Status.DONE
+        finish(engine, last)
+        assert engine.tasks.get(parent).status is Status.DONE
+        assert engine.tasks.reopen(parent).ok

@@ -106,9 +106,7 @@ def _retry(operation: RetryTask, group: Group) -> TransitionResult:
 
 @control.register
 def _reopen(operation: ReopenTask, group: Group) -> TransitionResult:
-    named = {"task_id": operation.task_id, "actor": operation.actor}
-    if group.change_tasks("rerun_plan", **named):
-        group.change_tasks("rerun_children", **named)
+    if planning.rerun(group, operation.task_id, operation.actor):
         return TransitionResult(ok=True, status="idle")
     rows = reopening.reopen(group, operation.task_id, operation.actor, tuple(sorted(TERMINAL)))
     return _answer(group, operation, rows, "queued")
@@ -237,6 +235,7 @@ def _unblock(operation: UnblockTask, group: Group) -> TransitionResult:
     )
     if rows:
         group.tx.run("delete_needs", task_id=operation.task_id, ids=on)
+        reopening.consider(group, rows)
     return _answer(group, operation, rows, "queued")
 
 

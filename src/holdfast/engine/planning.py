@@ -7,6 +7,7 @@ from holdfast.engine.group import Group
 from holdfast.engine.operations import FinalizePlan, StartPlanning
 from holdfast.errors import InvalidInput
 from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.status import PlanningPhase
 from holdfast.store.database import Row
 
 
@@ -31,6 +32,22 @@ def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
         group.tx.run("insert_needs", rows=since)
     group.change_tasks("queue_children", agent=rows[0]["agent"], **named)
     return TransitionResult(ok=True, status="idle")
+
+
+def rerun(group: Group, task_id: str, actor: str) -> bool:
+    """Run a plan that has ended again, with all that is below it."""
+    if not group.change_tasks("rerun_plan", task_id=task_id, actor=actor):
+        return False
+    _rerun_children(group, task_id, actor)
+    return True
+
+
+def _rerun_children(group: Group, task_id: str, actor: str) -> None:
+    rows = group.change_tasks("rerun_children", task_id=task_id, actor=actor)
+    group.change_tasks("lift_failing_below", ids=[task_id], actor=actor)
+    for row in rows:
+        if row["planning_phase"] == PlanningPhase.FINALIZED:
+            _rerun_children(group, row["entity"], actor)
 
 
 def _needs(operation: FinalizePlan, children: list[str]) -> list[tuple[str, str]]:

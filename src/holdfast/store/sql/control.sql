@@ -368,6 +368,7 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || '}'
+-- returning: kind, conditional, blocked, parent_id
 UPDATE holdfast_task SET
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id

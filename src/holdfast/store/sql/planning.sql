@@ -58,15 +58,16 @@ WHERE parent_id = :task_id
   AND kind = 'work'
 
 -- name: rerun_children
--- purpose: done, failed or cancelled → queued for the children of a plan that runs again
+-- purpose: done, failed or cancelled → queued for the children of a plan that runs again; a child
+--   that is a plan itself is idle
 -- guards: ended children of this plan that count
 -- changes: task
 -- event: 'task.reopened'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":0}'
--- returning: kind
+-- returning: planning_phase
 UPDATE holdfast_task SET
-  status = 'queued',
+  status = CASE WHEN planning_phase = 'none' THEN 'queued' ELSE 'idle' END,
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need WHERE need.task_id = holdfast_task.id),
