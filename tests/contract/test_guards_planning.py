@@ -83,6 +83,7 @@ def with_an_old_child(engine: Engine) -> tuple[str, str, str]:
     assert engine.tasks.finalize_plan(parent).ok
     finish(engine, children[0])
     assert states(engine, [made.value[0], children[1]]) == ["cancelled", "ready"]
+    assert engine.tasks.get(parent).status is Status.IDLE
     return parent, made.value[0], children[1]
 
 
