@@ -53,8 +53,8 @@ class Group:
 
     def _observe(self, row: Row) -> None:
         status, run_id = row["status"], row["run_id"]
-        if row["previous"] == "running" and status != "running" and row["concurrency_key"]:
-            self.freed[row["concurrency_key"]] += 1
+        if row["previous"] == "running" and status != "running":
+            self._observe_stop(row)
         if status == "queued":
             self.wakes = True
         elif status in TERMINAL:
@@ -69,3 +69,12 @@ class Group:
                 self.done.append(row["entity"])
             elif run_id is not None:
                 self.broken.add(run_id)
+
+    def _observe_stop(self, row: Row) -> None:
+        if row["concurrency_key"]:
+            self.freed[row["concurrency_key"]] += 1
+        # What is failing ends with the last task of it that runs, however that one ends.
+        if row["run_id"] is not None:
+            self.touched.add(row["run_id"])
+        elif row.get("parent_id") is not None:
+            self.parents.add(row["parent_id"])

@@ -151,6 +151,12 @@ def _reopen_tasks(
     return rows
 
 
+def let_go(group: Group, task_id: str, actor: str) -> None:
+    """Unblock a task that went back to what, by somebody's word, it needs no more."""
+    if not group.tx.read("unmet_needs", ids=[task_id]):
+        consider(group, group.change_tasks("unblock_task", task_id=task_id, ids=[], actor=actor))
+
+
 def consider(group: Group, rows: Iterable[Row]) -> None:
     """Look again at conditions, lists and items of what came back and has all it needs."""
     for row in rows:

@@ -47,6 +47,7 @@ def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
     if group.change_tasks("reject_round", rows=[row]):
         feedback = json.dumps(verdict.feedback)
         reopening.reopen_subject(group, task, verdict.items, feedback, "verifier")
+        reopening.let_go(group, report.task_id, "verifier")
         return TransitionResult(ok=True, status="queued")
     said = json.dumps({"rounds": task["max_rounds"], "feedback": verdict.feedback})
     loss = Loss(problem=said, digest=report.digest, usage=report.usage, rejected=1)
@@ -82,6 +83,7 @@ def _go_to(group: Group, task: Row, step: str, problem: str) -> None:
     (target,) = group.tx.read("task_beside", task_id=task["id"], step=step)
     scope = reopening.Scope(apart=task["id"], feedback=problem)
     reopening.reopen_within(group, target["id"], "goto", reopening.STARTED, scope)
+    reopening.let_go(group, task["id"], "goto")
 
 
 def _unjudged(report: Complete) -> Fail:

@@ -275,6 +275,8 @@ class Work:
 
 
 def _awaited(wait: Wait) -> str | None:
+    if wait == Wait():
+        raise InvalidInput("wait", "say until when, for which signal, or for the children")
     if wait.signal is None:
         return CHILDREN if wait.children else None
     return awaited_signal(validation.target(wait.target), clean_name("signal", wait.signal))

@@ -199,7 +199,7 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.asked'
 -- data: '{"holds":' || holds || ',"scheduled_for":null,"question":' || question || '}'
--- returning: concurrency_key
+-- returning: concurrency_key, parent_id
 UPDATE holdfast_task SET
   status = 'queued', holds = holds | 4, question = r.asked,
   due = true, scheduled_for = NULL, lease_expires_at = NULL,

@@ -204,7 +204,7 @@ WHERE id = r.task_id
 -- changes: task
 -- event: 'task.released'
 -- data: '{"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null') || '}'
--- returning: concurrency_key
+-- returning: concurrency_key, parent_id
 UPDATE holdfast_task SET
   status = 'queued',
   due = (r.until IS NULL), scheduled_for = r.until,
