@@ -143,7 +143,8 @@ def test_what_has_not_begun_of_a_failing_plan_is_held_once(engine: Engine) -> No
 def test_nothing_is_held_in_a_plan_of_which_nothing_has_failed(engine: Engine) -> None:
     failing(engine)
     parent, children = finalized(engine, "one", "two")
-    finish(engine, children[0])
+    take(engine, children[0])
+    complete(engine, children[0])
     assert write(engine, "hold_plans", ids=[parent]) == set()
 
 
@@ -152,7 +153,8 @@ def test_nothing_is_held_beside_a_failure_that_is_part_of_no_finalized_plan(
 ) -> None:
     finalized(engine, "beside")
     parent, (one, _) = plan(engine, "one", "two")
-    break_for_good(engine, one)
+    take(engine, one)
+    fail(engine, one)
     assert write(engine, "hold_plans", ids=[parent]) == set()
 
 
