@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,14 +70,16 @@ STORIES = {
     ),
     "verified": (*body(OnFailure()), Step(id="last", needs=("check",), on_failure=SKIP)),
 }
-WORKFLOWS = {name: Workflow.define(name.replace(" ", "-"), steps) for name, steps in STORIES.items()}
+WORKFLOWS = {
+    name: Workflow.define(name.replace(" ", "-"), steps) for name, steps in STORIES.items()
+}
 
 
 @dataclass(kw_only=True)
 class Teller(Player):
     """A player who also knows what the engine makes of loops."""
 
-    def play(self, kinds: Any) -> list[object]:
+    def play(self, kinds: Sequence[Kind]) -> list[object]:
         told = super().play(kinds)
         known = set(self.tasks)
         for run in self.runs:
@@ -86,7 +89,10 @@ class Teller(Player):
 
 def begin(player: Player) -> Submit:
     draw = player.draw
-    given = {"list": list("abc"[: draw.randrange(4)]), "nested": draw.choice(([["x", "y"], []], []))}
+    given = {
+        "list": list("abc"[: draw.randrange(4)]),
+        "nested": draw.choice(([["x", "y"], []], [])),
+    }
     new = NewRun(workflow=WORKFLOWS[draw.choice(sorted(WORKFLOWS))], input=given)
     return lambda: player.engine.runs.start.submit(new)
 

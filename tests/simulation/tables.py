@@ -14,6 +14,8 @@ ORDER = {
     "holdfast_task": "id",
     "holdfast_run": "id",
     "holdfast_need": "task_id, need_id",
+    "holdfast_effect": "task_id, epoch, name",
+    "holdfast_signal": "id",
     "holdfast_event": "seq",
     "holdfast_slot": "key",
     "holdfast_lease": "key",
