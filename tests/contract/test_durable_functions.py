@@ -178,7 +178,7 @@ def test_map_runs_each_call_as_a_task_and_gives_the_results_in_order(hf: Holdfas
     @flow.step
     def build(ctx: Context) -> list[str]:
         made: list[str] = ctx.map(resize, ["a", "b", "c"], [1, 2, 3])
-        return made + ctx.map(resize, [])
+        return [*made, *ctx.map(resize, [])]
 
     @flow.step
     def publish(ctx: Context) -> str:
@@ -214,7 +214,7 @@ def test_only_a_task_can_be_mapped(hf: Holdfast) -> None:
     def total(ctx: Context) -> object:
         return ctx.map(abs, [1])
 
-    with hf.worker(), pytest.raises(TaskFailed, match="put @hf[.]task above it"):
+    with hf.worker(), pytest.raises(TaskFailed, match=r"put @hf[.]task above it"):
         total.enqueue().result(PATIENCE)
 
 
