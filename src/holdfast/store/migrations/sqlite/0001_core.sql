@@ -166,8 +166,7 @@ WHEN NEW.status <> OLD.status AND (
     'cancelled>idle', 'cancelled>queued')
   OR (OLD.status IN ('done', 'failed', 'cancelled') AND NEW.generation <> OLD.generation + 1))
 BEGIN
-  SELECT RAISE(ABORT, 'holdfast: a task moves only along the transition table, '
-    || 'and out of a terminal status only with generation + 1');
+  SELECT RAISE(ABORT, 'holdfast: a task moves only along the transition table, and out of a terminal status only with generation + 1');
 END;
 
 CREATE TRIGGER holdfast_run_guard BEFORE UPDATE OF status, generation ON holdfast_run
@@ -177,6 +176,5 @@ WHEN NEW.status <> OLD.status AND (
     'completed>running', 'failed>running', 'cancelled>running')
   OR (OLD.status <> 'running' AND NEW.generation <> OLD.generation + 1))
 BEGIN
-  SELECT RAISE(ABORT, 'holdfast: a run moves only along the transition table, '
-    || 'and out of a terminal status only with generation + 1');
+  SELECT RAISE(ABORT, 'holdfast: a run moves only along the transition table, and out of a terminal status only with generation + 1');
 END;
