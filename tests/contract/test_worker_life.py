@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import subprocess
-import sys
 import threading
-from pathlib import Path
-
-import pytest
 
 from holdfast import Holdfast
 from tests.race.racers import eventually
 
 PATIENCE = 30
-PROGRAM = """
-import logging, sys
-from holdfast import Holdfast
-
-logging.basicConfig(level="INFO", stream=sys.stdout, format="%(message)s")
-hf = Holdfast(sys.argv[1])
-
-@hf.task
-def job() -> str:
-    print("began", flush=True)
-    return sys.stdin.readline().strip()
-
-with hf:
-    hf.worker().run()
-print("left", flush=True)
-"""
 
 
 def test_a_stopping_worker_finishes_what_it_runs_and_claims_nothing_more(hf: Holdfast) -> None:
@@ -138,33 +116,3 @@ def test_closing_a_holdfast_stops_its_workers_first(store_url: str) -> None:
     assert worker.stopping
     with Holdfast(store_url) as again:
         assert again.tasks.get(handle.id).output == "made"
-
-
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_lets_a_worker_finish_what_it_runs(
-    hf: Holdfast, store_url: str, tmp_path: Path, sent: signal.Signals
-) -> None:
-    @hf.task
-    def job() -> str:
-        return "here"
-
-    handle = job.enqueue()
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    with subprocess.Popen(
-        [sys.executable, program, store_url],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        assert child.stdout.readline() == "began\n"
-        child.send_signal(sent)
-        assert child.stdout.readline() == "interrupted; letting running steps finish\n"
-        child.stdin.write("there\n")
-        child.stdin.flush()
-        assert child.stdout.readline() == "left\n"
-        assert child.wait(PATIENCE) == 0
-    assert handle.result(PATIENCE) == "there"
-    assert [each.outcome for each in hf.tasks.attempts(handle.id)] == ["completed"]

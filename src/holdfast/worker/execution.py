@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from holdfast.engine.engine import Engine
-from holdfast.errors import InvalidInput, ShuttingDown
+from holdfast.errors import InvalidInput, ShuttingDown, tell_error
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.threads import Event
@@ -61,6 +61,7 @@ class Execution:
     timeout_at: float | None
     context: Context = field(init=False)
     reported: bool = False
+    raised: str | None = None
     stop: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
@@ -113,7 +114,9 @@ class Execution:
     def fail(self, error: BaseException, *, retryable: bool = True) -> Reply | None:
         if isinstance(error, AttemptEnded) or self.ended.is_set():
             return None
-        return self._report(self.engine.work.fail.submit, describe(error), retryable=retryable)
+        described = describe(error)
+        self.raised = tell_error(described)
+        return self._report(self.engine.work.fail.submit, described, retryable=retryable)
 
     def hold_for_version(self) -> None:
         """Give back what no function here can run, until a worker that can comes along."""
@@ -129,6 +132,9 @@ class Execution:
             log.error("%s: its report was not written, its lease will run out: %s", self, error)
         elif not (answer := reply.result()).ok:
             log.warning("%s: its report was refused: %s", self, answer.detail or answer.reason)
+        elif self.raised is not None:
+            again = "it is tried again" if answer.status == "queued" else "it is not tried again"
+            log.warning("%s raised %s; %s", self, self.raised, again)
 
     def _report(
         self, submit: Callable[..., Reply], *said: object, **options: object
@@ -142,7 +148,8 @@ class Execution:
             return None
 
     def __str__(self) -> str:
-        return f"attempt {self.assignment.attempt} of {self.task_id}"
+        task = self.assignment.task
+        return f"attempt {self.assignment.attempt} of {task.step or task.title} ({task.id})"
 
 
 def describe(error: BaseException) -> dict[str, object]:

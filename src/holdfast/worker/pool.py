@@ -10,9 +10,9 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Self
 
 from holdfast.engine import validation
@@ -25,6 +25,8 @@ from holdfast.worker.execution import Execution, Functions, Invocation, UnknownF
 from holdfast.worker.heartbeat import Heartbeat
 
 LOOK_EVERY = 0.1
+HEAR_EVERY = 0.2
+SHOWN = 10
 MAX_CONCURRENCY = 10_000
 
 log = logging.getLogger("holdfast.worker")
@@ -45,7 +47,10 @@ class WorkerOptions:
 
 
 class Worker:
-    """Runs plain functions in threads and coroutine functions on a loop of its own."""
+    """Runs plain functions in threads and coroutine functions on a loop of its own.
+
+    It logs to `holdfast.worker`: its start at INFO, steps that raised at WARNING.
+    """
 
     def __init__(self, engine: Engine, functions: Functions, options: WorkerOptions) -> None:
         self._engine = engine
@@ -71,7 +76,6 @@ class Worker:
             self._stopped.set()
             raise
         threads = self._engine.threads
-        self._threads = ThreadPoolExecutor(self._options.concurrency, "holdfast-step")
         self._loop = asyncio.new_event_loop()
         self._unsubscribe: Sequence[Callable[[], None]] = (
             self._engine.on_hint(self._wake.set),
@@ -80,6 +84,7 @@ class Worker:
         self._heartbeat.start()
         self._looping: Running = threads.start("holdfast-loop", self._loop.run_forever)
         threads.start("holdfast-worker", self._pull)
+        log.info("%s has started", self)
         return self
 
     @property
@@ -95,13 +100,18 @@ class Worker:
             self._stopped.wait()
 
     def run(self) -> None:
-        """Work until interrupted or terminated, then drain; a second signal ends it at once."""
-        with _terminated_is_interrupted(), self:
-            try:
-                while not self._stopping.wait(1.0):
-                    pass
-            except KeyboardInterrupt:
-                log.info("interrupted; letting running steps finish")
+        """Work until Ctrl-C or SIGTERM, then let running steps finish and return.
+
+        A second signal ends the process at once; the leases of its steps run out, and another
+        worker tries them again.
+        """
+        with _first_signal() as heard:
+            self.start()
+            while not (heard() or self._stopping.wait(HEAR_EVERY)):
+                pass
+            if heard():
+                log.warning("interrupted; %s", self._waits_for())
+            self.stop()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -114,6 +124,22 @@ class Worker:
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.stop)
+
+    def __str__(self) -> str:
+        agents, tags = (", ".join(each) for each in (self._options.agents, self._options.tags))
+        offer = f"agents {agents}" + (f", tags {tags}" if tags else "")
+        many = f"up to {self._options.concurrency} steps at once"
+        return f"worker {self._options.name} (process {os.getpid()}, {offer}, {many})"
+
+    def _waits_for(self) -> str:
+        running = sorted(str(each) for each in self._executions())
+        if not running:
+            return "nothing is running"
+        more = f" and {len(running) - SHOWN} more" if len(running) > SHOWN else ""
+        return (
+            f"waiting for {', '.join(running[:SHOWN])}{more}; a second Ctrl-C or SIGTERM stops "
+            "now, and what was running is tried again when its lease has run out"
+        )
 
     def _executions(self) -> list[Execution]:
         with self._lock:
@@ -145,7 +171,6 @@ class Worker:
     def _close(self) -> None:
         for unsubscribe in self._unsubscribe:
             unsubscribe()
-        self._threads.shutdown(wait=True)
         self._heartbeat.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._looping.join()
@@ -205,8 +230,13 @@ class Worker:
         if invocation.asynchronous:
             self._loop.call_soon_threadsafe(self._run_on_loop, execution, invocation)
         else:
-            future = self._threads.submit(execution.call, invocation)
-            future.add_done_callback(lambda _: self._finish(execution))
+            self._engine.threads.start("holdfast-step", lambda: self._call(execution, invocation))
+
+    def _call(self, execution: Execution, invocation: Invocation) -> None:
+        try:
+            execution.call(invocation)
+        finally:
+            self._finish(execution)
 
     def _run_on_loop(self, execution: Execution, invocation: Invocation) -> None:
         task = self._loop.create_task(execution.await_(invocation))
@@ -240,13 +270,29 @@ def _host() -> str:
 
 
 @contextmanager
-def _terminated_is_interrupted() -> Iterator[None]:
-    """Let SIGTERM be heard as Ctrl-C is, where signals can be heard at all."""
+def _first_signal() -> Iterator[Callable[[], bool]]:
+    """Tell whether Ctrl-C or SIGTERM came, where signals can be heard at all.
+
+    The second one is the system's to deal with: no thread of this process can hold it up.
+    """
+    heard: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield lambda: False
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+    if before[signal.SIGINT] is not signal.default_int_handler:
+        del before[signal.SIGINT]
+
+    # It only takes note: to raise or to take a lock here would break into whatever runs just now.
+    def note(number: int, _: FrameType | None) -> None:
+        heard.append(number)
+        for each in before:
+            signal.signal(each, signal.SIG_DFL)
+
+    for each in before:
+        signal.signal(each, note)
     try:
-        yield
+        yield lambda: bool(heard)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
