@@ -20,12 +20,14 @@ from holdfast.engine.operations import (
     ResetTask,
     RetryTask,
     RunNow,
+    TaskRow,
     UnblockTask,
     UnholdTask,
 )
 from holdfast.engine.records import read_event, read_task
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.attempts import read_attempts
+from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.event import Event
 from holdfast.model.result import TransitionResult
 from holdfast.model.run import Created
@@ -44,17 +46,14 @@ class Tasks:
         """Create tasks, all or none of them; one whose key exists gives back the existing one."""
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
-        limit = self._desk.settings.max_payload
-        ids = self._desk.ids
-        rows = tuple(validation.new_task(task, ids, max_payload=limit) for task in wanted)
+        rows = tuple(self._row(task) for task in wanted)
         return self._desk.submit(CreateTasks(tasks=rows, actor=validation.actor(actor)))
 
     @operation
     def create(self, task: NewTask, *, actor: str = USER) -> Future[Created]:
         """Create one task; the same key with the same body gives back the existing one."""
-        row = validation.new_task(task, self._desk.ids, max_payload=self._desk.settings.max_payload)
         created: Future[list[Created]] = self._desk.submit(
-            CreateTasks(tasks=(row,), actor=validation.actor(actor))
+            CreateTasks(tasks=(self._row(task),), actor=validation.actor(actor))
         )
         return then(created, lambda replies: replies[0])
 
@@ -95,15 +94,19 @@ class Tasks:
 
     @operation
     def hold(
-        self, task_id: str, reason: str = "paused", *, until: int | None = None, actor: str = USER
+        self,
+        task_id: str,
+        reason: str = "paused",
+        *,
+        until: Moment | None = None,
+        actor: str = USER,
     ) -> Future[TransitionResult]:
-        """Stop a task from being claimed; a `limit` may say when it lifts by itself."""
+        """Stop a task from being claimed; a `limit` may say until when: a datetime, or "2h"."""
         chosen = validation.hold(reason)
-        if until is not None:
-            validation.moment("until", until)
-            if reason != "limit":
-                raise InvalidInput("until", "only the hold 'limit' lifts by itself")
-        return self._desk.submit(HoldTask(**_about(task_id, actor), reason=chosen, until=until))
+        if until is not None and reason != "limit":
+            raise InvalidInput("until", "only the hold 'limit' lifts by itself")
+        lifts = None if until is None else parse_moment("until", until, self._desk.now)
+        return self._desk.submit(HoldTask(**_about(task_id, actor), reason=chosen, until=lifts))
 
     @operation
     def unhold(
@@ -140,7 +143,8 @@ class Tasks:
         actor: str = USER,
     ) -> Future[TransitionResult]:
         """Change fields of a task that has not started."""
-        chosen = validation.edits(changes, max_payload=self._desk.settings.max_payload)
+        limit = self._desk.settings.max_payload
+        chosen = validation.edits(changes, max_payload=limit, now=self._desk.now)
         if expected_version is not None:
             validation.number("expected_version", expected_version, least=1)
         return self._desk.submit(
@@ -185,6 +189,10 @@ class Tasks:
     def attempts(self, task_id: str) -> list[Attempt]:
         """Every lease the task ever had, and how each ended."""
         return read_attempts(self.events(task_id))
+
+    def _row(self, task: NewTask) -> TaskRow:
+        limit = self._desk.settings.max_payload
+        return validation.new_task(task, self._desk.ids, max_payload=limit, now=self._desk.now)
 
 
 def _about(task_id: str, actor: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from holdfast.engine.answers import answer_guard
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import gather, operation, reading
 from holdfast.engine.operations import Claim, ClaimById, Complete, Fail, Lose, Release, Renew
+from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, Renewal
 from holdfast.model.text import clean_name, clean_text, digest, encode_json
@@ -123,10 +124,10 @@ class Work:
 
     @operation
     def release(
-        self, task_id: str, token: str, *, until: int | None = None
+        self, task_id: str, token: str, *, until: Moment | None = None
     ) -> Future[TransitionResult]:
-        """Give a task back, now or for a later time; it costs no attempt."""
-        chosen = None if until is None else validation.moment("until", until)
+        """Give a task back, now or until a datetime or for "10m"; it costs no attempt."""
+        chosen = None if until is None else parse_moment("until", until, self._desk.now)
         return self._desk.submit(Release(**self._fenced(task_id, token), until=chosen))
 
     @reading

@@ -46,6 +46,7 @@ def create(world: World, wanted: Sequence[NewTask], ids: Sequence[str]) -> Made:
 
 
 def _add(world: World, new: NewTask, identifier: str) -> None:
+    assert new.scheduled_for is None or isinstance(new.scheduled_for, int)
     task = Task(
         id=identifier,
         title=new.title,
