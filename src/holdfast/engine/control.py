@@ -101,6 +101,8 @@ def _reopen(operation: ReopenTask, group: Group) -> TransitionResult:
 def _delete(operation: DeleteTask, group: Group) -> TransitionResult:
     rows = group.tx.change("delete_task", task_id=operation.task_id, actor=operation.actor)
     if rows:
+        group.tells = True
+        group.ended.append(operation.task_id)
         return TransitionResult(ok=True)
     task = _task(group, operation.task_id)
     if task is None:

@@ -26,6 +26,10 @@ CHECKS = (
     "concurrency_limits",
     "blocked_is_true",
     "run_holds_copied",
+    "failing_is_marked",
+    "rows_are_there",
+    "times_make_sense",
+    "results_are_kept",
 )
 
 

@@ -46,8 +46,12 @@ class Group:
 
     def _observe(self, row: Row) -> None:
         status, run_id = row["status"], row["run_id"]
-        if row["previous"] == "running" and status != "running" and row["concurrency_key"]:
-            self.freed[row["concurrency_key"]] += 1
+        if row["previous"] == "running" and status != "running":
+            if row["concurrency_key"]:
+                self.freed[row["concurrency_key"]] += 1
+            if run_id is not None:
+                # A failing run ends with the last task that runs, however that one ends.
+                self.touched.add(run_id)
         if status == "queued":
             self.wakes = True
         elif status in TERMINAL:

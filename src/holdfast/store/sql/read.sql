@@ -44,9 +44,10 @@ SELECT * FROM holdfast_event WHERE entity = :entity ORDER BY version
 
 -- name: run_events
 -- purpose: the history of a run and all its tasks
-SELECT * FROM holdfast_event
-WHERE entity = :run_id
-   OR entity IN (SELECT id FROM holdfast_task WHERE run_id = :run_id)
+SELECT * FROM holdfast_event WHERE entity = :run_id
+UNION ALL
+SELECT event.* FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id
+WHERE task.run_id = :run_id
 ORDER BY seq
 
 -- name: slot_by_key
@@ -72,6 +73,12 @@ SELECT
   EXISTS (
     SELECT 1 FROM holdfast_run AS run JOIN holdfast_slot AS slot ON slot.key = run.concurrency_key
     WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND slot.used < slot.capacity) AS waiting
+
+-- name: rows_there
+-- purpose: which of some tasks and runs exist
+SELECT id FROM holdfast_task WHERE id IN (SELECT value FROM {each ids})
+UNION ALL
+SELECT id FROM holdfast_run WHERE id IN (SELECT value FROM {each ids})
 
 -- name: ended_rows
 -- purpose: which of some tasks and runs have ended, and how

@@ -167,6 +167,7 @@ UPDATE holdfast_task SET
   due = NOT (r.retryable AND failures + 1 < max_attempts),
   scheduled_for = CASE WHEN r.retryable AND failures + 1 < max_attempts THEN
     (SELECT holdfast_now()) + CAST(floor(r.jitter * CASE
+      WHEN backoff = 0 THEN 0
       WHEN failures >= 40 OR backoff >= (backoff_max >> failures) THEN backoff_max
       ELSE backoff << failures END) AS bigint) END,
   finished_at = CASE WHEN r.retryable AND failures + 1 < max_attempts THEN NULL
@@ -258,7 +259,8 @@ WHERE name = 'secret' {lock}
 
 -- name: lock_tasks
 -- purpose: lock in id order some tasks; where no run's lock covers them, those that need them; and
---   whatever a rollback of undone ones reaches, which a claim could otherwise start meanwhile
+--   whatever a rollback of undone ones reaches, which a claim could otherwise start meanwhile; and
+--   all that a cancel of trees reaches
 SELECT id FROM holdfast_task
 WHERE id IN (
   SELECT value FROM {each tasks}
@@ -269,7 +271,12 @@ WHERE id IN (
     WITH RECURSIVE reached (id) AS (
       SELECT named.id FROM holdfast_task AS named WHERE named.id IN (SELECT value FROM {each undone})
       UNION SELECT need.task_id FROM holdfast_need AS need JOIN reached ON need.need_id = reached.id)
-    SELECT id FROM reached) AS rolled_back)
+    SELECT id FROM reached) AS rolled_back
+  UNION SELECT id FROM (
+    WITH RECURSIVE tree (id) AS (
+      SELECT top.id FROM holdfast_task AS top WHERE top.id IN (SELECT value FROM {each trees})
+      UNION SELECT child.id FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
+    SELECT id FROM tree) AS cancelled)
 ORDER BY id {lock}
 
 -- name: lock_slots
