@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from collections.abc import Callable, Coroutine
-from dataclasses import fields
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
+from holdfast.api.handle import Handle, is_run_id
 from holdfast.api.options import default_retry, read_concurrency, refuse_unknown, step_options
 from holdfast.api.registry import Registry
 from holdfast.api.task import TaskDecorator, TaskFunction
@@ -19,6 +21,7 @@ from holdfast.engine.lease_desk import Leases
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.tasks import Tasks
 from holdfast.engine.why import Explanation
+from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
 from holdfast.errors import InvalidDefinition, ShuttingDown
 from holdfast.model.task import NewTask
@@ -29,6 +32,15 @@ from holdfast.worker.pool import Worker, WorkerOptions
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+@dataclass(kw_only=True)
+class Life:
+    """What is open in one process; a forked child starts with nothing."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    engine: Engine | None = None
+    workers: list[Worker] = field(default_factory=list)
 
 
 class Holdfast:
@@ -43,20 +55,25 @@ class Holdfast:
         self.settings = Settings(url=url, **settings)
         self._retry = default_retry(self.settings)
         self._functions = Registry()
-        self._workers: list[Worker] = []
-        self._lock = threading.Lock()
-        self._opened: Engine | None = None
         self._closed = False
+        self._lives: dict[int, Life] = {}
 
     @property
     def engine(self) -> Engine:
-        """The engine, opened and its schema brought up to date on first use."""
-        with self._lock:
+        """The engine, opened and its schema brought up to date on first use in each process."""
+        life = self._life
+        with life.lock:
             if self._closed:
                 raise ShuttingDown("this Holdfast is closed; open another")
-            if self._opened is None:
-                self._opened = Engine(self.settings.url, settings=self.settings).start()
-            return self._opened
+            if life.engine is None:
+                life.engine = Engine(self.settings.url, settings=self.settings).start()
+            return life.engine
+
+    @property
+    def _life(self) -> Life:
+        # What a forked child inherits stays in its place: to let go of it would close the
+        # connections of its parent. One step, so that no two threads begin two lives.
+        return self._lives.setdefault(os.getpid(), Life())
 
     @property
     def tasks(self) -> Tasks:
@@ -75,9 +92,22 @@ class Holdfast:
         return self.engine.leases
 
     @reading
-    def why(self, task_id: str) -> Explanation:
-        """Explain, clause by clause, why a task is not running, or what it does instead."""
-        return self.engine.why(task_id)
+    def why(
+        self,
+        what: str | Handle[Any],
+        *,
+        agents: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> Explanation | RunExplanation:
+        """Explain, clause by clause, why a task is not running, or what it does instead.
+
+        Of a run it tells the holds, and one line for each task that is not done. With `agents`
+        and `tags`, as a worker with these would find it. Takes an id or a handle; print it.
+        """
+        identifier = what.id if isinstance(what, Handle) else what
+        if is_run_id(identifier):
+            return self.engine.why_run(identifier, agents=agents, tags=tags)
+        return self.engine.why(identifier, agents=agents, tags=tags)
 
     @reading
     def doctor(self) -> Diagnosis:
@@ -131,16 +161,17 @@ class Holdfast:
         """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`."""
         refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
         worker = Worker(self.engine, self._functions, WorkerOptions(**options))
-        with self._lock:
-            self._workers.append(worker)
+        with self._life.lock:
+            self._life.workers.append(worker)
         return worker
 
     def close(self) -> None:
         """Stop the workers, write what was submitted, then close the store."""
-        for worker in self._workers:
+        life = self._life
+        for worker in life.workers:
             worker.stop()
-        with self._lock:
-            opened, self._opened, self._closed = self._opened, None, True
+        with life.lock:
+            opened, life.engine, self._closed = life.engine, None, True
         if opened is not None:
             opened.close()
 

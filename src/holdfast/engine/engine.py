@@ -16,6 +16,7 @@ from holdfast.engine.recovery import Recovery
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.tasks import Tasks
 from holdfast.engine.why import Explanation, explain
+from holdfast.engine.why_run import RunExplanation, explain_run
 from holdfast.engine.work import Work
 from holdfast.engine.writer import Writer
 from holdfast.ids import Ids
@@ -113,6 +114,17 @@ class Engine:
     ) -> Explanation:
         """Explain, clause by clause, why a task is not claimed, or what it does instead."""
         return explain(self.database, task_id, agents=agents, tags=tags)
+
+    @reading
+    def why_run(
+        self,
+        run_id: str,
+        *,
+        agents: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> RunExplanation:
+        """Explain a run: its holds, and each task of it that is not done."""
+        return explain_run(self.database, run_id, agents=agents, tags=tags)
 
     @reading
     def doctor(self) -> Diagnosis:
