@@ -15,7 +15,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, ShuttingDown, tell_error
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
-from holdfast.threads import Event
+from holdfast.threads import Event, program_ends
 from holdfast.worker.context import AttemptEnded, Context
 
 TRACEBACK_LINES = 30
@@ -114,14 +114,22 @@ class Execution:
     def fail(self, error: BaseException, *, retryable: bool = True) -> Reply | None:
         if isinstance(error, AttemptEnded) or self.ended.is_set():
             return None
+        if program_ends():
+            # Whatever asks for a thread by now raises: that says nothing of the step.
+            log.warning("%s is given back, as the program ends: %r", self, error)
+            return self.release()
         described = describe(error)
         self.raised = tell_error(described)
         return self._report(self.engine.work.fail.submit, described, retryable=retryable)
 
+    def release(self) -> Reply | None:
+        """Give the task back; it costs it nothing."""
+        return self._report(self.engine.work.release.submit)
+
     def hold_for_version(self) -> None:
         """Give back what no function here can run, until a worker that can comes along."""
         self.engine.tasks.hold(self.task_id, "version", actor="worker")
-        self.hear(self._report(self.engine.work.release.submit))
+        self.hear(self.release())
 
     def hear(self, reply: Reply | None) -> None:
         """Wait for what was said to a report, and log what is not as it should be."""

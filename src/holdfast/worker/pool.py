@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import FrameType
 from typing import Self
 
@@ -20,7 +21,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.model.text import clean_name
-from holdfast.threads import Running
+from holdfast.threads import Running, program_ends
 from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.heartbeat import Heartbeat
 
@@ -149,6 +150,8 @@ class Worker:
         try:
             while True:
                 self._wake.clear()
+                if program_ends():
+                    self._stopping.set()
                 if self._stopping.is_set() and not self._executions():
                     return
                 self._pull_once()
@@ -218,15 +221,28 @@ class Worker:
             self._running.add(execution)
         self._heartbeat.kick()
         try:
-            self._run(execution, self._functions.bind(assignment, execution.context))
+            invocation = self._functions.bind(assignment, execution.context)
         except Exception as error:  # noqa: BLE001 - it is the task's, not the worker's
-            try:
-                self._refuse(execution, error)
-            except Exception:
-                log.exception("%s could not be given back; its lease will run out", execution)
-            self._finish(execution)
+            self._return(execution, partial(self._refuse, execution, error))
+            return
+        try:
+            self._run(execution, invocation)
+        except Exception as error:  # noqa: BLE001 - it is the worker's, not the task's
+            self._stopping.set()
+            log.error("%s cannot begin, so that this worker stops: %s", execution, error)  # noqa: TRY400
+            self._return(execution, lambda: execution.hear(execution.release()))
+
+    def _return(self, execution: Execution, report: Callable[[], None]) -> None:
+        """Say what becomes of an attempt that never began."""
+        try:
+            report()
+        except Exception:
+            log.exception("%s could not be given back; its lease will run out", execution)
+        self._finish(execution)
 
     def _run(self, execution: Execution, invocation: Invocation) -> None:
+        if program_ends():
+            raise ShuttingDown("the program is ending")
         if invocation.asynchronous:
             self._loop.call_soon_threadsafe(self._run_on_loop, execution, invocation)
         else:

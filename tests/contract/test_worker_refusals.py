@@ -1,0 +1,127 @@
+"""A worker that can begin nothing more: it stops, and gives back what it has claimed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast import Context, Holdfast
+from holdfast.engine.engine import Engine
+from holdfast.model.task import Assignment
+from holdfast.threads import Running, SystemThreads
+from holdfast.worker.execution import Invocation
+from holdfast.worker.pool import Worker, WorkerOptions
+from tests.contract.stages import create
+from tests.race.racers import eventually
+
+PROGRAM = """
+import asyncio, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from holdfast import Holdfast
+
+hf = Holdfast(sys.argv[1], poll=0.05)
+began = threading.Event()
+
+def read() -> None:
+    began.set()
+    sys.stdin.readline()
+
+@hf.task
+async def slow() -> None:
+    await asyncio.to_thread(read)
+
+@hf.task(backoff=0)
+async def quick() -> None:
+    await asyncio.to_thread(lambda: None)
+
+worker = hf.worker(concurrency=2).start()
+
+def watch() -> None:
+    pool = ThreadPoolExecutor()
+    try:
+        while True:
+            pool.submit(int)
+    except RuntimeError:
+        print("ends", flush=True)
+    for _ in range(1000):
+        if worker.stopping:
+            break
+        threading.Event().wait(0.01)
+    print("stops" if worker.stopping else "goes on", flush=True)
+
+slow.enqueue()
+began.wait()
+threading.Thread(target=watch, daemon=True).start()
+"""
+
+
+class NoMoreSteps(SystemThreads):
+    """A system that starts no thread for a step, as one does that has no more of them."""
+
+    def start(self, name: str, target: Callable[[], None]) -> Running:
+        if name == "holdfast-step":
+            raise RuntimeError("can't start new thread")
+        return super().start(name, target)
+
+
+class Anything:
+    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+        assert assignment.attempt == context.attempt
+        return Invocation(function=int, arguments={}, encode=lambda result: result)
+
+    def knows(self, workflow: str | None, step: str | None) -> bool:
+        return (workflow, step) is not None
+
+
+@contextmanager
+def running(program: Path, url: str) -> Iterator[subprocess.Popen[str]]:
+    program.write_text(PROGRAM)
+    with subprocess.Popen(
+        [sys.executable, str(program), url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def test_a_program_that_ends_claims_nothing_more_and_fails_nothing(
+    hf: Holdfast, store_url: str, tmp_path: Path
+) -> None:
+    @hf.task
+    def quick() -> None: ...
+
+    with running(tmp_path / "program.py", store_url) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ends\n"
+        waiting = [quick.enqueue() for _ in range(5)]
+        assert child.stdout.readline() == "stops\n"
+        child.communicate("\n")
+    tasks = [hf.tasks.get(handle.id) for handle in waiting]
+    assert {(task.status.value, task.failures, task.lost) for task in tasks} == {("queued", 0, 0)}
+
+
+def test_a_worker_that_cannot_begin_a_step_gives_it_back_and_stops(
+    store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = Engine(store_url, threads=NoMoreSteps()).start()
+    try:
+        ids = [create(engine) for _ in range(3)]
+        worker = Worker(engine, Anything(), WorkerOptions(concurrency=3)).start()
+        assert eventually(lambda: worker.stopping)
+        worker.stop()
+        assert {engine.tasks.get(each).state for each in ids} == {"ready"}
+        outcomes = [[each.outcome for each in engine.tasks.attempts(task)] for task in ids]
+        assert outcomes == [["released"]] * 3
+        assert engine.doctor().ok
+    finally:
+        engine.close()
+    assert "cannot begin, so that this worker stops: can't start new thread" in caplog.text
