@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,6 +102,27 @@ def test_a_sqlite_that_can_corrupt_a_shared_file_is_refused(version: str, *, saf
     else:
         with pytest.raises(UnsafeSqlite, match=r"3\.51\.3"):
             refuse_unsafe(version)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o777])
+def test_a_new_file_is_its_owners_alone_whatever_the_umask(sqlite_url: str, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with opened(sqlite_url) as database:
+            add(database, ("t_1", "one"))
+            for suffix in ("", "-wal", "-shm"):
+                file = Path(f"{sqlite_path(sqlite_url)}{suffix}")
+                assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    finally:
+        os.umask(before)
+
+
+def test_a_file_that_was_there_keeps_its_mode(sqlite_url: str) -> None:
+    path = sqlite_path(sqlite_url)
+    path.touch(mode=0o640)
+    path.chmod(0o640)
+    with opened(sqlite_url):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from holdfast.errors import ShuttingDown, StoreUnreachable, UnknownOutcome
 from holdfast.settings import Settings
 from holdfast.store.database import Database, Transaction
+from holdfast.store.process import HomeProcess
 from holdfast.threads import Running, Threads
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class GroupCommit(Generic[O]):
         settings: Settings,
         on_commit: Callable[[Replies], None],
     ) -> None:
+        self._home = HomeProcess()
         self._database = database
         self._apply = apply
         self._threads = threads
@@ -67,6 +69,8 @@ class GroupCommit(Generic[O]):
         return self.submit_many((operation,))[0]
 
     def submit_many(self, operations: Sequence[O]) -> list[Future[Any]]:
+        # Before the lock, which another thread may have held when the process was forked.
+        self._home.check()
         entries = [Entry(operation=operation) for operation in operations]
         with self._arrived:
             if self._closed:
@@ -87,7 +91,9 @@ class GroupCommit(Generic[O]):
         return len(group)
 
     def close(self) -> None:
-        """Write what is waiting, then stop."""
+        """Write what is waiting, then stop; in a forked child there is nothing to stop."""
+        if not self._home.here():
+            return
         with self._arrived:
             self._closed = True
             self._arrived.notify_all()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from holdfast.errors import StoreError, UnsafeSqlite
 
 # Before this version two processes that checkpoint at once can corrupt a WAL database.
 SAFE_VERSION = (3, 51, 3)
+# The log and its index beside the file get the same from SQLite.
+MODE = 0o600
 
 
 def refuse_unsafe(version: str) -> None:
@@ -22,6 +26,17 @@ def refuse_unsafe(version: str) -> None:
             f"SQLite {version} can corrupt a database that two processes write to; "
             f"install an apsw that carries SQLite {wanted} or later"
         )
+
+
+def create(path: Path) -> None:
+    """Make the file, if it is not there, for its owner alone: it holds the store's secret."""
+    # Whatever is wrong with the place, SQLite says it when it opens the file.
+    with suppress(OSError):
+        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, MODE)
+        try:
+            os.fchmod(file, MODE)
+        finally:
+            os.close(file)
 
 
 def connect(
