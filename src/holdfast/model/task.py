@@ -109,7 +109,7 @@ class Assignment:
 
     task: Task
     attempt: int
-    token: str
+    token: str = field(repr=False)
     expires_at: int
     workflow: str | None = None
     workflow_version: str | None = None
@@ -120,7 +120,7 @@ class Assignment:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Renewal:
     task_id: str
-    token: str
+    token: str = field(repr=False)
     progress: Any = None
     usage: Any = None
 
@@ -145,5 +145,5 @@ class NamedLease:
     key: str
     owner: str
     fence: int
-    token: str
+    token: str = field(repr=False)
     expires_at: int
