@@ -10,13 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Context, Holdfast
-from holdfast.engine.engine import Engine
-from holdfast.model.task import Assignment
+from holdfast import Holdfast
 from holdfast.threads import Running, SystemThreads
-from holdfast.worker.execution import Invocation
-from holdfast.worker.pool import Worker, WorkerOptions
 from tests.contract.stages import create
+from tests.contract.workers import started, worker_of
 from tests.race.racers import eventually
 
 PROGRAM = """
@@ -69,15 +66,6 @@ class NoMoreSteps(SystemThreads):
         return super().start(name, target)
 
 
-class Anything:
-    def bind(self, assignment: Assignment, context: Context) -> Invocation:
-        assert assignment.attempt == context.attempt
-        return Invocation(function=int, arguments={}, encode=lambda result: result)
-
-    def knows(self, workflow: str | None, step: str | None) -> bool:
-        return (workflow, step) is not None
-
-
 @contextmanager
 def running(program: Path, url: str) -> Iterator[subprocess.Popen[str]]:
     program.write_text(PROGRAM)
@@ -112,16 +100,12 @@ def test_a_program_that_ends_claims_nothing_more_and_fails_nothing(
 def test_a_worker_that_cannot_begin_a_step_gives_it_back_and_stops(
     store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine = Engine(store_url, threads=NoMoreSteps()).start()
-    try:
+    with started(store_url, threads=NoMoreSteps()) as engine:
         ids = [create(engine) for _ in range(3)]
-        worker = Worker(engine, Anything(), WorkerOptions(concurrency=3)).start()
+        worker = worker_of(engine, lambda ctx: ctx.attempt, concurrency=3).start()
         assert eventually(lambda: worker.stopping)
         worker.stop()
         assert {engine.tasks.get(each).state for each in ids} == {"ready"}
         outcomes = [[each.outcome for each in engine.tasks.attempts(task)] for task in ids]
         assert outcomes == [["released"]] * 3
-        assert engine.doctor().ok
-    finally:
-        engine.close()
     assert "cannot begin, so that this worker stops: can't start new thread" in caplog.text

@@ -65,7 +65,7 @@ class Execution:
     stop: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
-        self.context = Context(self.engine, self.assignment, self.ended)
+        self.context = Context(self.engine, self.assignment, self.ended, lambda: self.deadline)
 
     @property
     def task_id(self) -> str:
@@ -112,7 +112,7 @@ class Execution:
             return self.fail(error, retryable=not isinstance(error, InvalidInput))
 
     def fail(self, error: BaseException, *, retryable: bool = True) -> Reply | None:
-        if isinstance(error, AttemptEnded) or self.ended.is_set():
+        if isinstance(error, AttemptEnded) or self.context.ended:
             return None
         if program_ends():
             # Whatever asks for a thread by now raises: that says nothing of the step.
