@@ -53,13 +53,17 @@ class Engine:
             "settings": self.settings,
         }
         self.database = open_database(url, **ports)
-        self.database.upgrade()
-        secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
+        try:
+            self.database.upgrade()
+            secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
+            self.notifier = open_notifier(url, **ports)
+        except BaseException:
+            self.database.close()
+            raise
         self._writer = Writer(secret=secret.encode(), dialect=self.database.dialect)
         self.commits = GroupCommit(
             self.database, self._writer.apply, self.threads, self.settings, self._committed
         )
-        self.notifier = open_notifier(url, **ports)
         self.outcomes = Outcomes(self.database, self.threads)
         self._desk = Desk(
             database=self.database,
@@ -78,10 +82,14 @@ class Engine:
 
     def start(self) -> Engine:
         """Start the writer and the loops; a simulator calls their steps itself instead."""
-        self.commits.start()
-        self.notifier.start()
-        self.notifier.subscribe(self.recovery.kick)
-        self.recovery.start()
+        try:
+            self.commits.start()
+            self.notifier.start()
+            self.notifier.subscribe(self.recovery.kick)
+            self.recovery.start()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def close(self) -> None:

@@ -66,6 +66,9 @@ class Address:
         except psycopg.OperationalError as error:
             connection.close()
             raise ConnectionLost(self.redact(error)) from None
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _connect(self) -> Connection:
