@@ -20,12 +20,15 @@ class OneFunction:
 
     def __init__(self, function: Callable[[Context], Any]) -> None:
         self._function = function
+        self.returned = threading.Event()
 
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
         assert assignment.attempt == context.attempt
-        return Invocation(
-            function=self._function, arguments={"ctx": context}, encode=lambda result: result
-        )
+        return Invocation(function=self._function, arguments={"ctx": context}, encode=self._encode)
+
+    def _encode(self, result: object) -> object:
+        self.returned.set()
+        return result
 
     def knows(self, workflow: str | None, step: str | None) -> bool:
         return (workflow, step) is not None

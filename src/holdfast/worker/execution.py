@@ -9,10 +9,18 @@ import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
+from holdfast.engine.edge import settle
 from holdfast.engine.engine import Engine
-from holdfast.errors import InvalidInput, ShuttingDown, tell_error
+from holdfast.errors import (
+    InvalidInput,
+    ShuttingDown,
+    StoreUnreachable,
+    UnknownOutcome,
+    tell_error,
+)
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.threads import Event, program_ends
@@ -147,10 +155,11 @@ class Execution:
     def _report(
         self, submit: Callable[..., Reply], *said: object, **options: object
     ) -> Reply | None:
-        # Before it is submitted: its commit tells everyone that the task has ended.
+        # Before it is submitted: its commit tells everyone that the attempt has ended.
         self.reported = True
+        send = partial(submit, self.task_id, self.assignment.token, *said, **options)
         try:
-            return submit(self.task_id, self.assignment.token, *said, **options)
+            return persist(send, lambda: self.engine.clock.monotonic() < self.deadline)
         except ShuttingDown as error:
             log.warning("%s: %s; its lease will run out", self, error)
             return None
@@ -158,6 +167,26 @@ class Execution:
     def __str__(self) -> str:
         task = self.assignment.task
         return f"attempt {self.assignment.attempt} of {task.step or task.title} ({task.id})"
+
+
+def persist(send: Callable[[], Reply], may: Callable[[], bool]) -> Reply:
+    """Send a report again while the store is away and it `may`: said twice, it counts once.
+
+    Nobody is held up: it is sent again by whoever brings the news.
+    """
+    final: Reply = Future()
+
+    def hear(reply: Reply) -> None:
+        if isinstance(reply.exception(), StoreUnreachable | UnknownOutcome) and may():
+            try:
+                send().add_done_callback(hear)
+            except Exception:  # noqa: BLE001 - what the store said is the better reason
+                settle(final, reply.result)
+        else:
+            settle(final, reply.result)
+
+    send().add_done_callback(hear)
+    return final
 
 
 def describe(error: BaseException) -> dict[str, object]:
