@@ -11,6 +11,21 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
+    """The settings of one store, each with its default.
+
+    - `lease`: how long a worker may be silent before its steps go to another
+    - `renewal`: how often it renews its leases
+    - `recovery`: how often, at least, leases that ran out are taken back
+    - `poll`: how often a worker looks for work when it hears no hint
+    - `max_attempts`, `max_lost`: how many attempts may fail, and how many may vanish
+    - `backoff`, `backoff_max`: the wait after a failure, doubled each time up to the most
+    - `max_payload`, `max_output`: how many bytes of JSON a call and a result may be
+    - `group_size`: how many operations are written in one transaction at most
+    - `patience`: how long to wait for a database that is locked or does not answer
+    - `watch`: how often a SQLite file is looked at for what other processes wrote
+    - `view_connections`: how many connections that only read are kept open
+    """
+
     url: str = field(repr=False)
     lease: float = 30.0
     renewal: float = 10.0
@@ -30,7 +45,11 @@ class Settings:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.name != "url" and value <= 0:
+            if each.name == "url":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise InvalidInput(each.name, f"must be a number, not {type(value).__name__}")
+            if value <= 0:
                 raise InvalidInput(each.name, f"must be more than 0, not {value}")
         if self.renewal >= self.lease:
             reason = f"{self.renewal} s must be less than the lease of {self.lease} s"

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
 from holdfast.api.handle import Handle, is_run_id
-from holdfast.api.options import default_retry, read_concurrency, refuse_unknown, step_options
+from holdfast.api.options import (
+    default_retry,
+    read_concurrency,
+    read_settings,
+    refuse_unknown,
+    step_options,
+)
 from holdfast.api.registry import Registry
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
@@ -23,7 +29,7 @@ from holdfast.engine.tasks import Tasks
 from holdfast.engine.why import Explanation
 from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
-from holdfast.errors import InvalidDefinition, ShuttingDown
+from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.settings import Settings
@@ -46,13 +52,17 @@ class Life:
 class Holdfast:
     """Open a store by URL: `sqlite:///file.db` or `postgresql://…`, the same code on both.
 
-    Nothing is opened before it is first used, so that a module may make one at import.
+    Nothing is opened before it is first used, so that a module may make one at import. The
+    settings are the fields of `Settings`, by name; durations may be written "30s":
+    `Holdfast(url, lease="30s", max_attempts=5)`.
     """
 
     def __init__(self, url: str, **settings: Any) -> None:
-        refuse_unknown("setting", settings, [each.name for each in fields(Settings)][1:])
+        if not isinstance(url, str):
+            reason = f"is a {type(url).__name__}; pass a text, sqlite:///file.db or postgresql://…"
+            raise InvalidInput("url", reason)
         check_url(url)
-        self.settings = Settings(url=url, **settings)
+        self.settings = Settings(url=url, **read_settings(settings))
         self._retry = default_retry(self.settings)
         self._functions = Registry()
         self._closed = False
@@ -77,18 +87,22 @@ class Holdfast:
 
     @property
     def tasks(self) -> Tasks:
+        """Single tasks: create, list, look at, hold, retry, cancel, edit them."""
         return self.engine.tasks
 
     @property
     def runs(self) -> Runs:
+        """Runs of workflows: start, list, look at, pause, retry, cancel them."""
         return self.engine.runs
 
     @property
     def work(self) -> Work:
+        """The worker's protocol, for one of your own: claim, renew, complete, fail, release."""
         return self.engine.work
 
     @property
     def leases(self) -> Leases:
+        """Named leases, each a lock with a time limit and a fence: acquire, renew, release."""
         return self.engine.leases
 
     @reading
@@ -133,11 +147,16 @@ class Holdfast:
         name: str | None = None,
         **options: Any,
     ) -> TaskFunction[..., Any, Any] | TaskDecorator:
-        """Make a function a job that can be enqueued: `@hf.task` or `@hf.task(max_attempts=5)`."""
+        """Make a function a job that can be enqueued: `@hf.task` or `@hf.task(max_attempts=5)`.
+
+        Its `name` is the function's unless given. Options: `agent`, `tags`, `priority`,
+        `timeout`, `concurrency` (a key, or a key and its limit), `max_attempts`, `max_lost`,
+        `backoff`, `backoff_max`.
+        """
         chosen = step_options(options, self._retry)
 
         def add(decorated: Callable[..., Any]) -> TaskFunction[..., Any, Any]:
-            known = clean_name("task", name or decorated.__name__)
+            known = clean_name("task", name or _own_name(decorated))
             template = NewTask(title=known, step=known, **chosen)
             made = TaskFunction[..., Any, Any](lambda: self.engine, decorated, template)
             if known in self._functions.tasks:
@@ -148,7 +167,11 @@ class Holdfast:
         return TaskDecorator(add) if function is None else add(function)
 
     def workflow(self, name: str, *, concurrency: Any = None) -> WorkflowBuilder:  # noqa: ANN401
-        """Begin a workflow; add its steps with `@….step`."""
+        """Begin a workflow; add its steps with `@….step`.
+
+        `concurrency` limits how many of its runs go on at once: a key for one at a time, or a key
+        and its limit.
+        """
         clean_name("workflow", name)
         if name in self._functions.workflows:
             raise InvalidDefinition(name, ["is already a workflow of this Holdfast"])
@@ -158,7 +181,11 @@ class Holdfast:
         return made
 
     def worker(self, **options: Any) -> Worker:
-        """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`."""
+        """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`.
+
+        Options: `concurrency`, how many steps at once (the number of cores unless given);
+        `agents` it serves (["default"]) and `tags` it offers; its `name` (host and process).
+        """
         refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
         worker = Worker(self.engine, self._functions, WorkerOptions(**options))
         with self._life.lock:
@@ -186,3 +213,10 @@ class Holdfast:
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
+
+
+def _own_name(function: Callable[..., Any]) -> str:
+    own = str(getattr(function, "__name__", "<nameless>"))
+    if own.startswith("<"):
+        raise InvalidInput("task", f"{function!r} has no name of its own; give it one with name=")
+    return own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, TypedDict
 
 from holdfast.errors import InvalidInput
@@ -31,9 +31,24 @@ KNOWN = (*_COUNTS, *_WAITS, "agent", "timeout", "tags", "priority", "concurrency
 def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> None:
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-            raise InvalidInput(name, f"is no {what}; {hint}")
+            hint = nearest(name, known) or f"; known are {', '.join(known)}"
+            raise InvalidInput(name, f"is no {what}{hint}")
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """A hint at the known name that was probably meant, if there is one."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Read `lease="30s", max_attempts=5, …`; an unknown setting is refused by name."""
+    known = {each.name: each for each in fields(Settings)[1:]}
+    refuse_unknown("setting", given, known)
+    return {
+        name: parse_duration(name, value) if isinstance(known[name].default, float) else value
+        for name, value in given.items()
+    }
 
 
 def default_retry(settings: Settings) -> RetryPolicy:

@@ -33,6 +33,12 @@ CHECKS = (
 )
 
 
+_ADVICE = (
+    "The events are the record: compare what hf.tasks.events(id) or hf.runs.events(id) say with "
+    "the row, put back what was changed by hand, and report anything else, with its events."
+)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Violation:
     entity: str
@@ -59,7 +65,9 @@ class Diagnosis:
             for check in self.checks
             for violation in check.violations
         ]
-        return "\n".join(found) or f"{len(self.checks)} checks, no violations"
+        if not found:
+            return f"{len(self.checks)} checks, no violations"
+        return "\n".join([*found, _ADVICE])
 
 
 def examine(database: Database) -> Diagnosis:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 P = ParamSpec("P")
@@ -14,11 +16,39 @@ U = TypeVar("U")
 S = TypeVar("S")
 
 
-class Call(Generic[P, T]):
+class Documented:
+    """Looks to `help` like the method that it carries out."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        # Not functools.update_wrapper: this happens at every call, and that takes as long as one.
+        self.__wrapped__ = method
+        self.__name__ = method.__name__
+        self.__doc__ = method.__doc__
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self.__wrapped__)
+
+    def __repr__(self) -> str:
+        bare = [
+            each.replace(annotation=inspect.Parameter.empty)
+            for each in self.__signature__.parameters.values()
+        ]
+        return f"{self.__wrapped__.__qualname__}{inspect.Signature(bare)}"
+
+
+class Call(Documented, Generic[P, T]):
     """A bound operation: `call(…)` blocks for the reply, `await call.aio(…)` does not block."""
 
     def __init__(self, submit: Callable[P, Future[T]]) -> None:
+        super().__init__(submit)
         self.submit = submit
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        taken = super().__signature__
+        reply = str(taken.return_annotation).removeprefix("Future[").removesuffix("]")
+        return taken.replace(return_annotation=reply)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.submit(*args, **kwargs).result()
@@ -48,10 +78,11 @@ def operation(method: Callable[Concatenate[S, P], Future[T]]) -> Operation[S, P,
     return Operation(method)
 
 
-class Read(Generic[P, T]):
+class Read(Documented, Generic[P, T]):
     """A bound look at the store: `read(…)` blocks, `await read.aio(…)` leaves it to a thread."""
 
     def __init__(self, look: Callable[P, T]) -> None:
+        super().__init__(look)
         self._look = look
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -83,9 +114,7 @@ def reading(method: Callable[Concatenate[S, P], T]) -> Reading[S, P, T]:
 
 
 def _bound(method: Callable[Concatenate[S, P], T], instance: S) -> Callable[P, T]:
-    def bound(*args: P.args, **kwargs: P.kwargs) -> T:
-        return method(instance, *args, **kwargs)
-
+    bound: Callable[P, T] = MethodType(method, instance)
     return bound
 
 

@@ -16,6 +16,8 @@ from holdfast.model.token import read_fence
 
 
 class Leases:
+    """Locks that end by themselves: pass a lease's fence on, so that who is late is refused."""
+
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 

@@ -17,9 +17,12 @@ from holdfast.model.run import Created, NewRun, Run
 from holdfast.model.status import Hold
 from holdfast.model.task import Task
 from holdfast.model.text import clean_name
+from holdfast.store.database import Row, Transaction
 
 
 class Runs:
+    """What can be asked of runs; each operation answers whether it happened and, if not, why."""
+
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
@@ -79,6 +82,7 @@ class Runs:
 
     @reading
     def get(self, run_id: str) -> Run:
+        """A run as it stands now."""
         identifier = validation.run_id(run_id)
         rows = self._desk.view(lambda tx: tx.read("run_by_id", run_id=identifier))
         if not rows:
@@ -87,16 +91,23 @@ class Runs:
 
     @reading
     def tasks(self, run_id: str) -> list[Task]:
-        identifier = validation.run_id(run_id)
-        rows = self._desk.view(lambda tx: tx.read("run_tasks", run_id=identifier))
-        return [read_task(row) for row in rows]
+        """The tasks of a run, one for each step, in the order they were written."""
+        return [read_task(row) for row in self._of_run("run_tasks", run_id)]
 
     @reading
     def events(self, run_id: str) -> list[Event]:
         """The history of the run and all its tasks, in the order it was written."""
+        return [read_event(row) for row in self._of_run("run_events", run_id)]
+
+    def _of_run(self, query: str, run_id: str) -> list[Row]:
         identifier = validation.run_id(run_id)
-        rows = self._desk.view(lambda tx: tx.read("run_events", run_id=identifier))
-        return [read_event(row) for row in rows]
+
+        def read(tx: Transaction) -> list[Row]:
+            if not tx.read("run_by_id", run_id=identifier):
+                raise NotFound(identifier)
+            return tx.read(query, run_id=identifier)
+
+        return self._desk.view(read)
 
 
 def _about(run_id: str, actor: str) -> dict[str, str]:

@@ -38,6 +38,8 @@ USER = "user"
 
 
 class Tasks:
+    """What can be asked of tasks; each operation answers whether it happened and, if not, why."""
+
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
@@ -166,6 +168,7 @@ class Tasks:
 
     @reading
     def get(self, task_id: str) -> Task:
+        """A task as it stands now."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("task_by_id", task_id=identifier))
         if not rows:
@@ -181,6 +184,7 @@ class Tasks:
 
     @reading
     def events(self, task_id: str) -> list[Event]:
+        """The history of a task, in the order it was written."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("entity_events", entity=identifier))
         return [read_event(row) for row in rows]

@@ -22,6 +22,8 @@ MAX_CLAIM = 1_000
 
 
 class Work:
+    """What a worker asks and tells; every report carries the token of its attempt."""
+
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
