@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from holdfast import Holdfast, InvalidInput, NotFound, Refusal, TaskFailed
+from holdfast import Holdfast, InvalidInput, NotFound, Refusal, StoreError, TaskFailed
 from holdfast.engine.doctor import Check, Diagnosis, Violation
 from holdfast.engine.engine import Engine
 from tests.contract.stages import MISSING_RUN, MISSING_TASK, break_for_good, create, start
@@ -20,6 +21,19 @@ PATIENCE = 30
 def test_what_is_no_text_is_no_url() -> None:
     with pytest.raises(InvalidInput, match=r"^url: is a NoneType; pass a text, sqlite:///file"):
         Holdfast(cast("str", None))
+
+
+def test_what_is_no_sqlite_file_is_named(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("these are notes, and long enough to be taken for the head of a file" * 99)
+    refused = {
+        text: f"^{text} is not a SQLite database; name another file$",
+        tmp_path: f"^{tmp_path} cannot be opened as a SQLite database; it is a folder",
+        tmp_path / "none" / "a.db": "does its folder exist?",
+    }
+    for path, reason in refused.items():
+        with pytest.raises(StoreError, match=reason):
+            Holdfast(f"sqlite:///{path}").doctor()
 
 
 def test_a_setting_is_a_number_or_a_duration(store_url: str) -> None:

@@ -45,13 +45,15 @@ def connect(
     try:
         connection = apsw.Connection(str(path), vfs=vfs, statementcachesize=500)
     except apsw.CantOpenError as error:
-        raise StoreError(
-            f"{path} cannot be opened as a SQLite database; does its folder exist?"
-        ) from error
+        hint = "it is a folder: name a file in it" if path.is_dir() else "does its folder exist?"
+        raise StoreError(f"{path} cannot be opened as a SQLite database; {hint}") from error
     try:
         _configure(connection, path, read_only=read_only)
         connection.create_scalar_function("holdfast_now", lambda *_: clock.now(), 0)
         connection.create_scalar_function("holdfast_within", _within, 2, deterministic=True)
+    except apsw.NotADBError as error:
+        connection.close()
+        raise StoreError(f"{path} is not a SQLite database; name another file") from error
     except BaseException:
         connection.close()
         raise
