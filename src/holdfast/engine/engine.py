@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from holdfast.engine.desk import Desk
 from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
 from holdfast.engine.lease_desk import Leases
+from holdfast.engine.listeners import Listeners
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.recovery import Recovery
 from holdfast.engine.run_desk import Runs
@@ -26,8 +26,6 @@ from holdfast.store.database import open_database
 from holdfast.store.group import GroupCommit
 from holdfast.store.notifier import open_notifier
 from holdfast.threads import SystemThreads, Threads
-
-log = logging.getLogger("holdfast.engine")
 
 
 class Engine:
@@ -73,7 +71,8 @@ class Engine:
             settings=self.settings,
             secret=secret.encode(),
         )
-        self._listeners: tuple[Callable[[Sequence[str]], None], ...] = ()
+        self._ends: Listeners[str] = Listeners()
+        self._leaves: Listeners[tuple[str, int]] = Listeners()
         self.tasks = Tasks(self._desk)
         self.runs = Runs(self._desk)
         self.work = Work(self._desk)
@@ -105,12 +104,11 @@ class Engine:
 
     def on_end(self, callback: Callable[[Sequence[str]], None]) -> Callable[[], None]:
         """Call back with the tasks and runs that a commit of this process ended."""
-        self._listeners = (*self._listeners, callback)
+        return self._ends.add(callback)
 
-        def unsubscribe() -> None:
-            self._listeners = tuple(each for each in self._listeners if each is not callback)
-
-        return unsubscribe
+    def on_leave(self, callback: Callable[[Sequence[tuple[str, int]]], None]) -> Callable[[], None]:
+        """Call back with the attempts (task and number) that a commit of this process ended."""
+        return self._leaves.add(callback)
 
     @reading
     def why(
@@ -149,11 +147,7 @@ class Engine:
             return
         if group.wakes or group.tells:
             self.notifier.notify()
+        self._leaves.tell(group.left)
+        self._ends.tell(group.ended)
         if group.ended:
-            for tell in self._listeners:
-                # One that fails must not keep the end from the others.
-                try:
-                    tell(group.ended)
-                except Exception:
-                    log.exception("a listener failed on the end of %s", ", ".join(group.ended))
             self.outcomes.look(group.ended)

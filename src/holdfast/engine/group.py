@@ -21,6 +21,7 @@ class Group:
     freed: Counter[str] = field(default_factory=Counter)
     slots: set[str] = field(default_factory=set)
     ended: list[str] = field(default_factory=list)
+    left: list[tuple[str, int]] = field(default_factory=list)
     wakes: bool = False
     tells: bool = False
 
@@ -47,6 +48,9 @@ class Group:
     def _observe(self, row: Row) -> None:
         status, run_id = row["status"], row["run_id"]
         if row["previous"] == "running" and status != "running":
+            self.left.append((row["entity"], row["attempt"]))
+            # Its worker, which may be in another process, is to hear of a cancel at once.
+            self.tells |= status == "cancelled"
             if row["concurrency_key"]:
                 self.freed[row["concurrency_key"]] += 1
             if run_id is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -133,10 +133,11 @@ class Work:
         return self._desk.submit(Release(**self._fenced(task_id, token), until=chosen))
 
     @reading
-    def ended(self, task_ids: Sequence[str]) -> set[str]:
-        """Which of some tasks have come to an end, whoever ended them."""
-        chosen = [validation.task_id(each) for each in task_ids]
-        return {row["id"] for row in self._desk.view(lambda tx: tx.read("ended_rows", ids=chosen))}
+    def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Which of some attempts (task and number) are over, whoever ended them."""
+        rows = sorted((validation.task_id(task), number) for task, number in attempts)
+        found = self._desk.view(lambda tx: tx.read("running_attempts", rows=rows))
+        return set(rows) - {(row["id"], row["attempt"]) for row in found}
 
     @reading
     def guard(self, task_id: str, token: str) -> TransitionResult:

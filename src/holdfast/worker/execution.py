@@ -79,6 +79,10 @@ class Execution:
     def task_id(self) -> str:
         return self.assignment.task.id
 
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.task_id, self.assignment.attempt
+
     def end(self) -> None:
         """Tell the step that its attempt is over; a coroutine is cancelled, once."""
         self.ended.set()

@@ -9,7 +9,7 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -80,7 +80,7 @@ class Worker:
         self._loop = asyncio.new_event_loop()
         self._unsubscribe: Sequence[Callable[[], None]] = (
             self._engine.on_hint(self._wake.set),
-            self._engine.on_end(self._end_others),
+            self._engine.on_leave(self._end_others),
         )
         self._heartbeat.start()
         self._looping: Running = threads.start("holdfast-loop", self._loop.run_forever)
@@ -198,14 +198,14 @@ class Worker:
 
     def _look(self) -> float:
         """Hear what another process ended; the answer is how soon to look again at the latest."""
-        live = {each.task_id for each in self._executions() if not each.ended.is_set()}
+        live = {each.key for each in self._executions() if not each.ended.is_set()}
         if not live:
             return self._engine.settings.poll
         now = self._engine.clock.monotonic()
         if now < self._looked + LOOK_EVERY:
             return LOOK_EVERY
         self._looked = now
-        self._end_others(self._engine.work.ended(sorted(live)))
+        self._end_others(self._engine.work.left(live))
         return self._engine.settings.poll
 
     def _begin(self, assignment: Assignment, asked: float) -> None:
@@ -269,10 +269,10 @@ class Worker:
         else:
             execution.hear(execution.fail(error, retryable=not isinstance(error, InvalidInput)))
 
-    def _end_others(self, ended: Sequence[str] | set[str]) -> None:
+    def _end_others(self, left: Collection[tuple[str, int]]) -> None:
         """Stop at once what somebody else, a cancel above all, has brought to its end."""
         for execution in self._executions():
-            if execution.task_id in ended and not execution.reported:
+            if execution.key in left and not execution.reported:
                 execution.end()
 
     def _finish(self, execution: Execution) -> None:

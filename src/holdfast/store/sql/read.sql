@@ -90,6 +90,14 @@ SELECT id, status, NULL, error FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
   AND status IN ('completed', 'failed', 'cancelled')
 
+-- name: running_attempts
+-- purpose: which of some attempts still have their task
+-- rows: task_id text, attempt integer
+SELECT task.id, task.attempt
+FROM {rows} AS asked JOIN holdfast_task AS task ON task.id = asked.task_id
+WHERE task.status = 'running'
+  AND task.attempt = asked.attempt
+
 -- name: tasks_held_for_version
 -- purpose: tasks that no function was found for, with the step they carry out
 SELECT task.id, task.step, run.workflow
