@@ -48,7 +48,7 @@ class Tasks:
         """Create tasks, all or none of them; one whose key exists gives back the existing one."""
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
-        rows = tuple(self._row(task) for task in wanted)
+        rows = validation.batch(self._row(task) for task in wanted)
         return self._desk.submit(CreateTasks(tasks=rows, actor=validation.actor(actor)))
 
     @operation

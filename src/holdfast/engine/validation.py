@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -19,9 +19,11 @@ from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
+from holdfast.settings import MEBIBYTE
 
 MAX_TITLE = 500
 MAX_BATCH = 10_000
+MAX_BATCH_BYTES = 64 * MEBIBYTE
 MAX_INTEGER = 2**31 - 1
 JSON_SCALAR_LIMIT = 64 * 1024
 
@@ -109,6 +111,19 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
         **_limits(task.retry, task.timeout, task.concurrency),
     )
     return row if key is None else replace(row, body_digest=_body(row, later))
+
+
+def batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:
+    """The tasks of one commit, which is all or nothing: refused when they are too much for one."""
+    kept: list[TaskRow] = []
+    size = 0
+    for row in rows:
+        size += row.size
+        if size > MAX_BATCH_BYTES:
+            reason = f"are more than {MAX_BATCH_BYTES} bytes together; create them in several calls"
+            raise InvalidInput("tasks", reason)
+        kept.append(row)
+    return tuple(kept)
 
 
 def new_run(run: NewRun, ids: Ids, *, max_payload: int, actor_name: str) -> StartRun:

@@ -10,18 +10,25 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.errors import ShuttingDown, StoreUnreachable, UnknownOutcome
-from holdfast.settings import Settings
+from holdfast.settings import MEBIBYTE, Settings
 from holdfast.store.database import Database, Transaction
 from holdfast.store.process import HomeProcess
 from holdfast.threads import Running, Threads
 
 logger = logging.getLogger(__name__)
 
+# What all of a group sends lies in memory several times over, and keeps the others waiting.
+GROUP_BYTES = 16 * MEBIBYTE
+
 
 class Operation(Protocol):
     @property
     def keys(self) -> Collection[str]:
         """The tasks and runs it is about: one group holds at most one operation for each."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it sends."""
 
 
 O = TypeVar("O", bound=Operation)  # noqa: E741 - an operation
@@ -128,7 +135,8 @@ class GroupCommit(Generic[O]):
         group: list[Entry[O]] = []
         behind: list[Entry[O]] = []
         seen: set[str] = set()
-        while self._waiting and len(group) < self._size and len(behind) < self._size:
+        room = GROUP_BYTES
+        while self._waiting and room > 0 and max(len(group), len(behind)) < self._size:
             entry = self._waiting.popleft()
             free = seen.isdisjoint(entry.operation.keys)
             seen.update(entry.operation.keys)
@@ -136,6 +144,7 @@ class GroupCommit(Generic[O]):
                 behind.append(entry)
             elif entry.future.set_running_or_notify_cancel():
                 group.append(entry)
+                room -= entry.operation.size
         self._waiting.extendleft(reversed(behind))
         return group
 
