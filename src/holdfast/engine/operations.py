@@ -267,6 +267,7 @@ class Claim(Sized):
     tags: str
     count: int
     lease: int
+    passed: tuple[str, ...] = ()
     keys: Keys = ()
 
 

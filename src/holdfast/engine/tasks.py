@@ -155,14 +155,14 @@ class Tasks:
 
     @operation
     def unhold_known(
-        self, knows: Callable[[str | None, str | None], bool]
+        self, has_function: Callable[[str, str | None, str | None], bool]
     ) -> Future[list[TransitionResult]]:
-        """Lift `version` from the tasks whose workflow and step a program now knows."""
+        """Lift `version` from the tasks (id, workflow, step) that a program has a function for."""
         rows = self._desk.view(lambda tx: tx.read("tasks_held_for_version"))
         found = [
             UnholdTask(task_id=row["id"], actor=USER, reason=Hold.VERSION)
             for row in rows
-            if knows(row["workflow"], row["step"])
+            if has_function(row["id"], row["workflow"], row["step"])
         ]
         return gather(self._desk.submit_many(found) if found else [])
 

@@ -28,7 +28,7 @@ class Work:
         self._desk = desk
 
     @operation
-    def claim(
+    def claim(  # noqa: PLR0913 - all that a worker says of itself
         self,
         worker: str,
         *,
@@ -36,8 +36,12 @@ class Work:
         tags: Sequence[str] = (),
         count: int = 1,
         lease: float | None = None,
+        passing: Sequence[str] = (),
     ) -> Future[list[Assignment]]:
-        """Lease up to `count` ready tasks for a worker; none is an answer too."""
+        """Lease up to `count` ready tasks for a worker; none is an answer too.
+
+        Tasks that are named as `passing` are left to other workers.
+        """
         return self._desk.submit(
             Claim(
                 worker=clean_name("worker", worker),
@@ -45,6 +49,10 @@ class Work:
                 tags=validation.tags(tags),
                 count=validation.number("count", count, least=1, most=MAX_CLAIM),
                 lease=self._lease(lease),
+                passed=tuple(
+                    validation.task_id(each, "passing")
+                    for each in validation.listed("passing", passing)
+                ),
             )
         )
 

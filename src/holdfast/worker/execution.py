@@ -138,11 +138,6 @@ class Execution:
         """Give the task back; it costs it nothing."""
         return self._report(self.engine.work.release.submit)
 
-    def hold_for_version(self) -> None:
-        """Give back what no function here can run, until a worker that can comes along."""
-        self.engine.tasks.hold(self.task_id, "version", actor="worker")
-        self.hear(self.release())
-
     def hear(self, reply: Reply | None) -> None:
         """Wait for what was said to a report, and log what is not as it should be."""
         if reply is None:

@@ -24,6 +24,7 @@ from holdfast.model.text import clean_name
 from holdfast.threads import Running, program_ends
 from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.heartbeat import Heartbeat
+from holdfast.worker.versions import Versions
 
 LOOK_EVERY = 0.1
 HEAR_EVERY = 0.2
@@ -65,6 +66,7 @@ class Worker:
         self._running: set[Execution] = set()
         self._looked = engine.clock.monotonic()
         self._heartbeat = Heartbeat(engine, self._executions)
+        self._versions = Versions(engine, functions)
 
     def start(self) -> Self:
         with self._lock:
@@ -72,7 +74,7 @@ class Worker:
                 raise InvalidInput("worker", "starts only once; make another with hf.worker()")
             self._started = True
         try:
-            self._engine.tasks.unhold_known(self._functions.knows)
+            self._versions.lift()
         except BaseException:
             self._stopped.set()
             raise
@@ -162,6 +164,7 @@ class Worker:
         taken, pause = 0, self._engine.settings.poll
         try:
             if not self._stopping.is_set():
+                self._versions.lift()
                 taken = self._claim()
             pause = self._look()
         except ShuttingDown:
@@ -191,6 +194,7 @@ class Worker:
             agents=self._options.agents,
             tags=self._options.tags,
             count=room,
+            passing=self._versions.passed,
         )
         for assignment in assignments:
             self._begin(assignment, asked)
@@ -265,7 +269,8 @@ class Worker:
         """No function for it: hold it. Arguments that do not fit: it has failed."""
         if isinstance(error, UnknownFunction):
             log.warning("%s", error)
-            execution.hold_for_version()
+            self._versions.hold(execution.assignment)
+            execution.hear(execution.release())
         else:
             execution.hear(execution.fail(error, retryable=not isinstance(error, InvalidInput)))
 

@@ -21,6 +21,7 @@ WITH candidate AS MATERIALIZED (
     AND holdfast_within(tags, :tags) -- clause: tags
     AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity)) -- clause: slot
     AND (concurrency_key IS NULL OR concurrency_key IN (SELECT value FROM {each keys}))
+    AND id NOT IN (SELECT value FROM {each passed})
   ORDER BY run_now DESC, priority DESC, position, id
   LIMIT :count {skip_locked}
 ),
