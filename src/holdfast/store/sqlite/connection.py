@@ -12,6 +12,7 @@ import apsw
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreError, UnsafeSqlite
+from holdfast.store.sqlite.checkpoints import LIMIT
 
 # Before this version two processes that checkpoint at once can corrupt a WAL database.
 SAFE_VERSION = (3, 51, 3)
@@ -69,6 +70,8 @@ def _configure(connection: apsw.Connection, path: Path, *, read_only: bool) -> N
             f"{path}: this file system does not let SQLite use WAL (it offers {mode!r})"
         )
     connection.pragma("synchronous", "FULL")
+    # A log that grew and could begin anew gives its space back.
+    connection.pragma("journal_size_limit", LIMIT)
     connection.pragma("foreign_keys", True)  # noqa: FBT003
     connection.pragma("temp_store", "MEMORY")
     connection.pragma("query_only", read_only)

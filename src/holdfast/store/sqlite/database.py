@@ -15,6 +15,7 @@ from holdfast.store.macros import Dialect
 from holdfast.store.patience import Contended, Pace, Patience
 from holdfast.store.pool import Pool
 from holdfast.store.process import HomeProcess, note_closed, note_open, refuse_inherited
+from holdfast.store.sqlite.checkpoints import Checkpoints
 from holdfast.store.sqlite.connection import connect, create, refuse_unsafe
 from holdfast.store.sqlite.migrator import SqliteMigrator
 from holdfast.store.sqlite.transaction import Catalogue, SqliteTransaction
@@ -40,6 +41,7 @@ class SqliteDatabase:
         known = queries.load(self.dialect, surroundings.files.queries)
         self._catalogue = Catalogue(queries=known, columns={})
         self._pace = Pace(first=0.0005, longest=0.002, total=surroundings.settings.patience)
+        self._checkpoints = Checkpoints(self._path)
         self._writer: apsw.Connection | None = None
         self._views = Pool(
             lambda: self._open(read_only=True),
@@ -112,6 +114,8 @@ class SqliteDatabase:
 
     def _transact(self, work: Callable[[Transaction], T]) -> T:
         connection = self._opened_writer()
+        # Before it and not after: whoever waits for the last one has its answer.
+        self._checkpoints.step(connection)
         connection.execute("BEGIN IMMEDIATE")
         transaction = SqliteTransaction(connection, self._catalogue)
         try:
