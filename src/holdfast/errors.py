@@ -9,6 +9,7 @@ HoldfastError
 ├── KeyConflict           the key exists with another body
 ├── TaskFailed            the awaited task or run ended without a result
 ├── ShuttingDown          the engine is closed or closing
+├── WrongThread           a call that would wait for the very thread it is made in
 └── StoreError
     ├── StoreUnreachable  the database does not answer
     ├── UnknownOutcome    a COMMIT whose fate the database could not tell
@@ -80,6 +81,10 @@ def _whole(error: object) -> str:
 
 
 class ShuttingDown(HoldfastError):
+    pass
+
+
+class WrongThread(HoldfastError):
     pass
 
 

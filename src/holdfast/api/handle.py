@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Generic, TypeGuard, TypeVar
 
+from holdfast.engine.edge import refuse_to_wait_in_writer
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, TaskFailed
 from holdfast.model.duration import parse_duration
@@ -36,6 +37,8 @@ class Result(Generic[T]):
         seconds = _seconds(timeout)
         future = self._wait()
         try:
+            if not future.done():
+                refuse_to_wait_in_writer("result")
             row = future.result(seconds)
         except TimeoutError:
             raise TimeoutError(self._late(seconds)) from None

@@ -10,6 +10,9 @@ from concurrent.futures import Future
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from holdfast.errors import WrongThread
+from holdfast.store.group import is_writer
+
 P = ParamSpec("P")
 T = TypeVar("T")
 U = TypeVar("U")
@@ -40,9 +43,12 @@ class Documented:
 class Call(Documented, Generic[P, T]):
     """A bound operation: `call(…)` blocks for the reply, `await call.aio(…)` does not block."""
 
-    def __init__(self, submit: Callable[P, Future[T]]) -> None:
+    def __init__(
+        self, submit: Callable[P, Future[T]], undo: Callable[[T], object] | None = None
+    ) -> None:
         super().__init__(submit)
         self.submit = submit
+        self._undo = undo
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -51,10 +57,22 @@ class Call(Documented, Generic[P, T]):
         return taken.replace(return_annotation=reply)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        refuse_to_wait_in_writer(self.__name__)
         return self.submit(*args, **kwargs).result()
 
     async def aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.wrap_future(self.submit(*args, **kwargs))
+        future = self.submit(*args, **kwargs)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            # When it is under way or written already, nobody else will hear what it gave.
+            if not future.cancel():
+                future.add_done_callback(self._take_back)
+            raise
+
+    def _take_back(self, future: Future[T]) -> None:
+        if self._undo is not None and future.exception() is None:
+            self._undo(future.result())
 
 
 class Operation(Generic[S, P, T]):
@@ -62,7 +80,13 @@ class Operation(Generic[S, P, T]):
 
     def __init__(self, method: Callable[Concatenate[S, P], Future[T]]) -> None:
         self._method = method
+        self._undo: Callable[[S, T], object] | None = None
         self.__doc__ = method.__doc__
+
+    def undone_by(self, undo: Callable[[S, T], object]) -> Callable[[S, T], object]:
+        """Have a method take back what came after the one who awaited it was cancelled."""
+        self._undo = undo
+        return undo
 
     @overload
     def __get__(self, instance: None, owner: type[S]) -> Operation[S, P, T]: ...
@@ -71,11 +95,22 @@ class Operation(Generic[S, P, T]):
     def __get__(self, instance: S, owner: type[S]) -> Call[P, T]: ...
 
     def __get__(self, instance: S | None, owner: type[S]) -> Operation[S, P, T] | Call[P, T]:
-        return self if instance is None else Call(_bound(self._method, instance))
+        if instance is None:
+            return self
+        undo = None if self._undo is None else _bound(self._undo, instance)
+        return Call(_bound(self._method, instance), undo)
 
 
 def operation(method: Callable[Concatenate[S, P], Future[T]]) -> Operation[S, P, T]:
     return Operation(method)
+
+
+def refuse_to_wait_in_writer(name: str) -> None:
+    if is_writer():
+        raise WrongThread(
+            f"{name} was called by a callback in the thread that would have to carry it out, and "
+            "would wait for ever; use its `submit`, which does not wait, or another thread"
+        )
 
 
 class Read(Documented, Generic[P, T]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from holdfast.engine import validation
@@ -11,6 +12,7 @@ from holdfast.engine.answers import answer_guard
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import gather, operation, reading
 from holdfast.engine.operations import Claim, ClaimById, Complete, Fail, Lose, Release, Renew
+from holdfast.errors import ShuttingDown
 from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, Renewal
@@ -76,6 +78,14 @@ class Work:
                 lease=self._lease(lease),
             )
         )
+
+    @claim.undone_by
+    @claim_by_id.undone_by
+    def _give_back(self, assignments: list[Assignment]) -> None:
+        for each in assignments:
+            # An engine that closes takes nothing back: the lease runs out.
+            with suppress(ShuttingDown):
+                self.release.submit(each.task.id, each.token)
 
     @operation
     def renew(

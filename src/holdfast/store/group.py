@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
@@ -19,6 +20,14 @@ logger = logging.getLogger(__name__)
 
 # What all of a group sends lies in memory several times over, and keeps the others waiting.
 GROUP_BYTES = 16 * MEBIBYTE
+
+
+_thread = threading.local()
+
+
+def is_writer() -> bool:
+    """Whether this thread writes for everybody else, and so must not wait for a reply."""
+    return getattr(_thread, "writes", False)
 
 
 class Operation(Protocol):
@@ -110,6 +119,7 @@ class GroupCommit(Generic[O]):
             self._drain()
 
     def _loop(self) -> None:
+        _thread.writes = True
         try:
             while self._wait():
                 self.step()
@@ -117,6 +127,8 @@ class GroupCommit(Generic[O]):
         except BaseException:
             self._abandon()
             raise
+        finally:
+            _thread.writes = False
 
     def _wait(self) -> bool:
         with self._arrived:

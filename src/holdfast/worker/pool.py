@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType
@@ -21,6 +22,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.model.text import clean_name
+from holdfast.store.group import is_writer
 from holdfast.threads import Running, program_ends
 from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.heartbeat import Heartbeat
@@ -96,10 +98,10 @@ class Worker:
         return self._stopping.is_set()
 
     def stop(self) -> None:
-        """Claim nothing more, let what runs finish, and end."""
+        """Claim nothing more, let what runs finish, and end; a step that says so does not wait."""
         self._stopping.set()
         self._wake.set()
-        if self._started:
+        if self._started and _inside.get() is not self and not is_writer():
             self._stopped.wait()
 
     def run(self) -> None:
@@ -253,13 +255,16 @@ class Worker:
             self._engine.threads.start("holdfast-step", lambda: self._call(execution, invocation))
 
     def _call(self, execution: Execution, invocation: Invocation) -> None:
+        _inside.set(self)
         try:
             execution.call(invocation)
         finally:
             self._finish(execution)
 
     def _run_on_loop(self, execution: Execution, invocation: Invocation) -> None:
-        task = self._loop.create_task(execution.await_(invocation))
+        context = copy_context()
+        context.run(_inside.set, self)
+        task = self._loop.create_task(execution.await_(invocation), context=context)
         task.add_done_callback(lambda _: self._finish(execution))
         execution.stop = lambda: self._loop.call_soon_threadsafe(task.cancel)
         if execution.ended.is_set():
@@ -284,6 +289,10 @@ class Worker:
         with self._lock:
             self._running.discard(execution)
         self._wake.set()
+
+
+# The worker that runs the step whose thread, coroutine or `asyncio.to_thread` this is.
+_inside: ContextVar[Worker | None] = ContextVar("holdfast_worker", default=None)
 
 
 def _host() -> str:
