@@ -12,6 +12,7 @@ from holdfast.engine.edge import refuse_to_wait_in_writer
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, TaskFailed
 from holdfast.model.duration import parse_duration
+from holdfast.model.status import RunStatus, Status
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -94,6 +95,24 @@ class Handle(Generic[T]):
         `await handle.result.aio()`.
         """
         return Result(self._engine, self.id, self._read)
+
+
+def read_task_result(row: Row) -> Any:  # noqa: ANN401 - JSON is any value
+    """What an ended task gave, as JSON."""
+    if row["status"] != Status.DONE:
+        raise failure(row)
+    return None if row["output"] is None else json.loads(row["output"])
+
+
+def read_run_result(engine: Engine, row: Row, decode: Callable[[str, object], object]) -> Any:  # noqa: ANN401 - what its last steps return
+    """What an ended run gave: the output of its last step, or of its last steps by name."""
+    if row["status"] != RunStatus.COMPLETED:
+        tasks = engine.runs.tasks(row["id"])
+        failed = (task.step for task in tasks if task.status is Status.FAILED)
+        raise failure(row, next(failed, None))
+    outputs = engine.runs.outputs(row["id"])
+    decoded = {step: decode(step, output) for step, output in outputs.items()}
+    return next(iter(decoded.values())) if len(decoded) == 1 else decoded
 
 
 def failure(row: Row, step: str | None = None) -> TaskFailed:

@@ -7,9 +7,10 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
-from holdfast.api.handle import Handle, is_run_id
+from holdfast.api.handle import Handle, is_run_id, read_run_result, read_task_result
 from holdfast.api.options import (
     default_retry,
     read_concurrency,
@@ -122,6 +123,17 @@ class Holdfast:
         if is_run_id(identifier):
             return self.engine.why_run(identifier, agents=agents, tags=tags)
         return self.engine.why(identifier, agents=agents, tags=tags)
+
+    @reading
+    def handle(self, identifier: str) -> Handle[Any]:
+        """A handle on a task or run by its id; its result is JSON, as no type is known for it."""
+        engine = self.engine
+        if is_run_id(identifier):
+            engine.runs.get(identifier)
+            read = partial(read_run_result, engine, decode=lambda _, output: output)
+            return Handle(engine, identifier, read, created=False)
+        engine.tasks.get(identifier)
+        return Handle(engine, identifier, read_task_result, created=False)
 
     @reading
     def doctor(self) -> Diagnosis:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from holdfast.api.handle import Handle, Row, failure
+from holdfast.api.handle import Handle, Row, read_task_result
 from holdfast.api.options import KNOWN, refuse_unknown, step_options
 from holdfast.api.signature import Signature
 from holdfast.engine.edge import operation, then
 from holdfast.errors import InvalidDefinition
 from holdfast.model.run import Created
-from holdfast.model.status import Status
 from holdfast.model.task import NewTask
 
 if TYPE_CHECKING:
@@ -62,7 +60,7 @@ class TaskFunction(Generic[P, R, T]):
     def enqueue(self, /, *args: Any, key: str | None = None, **kwargs: Any) -> Future[Handle[T]]:
         """Put one call of the function in the queue; a `key` makes it exist once."""
         given = self.signature.bind_call(args, kwargs)
-        task = replace(self._template, payload=given, key=key or self._template.key)
+        task = replace(self._template, payload=given, key=key)
         engine = self._engine()
         return then(engine.tasks.create.submit(task), self._handle)
 
@@ -79,10 +77,7 @@ class TaskFunction(Generic[P, R, T]):
         return Handle(self._engine(), created.id, self._result, created=created.created)
 
     def _result(self, row: Row) -> T:
-        if row["status"] != Status.DONE:
-            raise failure(row)
-        output = None if row["output"] is None else json.loads(row["output"])
-        decoded: T = self.signature.decode("return", output)
+        decoded: T = self.signature.decode("return", read_task_result(row))
         return decoded
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from holdfast.api.handle import Handle, Row, failure
+from holdfast.api.handle import Handle, Row, read_run_result
 from holdfast.api.options import StepOptions, nearest, step_options
 from holdfast.api.signature import Signature
 from holdfast.engine.edge import operation, then
@@ -15,7 +15,6 @@ from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
-from holdfast.model.status import RunStatus, Status
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
@@ -165,17 +164,9 @@ class WorkflowBuilder:
         return encoded
 
     def _result(self, row: Row) -> Any:  # noqa: ANN401 - what its last steps return
-        tasks = self._engine().runs.tasks(row["id"])
-        if row["status"] != RunStatus.COMPLETED:
-            failed = (task.step for task in tasks if task.status is Status.FAILED)
-            raise failure(row, next(failed, None))
-        outputs = {
-            task.step: self._decode(str(task.step), task.output)
-            for task in tasks
-            if task.step in self.graph.last_steps
-        }
-        return next(iter(outputs.values())) if len(outputs) == 1 else outputs
+        return read_run_result(self._engine(), row, self._decode)
 
     def _decode(self, step: str, output: object) -> object:
-        decoded: object = self.steps[step].signature.decode("return", output)
-        return decoded
+        # A run keeps the graph it was started with, and so may have steps that are here no longer.
+        known = self.steps.get(step)
+        return output if known is None else known.signature.decode("return", output)

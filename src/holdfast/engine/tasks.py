@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from holdfast.engine import validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import gather, operation, reading, then
+from holdfast.engine.listing import PAGE, Page, ask_for_tasks
 from holdfast.engine.operations import (
     BlockTask,
     CancelTask,
@@ -44,7 +45,7 @@ class Tasks:
         self._desk = desk
 
     @operation
-    def create_many(self, tasks: Sequence[NewTask], *, actor: str = USER) -> Future[list[Created]]:
+    def create_many(self, tasks: Sequence[NewTask], *, actor: str = USER) -> Future[Page[Created]]:
         """Create tasks, all or none of them; one whose key exists gives back the existing one."""
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
@@ -54,7 +55,7 @@ class Tasks:
     @operation
     def create(self, task: NewTask, *, actor: str = USER) -> Future[Created]:
         """Create one task; the same key with the same body gives back the existing one."""
-        created: Future[list[Created]] = self._desk.submit(
+        created: Future[Page[Created]] = self._desk.submit(
             CreateTasks(tasks=(self._row(task),), actor=validation.actor(actor))
         )
         return then(created, lambda replies: replies[0])
@@ -156,7 +157,7 @@ class Tasks:
     @operation
     def unhold_known(
         self, has_function: Callable[[str, str | None, str | None], bool]
-    ) -> Future[list[TransitionResult]]:
+    ) -> Future[Page[TransitionResult]]:
         """Lift `version` from the tasks (id, workflow, step) that a program has a function for."""
         rows = self._desk.view(lambda tx: tx.read("tasks_held_for_version"))
         found = [
@@ -176,21 +177,35 @@ class Tasks:
         return read_task(rows[0])
 
     @reading
-    def blocked_by(self, task_id: str) -> list[str]:
+    def list(
+        self,
+        *,
+        limit: int = PAGE,
+        after: str | None = None,
+        status: str | None = None,
+        agent: str | None = None,
+        run: str | None = None,
+    ) -> Page[Task]:
+        """Tasks, newest first, at most 1,000; `after` the last id of a page comes the next."""
+        query, asked = ask_for_tasks(limit=limit, after=after, status=status, agent=agent, run=run)
+        return [read_task(row) for row in self._desk.view(lambda tx: tx.read(query, **asked))]
+
+    @reading
+    def blocked_by(self, task_id: str) -> Page[str]:
         """The needs that are not done, as the ids of their tasks."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("unmet_needs", ids=[identifier]))
         return [row["id"] for row in rows]
 
     @reading
-    def events(self, task_id: str) -> list[Event]:
+    def events(self, task_id: str) -> Page[Event]:
         """The history of a task, in the order it was written."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("entity_events", entity=identifier))
         return [read_event(row) for row in rows]
 
     @reading
-    def attempts(self, task_id: str) -> list[Attempt]:
+    def attempts(self, task_id: str) -> Page[Attempt]:
         """Every lease the task ever had, and how each ended."""
         return read_attempts(self.events(task_id))
 

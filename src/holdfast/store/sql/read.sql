@@ -22,6 +22,66 @@ SELECT * FROM holdfast_run WHERE id = :run_id
 -- purpose: the tasks of a run in the order they were created
 SELECT * FROM holdfast_task WHERE run_id = :run_id ORDER BY id
 
+-- name: list_runs
+-- purpose: a page of runs, newest first
+SELECT * FROM holdfast_run
+WHERE id < :after
+  AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
+ORDER BY id DESC LIMIT :count
+
+-- name: list_runs_by_status
+-- purpose: a page of the runs of one status, newest first, by the index made for it
+SELECT * FROM holdfast_run
+WHERE id < :after
+  AND status = :status
+  AND version >= 1
+  AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
+ORDER BY id DESC LIMIT :count
+
+-- name: list_tasks
+-- purpose: a page of tasks, newest first; of `done` too, which most of them are
+SELECT * FROM holdfast_task
+WHERE id < :after
+  AND (CAST(:status AS text) IS NULL OR status = :status)
+  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+ORDER BY id DESC LIMIT :count
+
+-- name: list_tasks_by_status
+-- purpose: a page of the tasks that wait or went wrong, newest first, by the index made for it
+SELECT * FROM holdfast_task
+WHERE id < :after
+  AND status = :status
+  AND status IN ('idle', 'queued', 'failed', 'cancelled')
+  AND version >= 1
+  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+ORDER BY id DESC LIMIT :count
+
+-- name: list_tasks_running
+-- purpose: a page of the tasks that run, newest first, by the index of leases
+SELECT * FROM holdfast_task
+WHERE id < :after
+  AND status = :status
+  AND lease_expires_at IS NOT NULL
+  AND attempt >= 1
+  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+ORDER BY id DESC LIMIT :count
+
+-- name: list_tasks_of_run
+-- purpose: a page of the tasks of one run, newest first
+SELECT * FROM holdfast_task
+WHERE run_id = :run_id
+  AND id < :after
+  AND (CAST(:status AS text) IS NULL OR status = :status)
+  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+ORDER BY id DESC LIMIT :count
+
+-- name: run_outputs
+-- purpose: what the last steps of a run gave: those that no other step needs
+SELECT step, output FROM holdfast_task AS task
+WHERE run_id = :run_id
+  AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need WHERE need.need_id = task.id)
+ORDER BY id
+
 -- name: task_in_run
 -- purpose: the task of a run that carries out a step
 SELECT * FROM holdfast_task WHERE run_id = :run_id AND step = :step ORDER BY id LIMIT 1
