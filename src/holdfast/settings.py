@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields
 from holdfast.errors import InvalidInput
 
 MEBIBYTE = 1024 * 1024
+COUNTS = (1, 2**31 - 1)
+SECONDS = (0.000_001, 10 * 366 * 86_400.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +51,14 @@ class Settings:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InvalidInput(each.name, f"must be a number, not {type(value).__name__}")
-            if value <= 0:
-                raise InvalidInput(each.name, f"must be more than 0, not {value}")
+            if isinstance(each.default, int) and not isinstance(value, int):
+                raise InvalidInput(each.name, f"must be a whole number, not {value}")
+            least, most = COUNTS if isinstance(each.default, int) else SECONDS
+            # Written so that it is not true of what is no number.
+            if not least <= value <= most:
+                raise InvalidInput(
+                    each.name, f"must be between {least:g} and {most:g}, not {value}"
+                )
         if self.renewal >= self.lease:
             reason = f"{self.renewal} s must be less than the lease of {self.lease} s"
             raise InvalidInput("renewal", reason)

@@ -95,7 +95,7 @@ FIELDS: dict[str, tuple[object, ...]] = {
     "tags": (*NOT_LISTS, *[(bad,) for bad in BAD_NAMES], *[[bad] for bad in NOT_TEXT]),
     "key": (*BAD_KEYS, *NOT_TEXT[1:]),
     "retry": (None, 3, "3", {"max_attempts": 3}),
-    "timeout": (-1, 10**12, "5", True, [5], float("nan"), float("inf")),
+    "timeout": (-1, 0, 0.000_000_1, 10**12, "5", True, [5], float("nan"), float("inf")),
     "concurrency": ("repo", 5, {"key": "repo"}),
     "enqueue": (None, "yes", 1, 0, []),
 }

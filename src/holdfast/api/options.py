@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import parse_duration
 from holdfast.model.graph import Concurrency
-from holdfast.model.retry import RetryPolicy
+from holdfast.model.retry import RetryPolicy, positive_microseconds
 from holdfast.settings import Settings
 
 
@@ -63,8 +63,7 @@ def step_options(given: Mapping[str, Any], retry: RetryPolicy) -> StepOptions:
     if "agent" in given:
         options["agent"] = given["agent"]
     if "timeout" in given:
-        timeout = given["timeout"]
-        options["timeout"] = None if timeout is None else parse_duration("timeout", timeout)
+        options["timeout"] = _timeout(given["timeout"])
     if "tags" in given:
         options["tags"] = _tags(given["tags"])
     if "priority" in given:
@@ -85,6 +84,14 @@ def read_concurrency(given: Concurrency | Sequence[Any] | str | None) -> Concurr
             return Concurrency(key=key, limit=limit)
         case _:
             raise InvalidInput("concurrency", f"{given!r} is neither a key nor (key, limit)")
+
+
+def _timeout(given: object) -> float | None:
+    if given is None:
+        return None
+    seconds = parse_duration("timeout", given)
+    positive_microseconds("timeout", seconds)
+    return seconds
 
 
 def _tags(given: object) -> tuple[str, ...]:

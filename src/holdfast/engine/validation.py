@@ -14,7 +14,7 @@ from holdfast.errors import InvalidInput
 from holdfast.ids import Ids, parse_run_id, parse_task_id
 from holdfast.model.duration import Moment, parse_duration, parse_moment
 from holdfast.model.graph import Concurrency, Step, Workflow
-from holdfast.model.retry import MAX_COUNT, RetryPolicy, to_microseconds
+from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds, to_microseconds
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask, Renewal
@@ -44,13 +44,6 @@ def number(field: str, value: object, *, least: int, most: int = MAX_INTEGER) ->
     if not least <= value <= most:
         raise InvalidInput(field, f"must be between {least} and {most}, not {value}")
     return value
-
-
-def lease(field: str, seconds: float) -> int:
-    microseconds = to_microseconds(field, seconds)
-    if microseconds == 0:
-        raise InvalidInput(field, "must be longer than 0 seconds")
-    return microseconds
 
 
 def names(field: str, values: object) -> tuple[str, ...]:
@@ -180,7 +173,7 @@ def _limits(
         "max_lost": retry.max_lost,
         "backoff": to_microseconds("backoff", retry.backoff),
         "backoff_max": to_microseconds("backoff_max", retry.backoff_max),
-        "timeout": None if timeout is None else to_microseconds("timeout", timeout),
+        "timeout": None if timeout is None else positive_microseconds("timeout", timeout),
         "concurrency_key": None if concurrency is None else TASK_PREFIX + concurrency.key,
         "capacity": 1 if concurrency is None else concurrency.limit,
     }
@@ -197,7 +190,7 @@ def edits(changes: object, *, max_payload: int, now: Callable[[], int]) -> dict[
         "tags": tags,
         "max_attempts": lambda value: number("max_attempts", value, least=1, most=MAX_COUNT),
         "max_lost": lambda value: number("max_lost", value, least=1, most=MAX_COUNT),
-        "timeout": lambda value: to_microseconds("timeout", _float("timeout", value)),
+        "timeout": lambda value: positive_microseconds("timeout", _float("timeout", value)),
         "scheduled_for": lambda value: (
             None if value is None else parse_moment("scheduled_for", value, now)
         ),

@@ -15,6 +15,7 @@ from holdfast.engine.operations import Claim, ClaimById, Complete, Fail, Lose, R
 from holdfast.errors import ShuttingDown
 from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.result import TransitionResult
+from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import Assignment, Renewal
 from holdfast.model.text import clean_name, clean_text, digest, encode_json
 from holdfast.model.token import read_fence
@@ -182,7 +183,8 @@ class Work:
         }
 
     def _lease(self, seconds: float | None) -> int:
-        return validation.lease("lease", self._desk.settings.lease if seconds is None else seconds)
+        chosen = self._desk.settings.lease if seconds is None else seconds
+        return positive_microseconds("lease", chosen)
 
     def _small(self, field: str, value: object) -> str | None:
         if value is None:
