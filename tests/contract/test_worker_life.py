@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
+
+import pytest
 
 from holdfast import Holdfast
 from tests.race.racers import eventually
@@ -116,3 +120,41 @@ def test_closing_a_holdfast_stops_its_workers_first(store_url: str) -> None:
     assert worker.stopping
     with Holdfast(store_url) as again:
         assert again.tasks.get(handle.id).output == "made"
+
+
+def test_a_worker_that_has_stopped_is_not_kept(hf: Holdfast) -> None:
+    @hf.task
+    def job() -> str:
+        return "made"
+
+    with hf.worker() as worker:
+        assert job.enqueue().result(PATIENCE) == "made"
+    left = [weakref.ref(worker), weakref.ref(hf.worker())]
+    del worker
+    gc.collect()
+    assert [each() for each in left] == [None, None]
+
+
+def test_recovery_goes_on_after_whatever_it_met(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Holdfast(store_url, recovery=0.05) as hf:
+        met = threading.Event()
+        step = hf.engine.recovery.step
+
+        def fail_once() -> float:
+            if met.is_set():
+                return step()
+            met.set()
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(hf.engine.recovery, "step", fail_once)
+        assert met.wait(PATIENCE)
+
+        @hf.task
+        def job() -> None: ...
+
+        handle = job.enqueue()
+        assert len(hf.work.claim("gone", lease=0.05)) == 1
+        assert eventually(lambda: hf.tasks.get(handle.id).lost == 1)
+    assert "recovery could not look; it looks again in 0.05 s" in caplog.text

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, ParamSpec, Self, TypeVar, overload
+from weakref import WeakSet
 
 from holdfast.api.handle import Handle, is_run_id, read_run_result, read_task_result
 from holdfast.api.options import (
@@ -47,7 +48,8 @@ class Life:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     engine: Engine | None = None
-    workers: list[Worker] = field(default_factory=list)
+    # One that nobody uses and that has no thread is nobody's to stop.
+    workers: WeakSet[Worker] = field(default_factory=WeakSet)
 
 
 class Holdfast:
@@ -201,13 +203,13 @@ class Holdfast:
         refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
         worker = Worker(self.engine, self._functions, WorkerOptions(**options))
         with self._life.lock:
-            self._life.workers.append(worker)
+            self._life.workers.add(worker)
         return worker
 
     def close(self) -> None:
         """Stop the workers, write what was submitted, then close the store."""
         life = self._life
-        for worker in life.workers:
+        for worker in list(life.workers):
             worker.stop()
         with life.lock:
             opened, life.engine, self._closed = life.engine, None, True

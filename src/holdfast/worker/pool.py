@@ -226,6 +226,10 @@ class Worker:
         with self._lock:
             self._running.add(execution)
         self._heartbeat.kick()
+        if self._stopping.is_set() or program_ends():
+            # It was on its way when somebody said stop.
+            self._return(execution, partial(self._release, execution))
+            return
         try:
             invocation = self._functions.bind(assignment, execution.context)
         except Exception as error:  # noqa: BLE001 - it is the task's, not the worker's
@@ -236,7 +240,7 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - it is the worker's, not the task's
             self._stopping.set()
             log.error("%s cannot begin, so that this worker stops: %s", execution, error)  # noqa: TRY400
-            self._return(execution, lambda: execution.hear(execution.release()))
+            self._return(execution, partial(self._release, execution))
 
     def _return(self, execution: Execution, report: Callable[[], None]) -> None:
         """Say what becomes of an attempt that never began."""
@@ -247,8 +251,6 @@ class Worker:
         self._finish(execution)
 
     def _run(self, execution: Execution, invocation: Invocation) -> None:
-        if program_ends():
-            raise ShuttingDown("the program is ending")
         if invocation.asynchronous:
             self._loop.call_soon_threadsafe(self._run_on_loop, execution, invocation)
         else:
@@ -275,9 +277,12 @@ class Worker:
         if isinstance(error, UnknownFunction):
             log.warning("%s", error)
             self._versions.hold(execution.assignment)
-            execution.hear(execution.release())
+            self._release(execution)
         else:
             execution.hear(execution.fail(error, retryable=not isinstance(error, InvalidInput)))
+
+    def _release(self, execution: Execution) -> None:
+        execution.hear(execution.release())
 
     def _end_others(self, left: Collection[tuple[str, int]]) -> None:
         """Stop at once what somebody else, a cancel above all, has brought to its end."""
