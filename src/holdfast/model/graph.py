@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Self
 
 from holdfast.errors import InvalidDefinition, InvalidInput
-from holdfast.model.retry import MAX_COUNT, RetryPolicy, to_microseconds
+from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.text import clean_key, clean_name, digest
 
 MAX_STEPS = 10_000
@@ -153,7 +153,7 @@ def _bad_steps(steps: tuple[Step, ...]) -> list[str]:
             for tag in step.tags:
                 clean_name("tag", tag)
             if step.timeout is not None:
-                to_microseconds("timeout", step.timeout)
+                positive_microseconds("timeout", step.timeout)
         except InvalidInput as error:
             mistakes.append(f"step {step.id!r}: {error}")
         if not -MAX_PRIORITY <= step.priority <= MAX_PRIORITY:
