@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from holdfast.errors import InvalidInput
 
 MEBIBYTE = 1024 * 1024
-COUNTS = (1, 2**31 - 1)
-SECONDS = (0.000_001, 10 * 366 * 86_400.0)
+COUNTS = ((1, 2**31 - 1), f"1 and {2**31 - 1}")
+SECONDS = ((0.000_001, 10 * 366 * 86_400.0), "a microsecond and ten years")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +53,10 @@ class Settings:
                 raise InvalidInput(each.name, f"must be a number, not {type(value).__name__}")
             if isinstance(each.default, int) and not isinstance(value, int):
                 raise InvalidInput(each.name, f"must be a whole number, not {value}")
-            least, most = COUNTS if isinstance(each.default, int) else SECONDS
+            (least, most), words = COUNTS if isinstance(each.default, int) else SECONDS
             # Written so that it is not true of what is no number.
             if not least <= value <= most:
-                raise InvalidInput(
-                    each.name, f"must be between {least:g} and {most:g}, not {value}"
-                )
+                raise InvalidInput(each.name, f"must be between {words}, not {value}")
         if self.renewal >= self.lease:
             reason = f"{self.renewal} s must be less than the lease of {self.lease} s"
             raise InvalidInput("renewal", reason)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from holdfast import Holdfast
+from tests.programs import running
 
 PATIENCE = 30
 PROGRAM = """
@@ -52,21 +52,8 @@ def hf(store_url: str) -> Iterator[Holdfast]:
         assert diagnosis.ok, str(diagnosis)
 
 
-@contextmanager
-def working(url: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    program = folder / "program.py"
-    program.write_text(PROGRAM)
-    with subprocess.Popen(
-        [sys.executable, str(program), url],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as child:
-        try:
-            yield child
-        finally:
-            child.kill()
+def working(url: str, folder: Path) -> AbstractContextManager[subprocess.Popen[str]]:
+    return running(PROGRAM, url, folder)
 
 
 def said(child: subprocess.Popen[str]) -> str:

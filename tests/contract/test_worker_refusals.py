@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ from holdfast import Holdfast
 from holdfast.threads import Running, SystemThreads
 from tests.contract.stages import create
 from tests.contract.workers import started, worker_of
+from tests.programs import running
 from tests.race.racers import eventually
 
 PROGRAM = """
@@ -66,28 +64,13 @@ class NoMoreSteps(SystemThreads):
         return super().start(name, target)
 
 
-@contextmanager
-def running(program: Path, url: str) -> Iterator[subprocess.Popen[str]]:
-    program.write_text(PROGRAM)
-    with subprocess.Popen(
-        [sys.executable, str(program), url],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as child:
-        try:
-            yield child
-        finally:
-            child.kill()
-
-
 def test_a_program_that_ends_claims_nothing_more_and_fails_nothing(
     hf: Holdfast, store_url: str, tmp_path: Path
 ) -> None:
     @hf.task
     def quick() -> None: ...
 
-    with running(tmp_path / "program.py", store_url) as child:
+    with running(PROGRAM, store_url, tmp_path) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ends\n"
         waiting = [quick.enqueue() for _ in range(5)]

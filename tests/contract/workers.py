@@ -13,6 +13,7 @@ from holdfast.model.task import Assignment
 from holdfast.worker.execution import Execution, Invocation
 from holdfast.worker.pool import Worker, WorkerOptions
 from tests.contract.stages import create, take
+from tests.engines import healthy
 
 
 class OneFunction:
@@ -42,12 +43,8 @@ def worker_of(engine: Engine, function: Callable[[Context], Any], **options: Any
 def started(url: str, **ports: Any) -> Iterator[Engine]:
     """An engine with all its loops; at the end the doctor finds nothing."""
     engine = Engine(url, **ports).start()
-    try:
+    with healthy(engine):
         yield engine
-        diagnosis = engine.doctor()
-        assert diagnosis.ok, str(diagnosis)
-    finally:
-        engine.close()
 
 
 def execution_of(engine: Engine, timeout: float | None = None) -> Execution:
