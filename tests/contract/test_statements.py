@@ -156,8 +156,8 @@ def test_an_ended_parent_is_not_cancelled_and_neither_are_its_open_children(
     engine: Engine,
 ) -> None:
     parent = create(engine)
-    finish(engine, parent)
     child = create(engine, parent=parent)
+    finish(engine, parent)
     assert not engine.tasks.cancel(parent).ok
     assert engine.tasks.get(child).status is Status.QUEUED
 
