@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
 
 from holdfast import Context, Holdfast
 from holdfast.api.handle import Handle
+from holdfast.store.notifiers.postgresql import CHANNEL
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -58,32 +60,22 @@ def test_a_superseded_attempt_ends_long_before_its_next_renewal(store_url: str, 
         assert outcomes == ["superseded", "completed"]
 
 
-def test_a_cancel_elsewhere_of_one_step_of_a_run_is_heard_by_a_hint_alone(store_url: str) -> None:
-    with (
-        Holdfast(store_url, lease=2 * HOUR, renewal=HOUR, poll=HOUR) as hf,
-        Holdfast(store_url) as other,
-    ):
-        began, cancelled = threading.Barrier(3, timeout=PATIENCE), threading.Event()
+def test_a_cancel_of_one_running_step_of_a_run_is_hinted_at_elsewhere(postgres_url: str) -> None:
+    with Holdfast(postgres_url) as hf:
         flow = hf.workflow("flow")
 
         @flow.step
-        def left(ctx: Context) -> None:
-            began.wait()
-            if eventually(lambda: ctx.ended):
-                cancelled.set()
+        def left() -> None: ...
 
         @flow.step(needs=[])
-        def right() -> bool:
-            began.wait()
-            return cancelled.wait(PATIENCE)
+        def right() -> None: ...
 
-        with hf.worker(concurrency=2):
-            handle = flow.start()
-            began.wait()
-            tasks = {task.step: task.id for task in hf.runs.tasks(handle.id)}
-            assert other.tasks.cancel(tasks["left"]).ok
-            assert cancelled.wait(PATIENCE)
-        assert hf.tasks.get(tasks["right"]).output is True
+        flow.start()
+        first, _ = hf.work.claim("worker", count=2)
+        with psycopg.connect(postgres_url, autocommit=True) as other:
+            other.execute(f"LISTEN {CHANNEL}")
+            assert hf.tasks.cancel(first.task.id).ok
+            assert next(other.notifies(timeout=PATIENCE)).channel == CHANNEL
 
 
 def test_a_new_attempt_goes_on_when_an_older_one_of_its_task_is_ended(hf: Holdfast) -> None:
@@ -94,7 +86,8 @@ def test_a_new_attempt_goes_on_when_an_older_one_of_its_task_is_ended(hf: Holdfa
         retry_from(hf, handle.id)
         assert ended.wait(PATIENCE)
         assert handle.result(PATIENCE) == 2
-        assert told == [(task.id, 1), (task.id, 2)]
+        # Recovery may read the result before the commit is told.
+        assert eventually(lambda: told == [(task.id, 1), (task.id, 2)])
         assert hf.work.left(told) == set(told)
 
 
