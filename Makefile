@@ -12,7 +12,7 @@ LOCKED := $(VENV)/locked
 .PHONY: help demo test check chaos bench reference lock format clean environment
 
 help:  ## list the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(READY)  ## watch pipelines run, crash and recover
 	$(BIN)/python examples/demo.py
@@ -31,8 +31,8 @@ check: $(READY)  ## everything a reviewer would ask: format, lint, types, layers
 chaos: $(READY)  ## kill random workers for about a minute and check what is left; ROUNDS=100 goes on
 	$(BIN)/python -m tests.chaos.storm $(if $(ROUNDS),--rounds $(ROUNDS)) $(ARGS)
 
-bench: $(READY)  ## measure throughput and latency
-	$(BIN)/python -m benchmarks
+bench: $(READY)  ## measure throughput and latency; ARGS="--pairs 1" is quick
+	$(BIN)/python -m benchmarks $(ARGS)
 
 lock: $(READY)  ## pin dependencies again; ARGS=--upgrade takes the newest versions
 	$(BIN)/uv pip compile $(LOCK) -o requirements/runtime.txt pyproject.toml

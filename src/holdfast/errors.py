@@ -9,6 +9,7 @@ HoldfastError
 ├── KeyConflict           the key exists with another body
 ├── TaskFailed            the awaited task or run ended without a result
 ├── ShuttingDown          the engine is closed or closing
+├── WrongThread           a call that would wait for the very thread it is made in
 └── StoreError
     ├── StoreUnreachable  the database does not answer
     ├── UnknownOutcome    a COMMIT whose fate the database could not tell
@@ -58,24 +59,32 @@ class TaskFailed(HoldfastError):
         self, identifier: str, status: str, error: object, step: str | None = None
     ) -> None:
         where = "" if step is None else f" at step {step!r}"
-        super().__init__(f"{identifier} ended {status}{where}{_reason(error)}")
+        why = "" if error is None else f": {_whole(error)}"
+        super().__init__(f"{identifier} ended {status}{where}{why}")
         self.identifier = identifier
         self.status = status
         self.error = error
         self.step = step
 
 
-def _reason(error: object) -> str:
+def tell_error(error: object) -> str:
+    """The error of an attempt in one line: its type and the first line of its message."""
+    return _whole(error).partition("\n")[0]
+
+
+def _whole(error: object) -> str:
     match error:
-        case None:
-            return ""
         case {"type": kind, "message": message}:
-            return f": {kind}: {message}" if message else f": {kind}"
+            return f"{kind}: {message}" if message else str(kind)
         case _:
-            return f": {error}"
+            return str(error)
 
 
 class ShuttingDown(HoldfastError):
+    pass
+
+
+class WrongThread(HoldfastError):
     pass
 
 

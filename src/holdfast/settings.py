@@ -7,10 +7,27 @@ from dataclasses import dataclass, field, fields
 from holdfast.errors import InvalidInput
 
 MEBIBYTE = 1024 * 1024
+COUNTS = ((1, 2**31 - 1), f"1 and {2**31 - 1}")
+SECONDS = ((0.000_001, 10 * 366 * 86_400.0), "a microsecond and ten years")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
+    """The settings of one store, each with its default.
+
+    - `lease`: how long a worker may be silent before its steps go to another
+    - `renewal`: how often it renews its leases
+    - `recovery`: how often, at least, leases that ran out are taken back
+    - `poll`: how often a worker looks for work when it hears no hint
+    - `max_attempts`, `max_lost`: how many attempts may fail, and how many may vanish
+    - `backoff`, `backoff_max`: the wait after a failure, doubled each time up to the most
+    - `max_payload`, `max_output`: how many bytes of JSON a call and a result may be
+    - `group_size`: how many operations are written in one transaction at most
+    - `patience`: how long to wait for a database that is locked or does not answer
+    - `watch`: how often a SQLite file is looked at for what other processes wrote
+    - `view_connections`: how many connections that only read are kept open
+    """
+
     url: str = field(repr=False)
     lease: float = 30.0
     renewal: float = 10.0
@@ -30,8 +47,16 @@ class Settings:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.name != "url" and value <= 0:
-                raise InvalidInput(each.name, f"must be more than 0, not {value}")
+            if each.name == "url":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise InvalidInput(each.name, f"must be a number, not {type(value).__name__}")
+            if isinstance(each.default, int) and not isinstance(value, int):
+                raise InvalidInput(each.name, f"must be a whole number, not {value}")
+            (least, most), words = COUNTS if isinstance(each.default, int) else SECONDS
+            # Written so that it is not true of what is no number.
+            if not least <= value <= most:
+                raise InvalidInput(each.name, f"must be between {words}, not {value}")
         if self.renewal >= self.lease:
             reason = f"{self.renewal} s must be less than the lease of {self.lease} s"
             raise InvalidInput("renewal", reason)

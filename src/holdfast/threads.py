@@ -48,6 +48,13 @@ class Threads(Protocol):
     def condition(self) -> Condition: ...
 
 
+def program_ends() -> bool:
+    """Whether the interpreter is shutting down, and refuses threads and executors to everyone."""
+    # The flag comes first, before the executors are joined; the rest is public but later.
+    begun = bool(getattr(threading, "_SHUTTING_DOWN", False))
+    return begun or not threading.main_thread().is_alive()
+
+
 class SystemThreads:
     def start(self, name: str, target: Callable[[], None]) -> Running:
         # Daemons: a loop that hangs in a driver must not keep a finished program alive.

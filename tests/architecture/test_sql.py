@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from holdfast.store import queries
+from holdfast.store import migrations, queries
 from holdfast.store.macros import Dialect
 from holdfast.store.queries import Query
 from tools.guards import record
@@ -35,6 +38,20 @@ def test_every_query_says_what_it_is_for_and_one_that_writes_what_guards_it(
         if not query.purpose or (writes(query.text) and not query.guards)
     ]
     assert silent == []
+
+
+def test_the_schema_can_be_read_by_the_sqlite_that_python_itself_carries() -> None:
+    with closing(sqlite3.connect(":memory:")) as other:
+        for migration in migrations.load("sqlite"):
+            other.executescript(migration.text)
+        assert other.execute("SELECT count(*) FROM holdfast_task").fetchone() == (0,)
+
+
+def test_what_a_trigger_says_is_one_literal_which_every_sqlite_can_read() -> None:
+    text = "".join(migration.text for migration in migrations.load("sqlite"))
+    said = re.findall(r"RAISE\s*\(\s*\w+,(.*?)\);", text, re.DOTALL)
+    assert said
+    assert [each for each in said if not re.fullmatch(r"\s*'(?:[^']|'')*'\s*", each)] == []
 
 
 @pytest.mark.parametrize("query", BY_QUERY)

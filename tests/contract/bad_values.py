@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from holdfast.settings import MEBIBYTE
@@ -65,7 +66,13 @@ NOT_JSON: tuple[Any, ...] = (
     {"deep": {"deeper": object()}},
 )
 TOO_LARGE = "x" * (MEBIBYTE + 1)
-BAD_MOMENTS: tuple[Any, ...] = (-1, 2**53 + 1, 1.5, "tomorrow", True, float("nan"))
+BAD_MOMENTS: tuple[Any, ...] = (
+    *(-1, 0, 2**53 + 1, 10**30, 1.5, True, float("nan")),
+    *("tomorrow", "5", "99999999d", "9" * 400 + "s", timedelta(days=-90_000)),
+    *(1_750_000_000, 1_750_000_000_000, 1_750_000_000.5),
+    datetime(2026, 1, 2),  # noqa: DTZ001 - without a time zone it names no moment
+    datetime(2300, 1, 2, tzinfo=UTC),
+)
 BAD_COUNTS: tuple[Any, ...] = (0, -1, 1001, 1.0, "1", True, None, 10**30)
 BAD_LEASES: tuple[Any, ...] = (0, -1, -0.5, 0.000_000_1, 10**12, 10**400, "30", True, float("nan"))
 BAD_RANKS: tuple[Any, ...] = (2**31, -(2**31), 10**30, 1.0, "1", True, None)
@@ -88,7 +95,7 @@ FIELDS: dict[str, tuple[object, ...]] = {
     "tags": (*NOT_LISTS, *[(bad,) for bad in BAD_NAMES], *[[bad] for bad in NOT_TEXT]),
     "key": (*BAD_KEYS, *NOT_TEXT[1:]),
     "retry": (None, 3, "3", {"max_attempts": 3}),
-    "timeout": (-1, 10**12, "5", True, [5], float("nan"), float("inf")),
+    "timeout": (-1, 0, 0.000_000_1, 10**12, "5", True, [5], float("nan"), float("inf")),
     "concurrency": ("repo", 5, {"key": "repo"}),
     "enqueue": (None, "yes", 1, 0, []),
 }

@@ -75,7 +75,7 @@ BAD_STEPS: dict[str, tuple[object, ...]] = {
     "needs": (*NOT_LISTS, ["good"], *[(bad,) for bad in (*BAD_NAMES, *NOT_TEXT[:3])]),
     "tags": (*NOT_LISTS, ["gpu"], *[(bad,) for bad in (*BAD_NAMES, *NOT_TEXT)]),
     "priority": BAD_RANKS,
-    "timeout": (-1, 10**12, "5", True, [5], float("nan"), float("inf")),
+    "timeout": (-1, 0, 0.000_000_1, 10**12, "5", True, [5], float("nan"), float("inf")),
     "retry": (None, 3, {"max_attempts": 3}),
     "concurrency": ("repo", 5, {"key": "repo"}),
 }

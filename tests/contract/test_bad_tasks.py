@@ -154,3 +154,8 @@ def test_what_why_is_asked_about_is_checked(engine: Engine, refuse: Refuse) -> N
         refuse("agents", engine.why, MISSING_TASK, agents=bad)
         if bad != []:
             refuse("tags", engine.why, MISSING_TASK, tags=bad)
+
+
+def test_a_batch_too_big_for_one_commit_is_refused(engine: Engine, refuse: Refuse) -> None:
+    many = [NewTask(title="x", payload="x" * 1_000_000)] * 70
+    refuse("tasks", engine.tasks.create_many, many)

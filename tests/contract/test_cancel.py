@@ -7,7 +7,7 @@ from holdfast.engine.engine import Engine
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import Status
 from tests.contract.raw import dump
-from tests.contract.stages import FORK, bring, create, start, take
+from tests.contract.stages import FORK, bring, create, finish, start, take
 
 
 def test_a_cancelled_task_is_never_claimed(engine: Engine, clock: ManualClock) -> None:
@@ -62,9 +62,10 @@ def test_cancel_of_a_run_cancels_every_open_task_in_the_same_transaction(
 def test_cancel_of_a_task_cancels_all_open_tasks_below_it(engine: Engine) -> None:
     parent = create(engine, enqueue=False)
     child = create(engine, parent=parent)
-    done = bring(engine, Status.DONE, parent=parent)
+    done = create(engine, parent=parent)
     grandchild = bring(engine, Status.RUNNING, parent=child)
-    below_done = create(engine, parent=done.task_id)
+    below_done = create(engine, parent=done)
+    finish(engine, done)
     bystander = create(engine)
     assert engine.tasks.cancel(parent).ok
     statuses = {
@@ -72,7 +73,7 @@ def test_cancel_of_a_task_cancels_all_open_tasks_below_it(engine: Engine) -> Non
         for name, task_id in {
             "parent": parent,
             "child": child,
-            "done": done.task_id,
+            "done": done,
             "grandchild": grandchild.task_id,
             "below done": below_done,
             "bystander": bystander,
@@ -91,10 +92,11 @@ def test_cancel_of_a_task_cancels_all_open_tasks_below_it(engine: Engine) -> Non
 def test_a_refused_cancel_of_an_ended_parent_leaves_its_children_alone(
     engine: Engine, store_url: str
 ) -> None:
-    parent = bring(engine, Status.DONE)
-    create(engine, parent=parent.task_id)
+    parent = create(engine)
+    create(engine, parent=parent)
+    finish(engine, parent)
     store = dump(store_url)
-    assert engine.tasks.cancel(parent.task_id).reason is Refusal.ALREADY_TERMINAL
+    assert engine.tasks.cancel(parent).reason is Refusal.ALREADY_TERMINAL
     assert dump(store_url) == store
 
 

@@ -35,7 +35,7 @@ def hand(engine: Engine, store_url: str) -> Iterator[Raw]:
 
 
 def claim(engine: Engine, **changes: Any) -> set[str]:
-    asked = {"agent": "default", "count": 10, "keys": [KEY], **REQUEST, **changes}
+    asked = {"agent": "default", "count": 10, "keys": [KEY], "passed": [], **REQUEST, **changes}
     return write(engine, "claim_tasks", **asked)
 
 

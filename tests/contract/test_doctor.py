@@ -50,15 +50,23 @@ PLANTS = {
     "concurrency_limits": "UPDATE holdfast_slot SET used = used + 1",
     "blocked_is_true": "UPDATE holdfast_task SET blocked = NOT blocked WHERE title = 'ready'",
     "run_holds_copied": "UPDATE holdfast_task SET run_holds = 8 WHERE run_id IS NOT NULL",
+    "failing_is_marked": "UPDATE holdfast_run SET holds = 64 WHERE status = 'running'",
+    "rows_are_there": "DELETE FROM holdfast_task WHERE title = 'ready'",
+    "times_make_sense": "UPDATE holdfast_task SET due = false WHERE title = 'ready'",
+    "results_are_kept": "UPDATE holdfast_task SET result_digest = 'other' WHERE title = 'done'",
 }
 MORE_PLANTS = {
     "completed_means_done": (
         "UPDATE holdfast_task SET status = 'done', finished_at = 5 WHERE run_id IS NOT NULL"
     ),
     "concurrency_limits": "UPDATE holdfast_slot SET highest = 0",
+    "failing_is_marked": (
+        "UPDATE holdfast_task SET status = 'failed', finished_at = 5 WHERE run_id IS NOT NULL"
+    ),
     "fold_numbers": "UPDATE holdfast_run SET holds = 8",
     "fold_status": "UPDATE holdfast_run SET generation = 2",
     "one_key_one_row": "UPDATE holdfast_run SET key = 'same'",
+    "times_make_sense": "UPDATE holdfast_task SET held_until = 5 WHERE title = 'ready'",
     "versions_gapless": "UPDATE holdfast_run SET version = version + 1",
 }
 

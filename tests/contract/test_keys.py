@@ -23,7 +23,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "step": {"step": "other"},
     "agent": {"agent": "other"},
     "payload": {"payload": {"amount": 6, "to": "ada"}},
-    "scheduled_for": {"scheduled_for": 5},
+    "scheduled_for": {"scheduled_for": "5s"},
     "priority": {"priority": 1},
     "position": {"position": 1},
     "tags": {"tags": ("gpu",)},

@@ -372,3 +372,20 @@ def test_a_query_is_prepared_once_whatever_the_size_of_its_numbers(
     database.transact(work)
     found = writer.execute("SELECT statement FROM pg_prepared_statements").fetchall()
     assert len([row for row in found if "AS number" in row["statement"]]) == 1
+
+
+def test_a_table_that_is_changed_under_a_live_process_fails_nothing(
+    database: Database, admin: Admin
+) -> None:
+    add(database, ("t_1", "one"))
+    everything = "SELECT * FROM holdfast_task"
+
+    def work(transaction: Transaction) -> int:
+        assert isinstance(transaction, PostgresqlTransaction)
+        return len(transaction._session.execute(everything).fetchall())  # noqa: SLF001
+
+    for ask in (database.view, database.transact):
+        assert ask(work) == 1
+    admin.execute("ALTER TABLE holdfast_task ADD COLUMN later text")
+    for ask in (database.view, database.transact):
+        assert ask(work) == 1

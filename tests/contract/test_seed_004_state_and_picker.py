@@ -34,7 +34,7 @@ MOVES: dict[str, Move] = {
     "reset_to_idle": lambda engine, stage: engine.tasks.reset(stage.task_id),
     "requeue": lambda engine, stage: engine.tasks.retry(stage.task_id),
 }
-# The table of the seed, without what the design added to it; every other pair is refused.
+# The moves of a single task that are asked for by name; every other pair is refused.
 ALLOWED = {
     "enqueue": {"idle": "queued"},
     "start_running": {"idle": "running", "queued": "running"},

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +14,9 @@ import pytest
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome, UnsafeSqlite
 from holdfast.randomness import SystemRandomness
-from holdfast.settings import Settings
-from holdfast.store.database import Surroundings, Transaction, sqlite_path
+from holdfast.settings import MEBIBYTE, Settings
+from holdfast.store.database import Database, Surroundings, Transaction, sqlite_path
+from holdfast.store.sqlite.checkpoints import LIMIT
 from holdfast.store.sqlite.connection import refuse_unsafe
 from holdfast.store.sqlite.database import SqliteDatabase
 from holdfast.threads import SystemThreads
@@ -88,6 +92,30 @@ def test_every_connection_is_durable_and_checks_its_references(sqlite_url: str) 
         writer = database._opened_writer()  # noqa: SLF001
         settings = [writer.pragma(name) for name in ("journal_mode", "synchronous", "foreign_keys")]
         assert settings == ["wal", 2, 1]
+        assert writer.pragma("journal_size_limit") == LIMIT
+
+
+def scribble(database: Database, page: int) -> None:
+    text = f"{page} " + "x" * MEBIBYTE
+    database.transact(lambda transaction: transaction.run("add_note", text=text))
+
+
+def test_a_log_that_readers_let_grow_is_emptied_as_soon_as_they_let_go(
+    sqlite_url: str, rival: apsw.Connection
+) -> None:
+    log = Path(f"{sqlite_path(sqlite_url)}-wal")
+    pages = itertools.count()
+    with opened(sqlite_url) as database:
+        for _ in range(2):
+            rival.execute("BEGIN; SELECT count(*) FROM note").fetchall()
+            while log.stat().st_size <= LIMIT + MEBIBYTE:
+                scribble(database, next(pages))
+            rival.execute("COMMIT")
+            # A log that was in use is looked at again after it has grown by a quarter.
+            for _ in range(5):
+                scribble(database, next(pages))
+            assert log.stat().st_size < LIMIT
+        assert len(notes(database)) == next(pages)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +130,27 @@ def test_a_sqlite_that_can_corrupt_a_shared_file_is_refused(version: str, *, saf
             refuse_unsafe(version)
 
 
+@pytest.mark.parametrize("umask", [0o000, 0o777])
+def test_a_new_file_is_its_owners_alone_whatever_the_umask(sqlite_url: str, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with opened(sqlite_url) as database:
+            add(database, ("t_1", "one"))
+            for suffix in ("", "-wal", "-shm"):
+                file = Path(f"{sqlite_path(sqlite_url)}{suffix}")
+                assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    finally:
+        os.umask(before)
+
+
+def test_a_file_that_was_there_keeps_its_mode(sqlite_url: str) -> None:
+    path = sqlite_path(sqlite_url)
+    path.touch(mode=0o640)
+    path.chmod(0o640)
+    with opened(sqlite_url):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with (
         pytest.raises(StoreError, match="nowhere"),
@@ -113,7 +162,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "holdfast.db").write_text("dear diary, " * 100)
     with (
-        pytest.raises(StoreError, match="not a database"),
+        pytest.raises(StoreError, match="not a SQLite database"),
         opened(f"sqlite:///{tmp_path}/holdfast.db"),
     ):
         pass

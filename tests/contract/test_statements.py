@@ -105,6 +105,7 @@ def test_a_limit_is_lifted_only_from_an_open_task_that_has_it(
     clock.advance(5)
     assert write(engine, "lift_limits", count=10) == {limited}
     assert engine.tasks.get(paused).holds == Hold.PAUSED
+    assert engine.tasks.cancel(paused).ok
 
 
 def test_only_a_queued_task_becomes_due_and_only_once(engine: Engine, clock: ManualClock) -> None:
@@ -156,8 +157,8 @@ def test_an_ended_parent_is_not_cancelled_and_neither_are_its_open_children(
     engine: Engine,
 ) -> None:
     parent = create(engine)
-    finish(engine, parent)
     child = create(engine, parent=parent)
+    finish(engine, parent)
     assert not engine.tasks.cancel(parent).ok
     assert engine.tasks.get(child).status is Status.QUEUED
 

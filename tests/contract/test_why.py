@@ -9,6 +9,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.why import Clause, Explanation
 from holdfast.errors import NotFound
 from holdfast.model.graph import Concurrency, Step, Workflow
+from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from tests.contract.stages import CHAIN, MISSING_TASK, break_for_good, bring, create, start, take
 
@@ -37,6 +38,12 @@ def test_a_ready_task_has_nothing_against_it(engine: Engine) -> None:
     assert explanation.claimable
     assert failing(explanation) == []
     assert explanation.summary == "ship it is queued, not running (ready)"
+    assert str(explanation).endswith(
+        "Nothing stands in its way; no worker has taken it yet.\n"
+        'Fix:   hf.worker(agents=["default"]).run()'
+    )
+    tagged = engine.why(create(engine, agent="developer", tags=("gpu",)))
+    assert tagged.fix == 'hf.worker(agents=["developer"], tags=["gpu"]).run()'
 
 
 def test_an_idle_task_is_not_in_the_queue(engine: Engine) -> None:
@@ -101,11 +108,31 @@ def test_a_scheduled_task_says_when_until_its_time_has_come(
     assert engine.why(task_id).claimable
 
 
+def test_a_task_that_waits_for_its_retry_tells_the_last_error_and_the_attempts_left(
+    engine: Engine,
+) -> None:
+    error = {"type": "ValueError", "message": "no luck\nat all", "traceback": ["a", "b"]}
+    task_id = create(engine, retry=RetryPolicy(max_attempts=3, backoff=60, backoff_max=60))
+    assert engine.work.fail(task_id, take(engine, task_id).token, error).ok
+    clause = only(engine, task_id)
+    told = "; attempt 1 failed with ValueError: no luck, 2 attempts are left"
+    assert clause.name == "due"
+    assert clause.detail.endswith(told)
+    assert engine.tasks.run_now(task_id).ok
+    assert engine.work.fail(task_id, take(engine, task_id).token, error).ok
+    assert only(engine, task_id).detail.endswith(", 1 attempt is left")
+    assert engine.tasks.run_now(task_id).ok
+    assert engine.work.fail(task_id, take(engine, task_id).token, error).ok
+    assert engine.why(task_id).summary == "task is failed: ValueError: no luck"
+
+
 def test_a_full_key_names_who_holds_it(engine: Engine) -> None:
     holder, waiter = (create(engine, concurrency=Concurrency(key="repo:.")) for _ in range(2))
     take(engine, holder)
     clause = only(engine, waiter)
     assert (clause.name, clause.detail) == ("slot", f"repo:. is full, 1 of 1: {holder}")
+    summary = engine.why(waiter).summary
+    assert summary == "task is queued, not running (waiting for a slot)"
 
 
 def test_a_worker_of_other_agents_and_tags_is_told_so(engine: Engine) -> None:
@@ -114,7 +141,7 @@ def test_a_worker_of_other_agents_and_tags_is_told_so(engine: Engine) -> None:
     explanation = engine.why(task_id, agents=["planner", "reviewer"], tags=["gpu"])
     agent, tags = failing(explanation)
     assert (agent.name, agent.detail) == ("agent", "it is for agent 'developer'")
-    assert agent.fix == 'hf.worker(agents=["developer"])'
+    assert agent.fix == 'hf.worker(agents=["developer"], tags=["eu", "gpu"])'
     assert (tags.name, tags.detail) == ("tags", "it needs a worker with the tags eu, gpu")
     assert engine.why(task_id, agents=["developer"], tags=["eu", "gpu", "mac"]).claimable
 

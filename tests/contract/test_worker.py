@@ -39,6 +39,25 @@ def test_a_failing_function_is_tried_again_and_its_error_kept(hf: Holdfast) -> N
     assert attempts[0].error["message"] == "no luck"
 
 
+def test_a_worker_logs_what_raised_and_whether_it_is_tried_again(
+    hf: Holdfast, caplog: pytest.LogCaptureFixture
+) -> None:
+    @hf.task(max_attempts=2, backoff=0)
+    def broken() -> str:
+        raise ValueError("no luck\nand more of it")
+
+    with hf.worker():
+        handle = broken.enqueue()
+        with pytest.raises(TaskFailed, match="and more of it"):
+            handle.result(PATIENCE)
+    logged = [each for each in caplog.records if each.name == "holdfast.worker"]
+    assert {each.levelname for each in logged} == {"WARNING"}
+    assert [each.getMessage() for each in logged] == [
+        f"attempt 1 of broken ({handle.id}) raised ValueError: no luck; it is tried again",
+        f"attempt 2 of broken ({handle.id}) raised ValueError: no luck; it is not tried again",
+    ]
+
+
 def test_whatever_a_function_raises_fails_its_task_and_not_the_worker(hf: Holdfast) -> None:
     @hf.task(max_attempts=1)
     def leave() -> None:

@@ -12,23 +12,12 @@ import pytest
 from holdfast import Context, Holdfast
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.worker.execution import Execution
 from holdfast.worker.heartbeat import Heartbeat
-from tests.contract.stages import create, take
+from tests.contract.stages import create
+from tests.contract.workers import execution_of
 from tests.race.racers import eventually
 
 PATIENCE = 30
-
-
-def execution_of(engine: Engine) -> Execution:
-    """A task that was just claimed, as a worker holds it."""
-    return Execution(
-        engine=engine,
-        assignment=take(engine, create(engine)),
-        ended=threading.Event(),
-        deadline=engine.clock.monotonic() + engine.settings.lease,
-        timeout_at=None,
-    )
 
 
 def renewed(engine: Engine, task_id: str) -> Callable[[], bool]:

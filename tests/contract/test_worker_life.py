@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import subprocess
-import sys
+import gc
 import threading
-from pathlib import Path
+import weakref
 
 import pytest
 
@@ -15,22 +13,6 @@ from holdfast import Holdfast
 from tests.race.racers import eventually
 
 PATIENCE = 30
-PROGRAM = """
-import logging, sys
-from holdfast import Holdfast
-
-logging.basicConfig(level="INFO", stream=sys.stdout, format="%(message)s")
-hf = Holdfast(sys.argv[1])
-
-@hf.task
-def job() -> str:
-    print("began", flush=True)
-    return sys.stdin.readline().strip()
-
-with hf:
-    hf.worker().run()
-print("left", flush=True)
-"""
 
 
 def test_a_stopping_worker_finishes_what_it_runs_and_claims_nothing_more(hf: Holdfast) -> None:
@@ -140,31 +122,39 @@ def test_closing_a_holdfast_stops_its_workers_first(store_url: str) -> None:
         assert again.tasks.get(handle.id).output == "made"
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_lets_a_worker_finish_what_it_runs(
-    hf: Holdfast, store_url: str, tmp_path: Path, sent: signal.Signals
-) -> None:
+def test_a_worker_that_has_stopped_is_not_kept(hf: Holdfast) -> None:
     @hf.task
     def job() -> str:
-        return "here"
+        return "made"
 
-    handle = job.enqueue()
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    with subprocess.Popen(
-        [sys.executable, program, store_url],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        assert child.stdout.readline() == "began\n"
-        child.send_signal(sent)
-        assert child.stdout.readline() == "interrupted; letting running steps finish\n"
-        child.stdin.write("there\n")
-        child.stdin.flush()
-        assert child.stdout.readline() == "left\n"
-        assert child.wait(PATIENCE) == 0
-    assert handle.result(PATIENCE) == "there"
-    assert [each.outcome for each in hf.tasks.attempts(handle.id)] == ["completed"]
+    with hf.worker() as worker:
+        assert job.enqueue().result(PATIENCE) == "made"
+    left = [weakref.ref(worker), weakref.ref(hf.worker())]
+    del worker
+    gc.collect()
+    assert [each() for each in left] == [None, None]
+
+
+def test_recovery_goes_on_after_whatever_it_met(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Holdfast(store_url, recovery=0.05) as hf:
+        met = threading.Event()
+        step = hf.engine.recovery.step
+
+        def fail_once() -> float:
+            if met.is_set():
+                return step()
+            met.set()
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(hf.engine.recovery, "step", fail_once)
+        assert met.wait(PATIENCE)
+
+        @hf.task
+        def job() -> None: ...
+
+        handle = job.enqueue()
+        assert len(hf.work.claim("gone", lease=0.05)) == 1
+        assert eventually(lambda: hf.tasks.get(handle.id).lost == 1)
+    assert "recovery could not look; it looks again in 0.05 s" in caplog.text

@@ -223,3 +223,13 @@ def test_pause_of_a_run_against_run_now_of_its_task(stage: Stage) -> None:
         return [pause], [RunNow(task_id=world.ids["plan"], actor="user")]
 
     stage.explore(scenario)
+
+
+def test_a_task_created_far_below_what_is_cancelled_meanwhile(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        parent = world.task("parent")
+        child = world.task("child", parent=parent)
+        return [world.create("grandchild", parent=child)], [world.cancel("parent")]
+
+    for outcome in stage.explore(scenario):
+        assert "queued" not in str(outcome.state)

@@ -146,7 +146,7 @@ class World:
 
     def create(self, name: str, *needs: str, **fields: Any) -> CreateTasks:
         task = self.new_task(name, *needs, **fields)
-        row = validation.new_task(task, self._ids(), max_payload=1000)
+        row = validation.new_task(task, self._ids(), max_payload=1000, now=self.engine.now)
         self.know(name, row.id)
         return CreateTasks(tasks=(row,), actor="user")
 

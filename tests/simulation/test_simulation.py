@@ -22,7 +22,7 @@ from tests.simulation.tables import open_tables
 
 EXAMPLES = int(os.environ.get("HOLDFAST_SIMULATION", "0"))
 SETTINGS = settings(
-    max_examples=EXAMPLES or 300,
+    max_examples=EXAMPLES or 200,
     stateful_step_count=50,
     derandomize=not EXAMPLES,
     deadline=None,
@@ -51,7 +51,7 @@ def machine_on(url: str) -> Iterator[type[Machine]]:
         engine.close()
 
 
-@pytest.mark.timeout(0 if EXAMPLES else 120)
+@pytest.mark.timeout(0 if EXAMPLES else 600)
 def test_the_engine_and_the_plain_model_never_disagree(store_url: str) -> None:
     with machine_on(store_url) as machine:
         run_state_machine_as_test(machine, settings=SETTINGS)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from holdfast.errors import ShuttingDown, StoreUnreachable, UnknownOutcome
 from holdfast.settings import Settings
 from holdfast.store.database import Transaction
-from holdfast.store.group import GroupCommit
+from holdfast.store.group import GROUP_BYTES, GroupCommit
 from holdfast.store.macros import Dialect
 from holdfast.threads import SystemThreads
 
@@ -28,6 +28,7 @@ class Note:
     number: int = 0
     error: BaseException | None = None
     refusal: BaseException | None = None
+    size: int = 1
 
 
 class Paper:
@@ -127,6 +128,14 @@ def test_an_operation_does_not_overtake_one_that_waits_for_another_key() -> None
 def test_a_group_has_a_greatest_size() -> None:
     desk = Desk(size=2)
     desk.submit(*notes("a", "b", "c", "d", "e"))
+    desk.step_all()
+    assert desk.numbers == [[0, 1], [2, 3], [4]]
+
+
+def test_a_group_ends_where_it_has_enough_bytes_and_nothing_is_too_big_to_be_written() -> None:
+    desk = Desk()
+    sizes = [GROUP_BYTES - 1, 1, GROUP_BYTES // 2, 3 * GROUP_BYTES, 1]
+    desk.submit(*(Note(keys=(str(n),), number=n, size=size) for n, size in enumerate(sizes)))
     desk.step_all()
     assert desk.numbers == [[0, 1], [2, 3], [4]]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+from typing import Any
+
 import pytest
 
 from holdfast.errors import InvalidInput
@@ -19,6 +22,20 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
 def test_nothing_is_zero_or_less() -> None:
     with pytest.raises(InvalidInput, match="group_size"):
         Settings(url="sqlite:///a.db", group_size=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("lease", value) for value in (nan, inf, -inf, True, 1e12, 1e-9, "30s", None, [30])],
+        *[("group_size", value) for value in (1.5, 1.0, nan, inf, True, 2**31, "8", None)],
+        *[("watch", inf), ("view_connections", 2.5), ("max_payload", None)],
+    ],
+)
+def test_what_is_no_fitting_number_is_refused_by_its_name(name: str, value: Any) -> None:  # noqa: ANN401 - whatever is wrong
+    with pytest.raises(InvalidInput) as refused:
+        Settings(url="sqlite:///a.db", **{name: value})
+    assert refused.value.field == name
 
 
 def test_a_lease_is_renewed_before_it_ends() -> None:

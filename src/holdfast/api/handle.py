@@ -6,11 +6,13 @@ import asyncio
 import json
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeGuard, TypeVar
 
+from holdfast.engine.edge import refuse_to_wait_in_writer
 from holdfast.engine.engine import Engine
-from holdfast.errors import TaskFailed
+from holdfast.errors import HoldfastError, TaskFailed
 from holdfast.model.duration import parse_duration
+from holdfast.model.status import RunStatus, Status
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -22,43 +24,57 @@ class Result(Generic[T]):
     Who waits reads the row, and not the thread that wrote it: a type may run code of its own.
     """
 
-    def __init__(
-        self, identifier: str, wait: Callable[[], Future[Row]], read: Callable[[Row], T]
-    ) -> None:
+    def __init__(self, engine: Engine, identifier: str, read: Callable[[Row], T]) -> None:
+        self._engine = engine
         self._identifier = identifier
-        self._wait = wait
         self._read = read
 
     def __call__(self, timeout: float | str | None = None) -> T:
         """Wait for the end: the result, or `TaskFailed` when there is none.
 
-        A `timeout` (seconds, or "2m") raises TimeoutError; the task itself goes on.
+        A `timeout` (seconds, or "2m") raises TimeoutError, which tells how the task or run stands;
+        the task or run itself goes on.
         """
         seconds = _seconds(timeout)
         future = self._wait()
         try:
+            if not future.done():
+                refuse_to_wait_in_writer("result")
             row = future.result(seconds)
         except TimeoutError:
-            raise self._late(seconds) from None
+            raise TimeoutError(self._late(seconds)) from None
         finally:
             future.cancel()
         return self._read(row)
 
     async def aio(self, timeout: float | str | None = None) -> T:  # noqa: ASYNC109 - one signature
+        """The same for a coroutine, which goes on with others meanwhile."""
         seconds = _seconds(timeout)
         future = asyncio.wrap_future(await asyncio.to_thread(self._wait))
         try:
             row = await asyncio.wait_for(future, seconds)
         except TimeoutError:
-            raise self._late(seconds) from None
+            raise TimeoutError(await asyncio.to_thread(self._late, seconds)) from None
         return await asyncio.to_thread(self._read, row)
 
-    def _late(self, seconds: float | None) -> TimeoutError:
-        return TimeoutError(f"{self._identifier} has not ended within {seconds:g} s; it goes on")
+    def _wait(self) -> Future[Row]:
+        return self._engine.outcomes.wait(self._identifier)
+
+    def _late(self, seconds: float | None) -> str:
+        late = f"{self._identifier} has not ended within {seconds:g} s, and goes on"
+        ask = self._engine.why_run if is_run_id(self._identifier) else self._engine.why
+        try:
+            stands = f"; {ask(self._identifier).summary}"
+        except HoldfastError:
+            stands = ""
+        return f'{late}{stands}; print(hf.why("{self._identifier}")) tells more'
 
 
 class Handle(Generic[T]):
-    """What `enqueue` and `start` give back."""
+    """What `enqueue` and `start` give back: the `id` of a task or run, and its `result`.
+
+    `created` is false where the key had made the task or run before.
+    """
 
     def __init__(
         self, engine: Engine, identifier: str, read: Callable[[Row], T], *, created: bool
@@ -73,13 +89,40 @@ class Handle(Generic[T]):
 
     @property
     def result(self) -> Result[T]:
-        return Result(self.id, lambda: self._engine.outcomes.wait(self.id), self._read)
+        """Call it to wait for the end: `handle.result()`, `handle.result(timeout="2m")`.
+
+        It gives what the function returned, or raises `TaskFailed` with the error. In a coroutine
+        `await handle.result.aio()`.
+        """
+        return Result(self._engine, self.id, self._read)
+
+
+def read_task_result(row: Row) -> Any:  # noqa: ANN401 - JSON is any value
+    """What an ended task gave, as JSON."""
+    if row["status"] != Status.DONE:
+        raise failure(row)
+    return None if row["output"] is None else json.loads(row["output"])
+
+
+def read_run_result(engine: Engine, row: Row, decode: Callable[[str, object], object]) -> Any:  # noqa: ANN401 - what its last steps return
+    """What an ended run gave: the output of its last step, or of its last steps by name."""
+    if row["status"] != RunStatus.COMPLETED:
+        tasks = engine.runs.tasks(row["id"])
+        failed = (task.step for task in tasks if task.status is Status.FAILED)
+        raise failure(row, next(failed, None))
+    outputs = engine.runs.outputs(row["id"])
+    decoded = {step: decode(step, output) for step, output in outputs.items()}
+    return next(iter(decoded.values())) if len(decoded) == 1 else decoded
 
 
 def failure(row: Row, step: str | None = None) -> TaskFailed:
     """What to raise for a row that ended without a result."""
     error = None if row["error"] is None else json.loads(row["error"])
     return TaskFailed(row["id"], row["status"], error, step)
+
+
+def is_run_id(identifier: object) -> TypeGuard[str]:
+    return isinstance(identifier, str) and identifier.startswith("r_")
 
 
 def _seconds(timeout: float | str | None) -> float | None:

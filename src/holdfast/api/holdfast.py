@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, ParamSpec, Self, TypeVar, overload
+from weakref import WeakSet
 
-from holdfast.api.options import default_retry, read_concurrency, refuse_unknown, step_options
+from holdfast.api.handle import Handle, is_run_id, read_run_result, read_task_result
+from holdfast.api.options import (
+    default_retry,
+    read_concurrency,
+    read_settings,
+    refuse_unknown,
+    step_options,
+)
 from holdfast.api.registry import Registry
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
@@ -20,8 +30,9 @@ from holdfast.engine.lease_desk import Leases
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.tasks import Tasks
 from holdfast.engine.why import Explanation
+from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
-from holdfast.errors import InvalidDefinition, ShuttingDown
+from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
@@ -33,47 +44,70 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+@dataclass(kw_only=True)
+class Life:
+    """What is open in one process; a forked child starts with nothing."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    engine: Engine | None = None
+    # One that nobody uses and that has no thread is nobody's to stop.
+    workers: WeakSet[Worker] = field(default_factory=WeakSet)
+
+
 class Holdfast:
     """Open a store by URL: `sqlite:///file.db` or `postgresql://…`, the same code on both.
 
-    Nothing is opened before it is first used, so that a module may make one at import.
+    Nothing is opened before it is first used, so that a module may make one at import. The
+    settings are the fields of `Settings`, by name; durations may be written "30s":
+    `Holdfast(url, lease="30s", max_attempts=5)`.
     """
 
     def __init__(self, url: str, **settings: Any) -> None:
-        refuse_unknown("setting", settings, [each.name for each in fields(Settings)][1:])
+        if not isinstance(url, str):
+            reason = f"is a {type(url).__name__}; pass a text, sqlite:///file.db or postgresql://…"
+            raise InvalidInput("url", reason)
         check_url(url)
-        self.settings = Settings(url=url, **settings)
+        self.settings = Settings(url=url, **read_settings(settings))
         self._retry = default_retry(self.settings)
         self._functions = Registry()
-        self._workers: list[Worker] = []
-        self._lock = threading.Lock()
-        self._opened: Engine | None = None
         self._closed = False
+        self._lives: dict[int, Life] = {}
 
     @property
     def engine(self) -> Engine:
-        """The engine, opened and its schema brought up to date on first use."""
-        with self._lock:
+        """The engine, opened and its schema brought up to date on first use in each process."""
+        life = self._life
+        with life.lock:
             if self._closed:
                 raise ShuttingDown("this Holdfast is closed; open another")
-            if self._opened is None:
-                self._opened = Engine(self.settings.url, settings=self.settings).start()
-            return self._opened
+            if life.engine is None:
+                life.engine = Engine(self.settings.url, settings=self.settings).start()
+            return life.engine
+
+    @property
+    def _life(self) -> Life:
+        # What a forked child inherits stays in its place: to let go of it would close the
+        # connections of its parent. One step, so that no two threads begin two lives.
+        return self._lives.setdefault(os.getpid(), Life())
 
     @property
     def tasks(self) -> Tasks:
+        """Single tasks: create, list, look at, hold, retry, cancel, edit them."""
         return self.engine.tasks
 
     @property
     def runs(self) -> Runs:
+        """Runs of workflows: start, list, look at, pause, retry, cancel them."""
         return self.engine.runs
 
     @property
     def work(self) -> Work:
+        """The worker's protocol, for one of your own: claim, renew, complete, fail, release."""
         return self.engine.work
 
     @property
     def leases(self) -> Leases:
+        """Named leases, each a lock with a time limit and a fence: acquire, renew, release."""
         return self.engine.leases
 
     @property
@@ -89,9 +123,33 @@ class Holdfast:
         return self.engine.transaction()
 
     @reading
-    def why(self, task_id: str) -> Explanation:
-        """Explain, clause by clause, why a task is not running, or what it does instead."""
-        return self.engine.why(task_id)
+    def why(
+        self,
+        what: str | Handle[Any],
+        *,
+        agents: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> Explanation | RunExplanation:
+        """Explain, clause by clause, why a task is not running, or what it does instead.
+
+        Of a run it tells the holds, and one line for each task that is not done. With `agents`
+        and `tags`, as a worker with these would find it. Takes an id or a handle; print it.
+        """
+        identifier = what.id if isinstance(what, Handle) else what
+        if is_run_id(identifier):
+            return self.engine.why_run(identifier, agents=agents, tags=tags)
+        return self.engine.why(identifier, agents=agents, tags=tags)
+
+    @reading
+    def handle(self, identifier: str) -> Handle[Any]:
+        """A handle on a task or run by its id; its result is JSON, as no type is known for it."""
+        engine = self.engine
+        if is_run_id(identifier):
+            engine.runs.get(identifier)
+            read = partial(read_run_result, engine, decode=lambda _, output: output)
+            return Handle(engine, identifier, read, created=False)
+        engine.tasks.get(identifier)
+        return Handle(engine, identifier, read_task_result, created=False)
 
     @reading
     def doctor(self) -> Diagnosis:
@@ -117,11 +175,16 @@ class Holdfast:
         name: str | None = None,
         **options: Any,
     ) -> TaskFunction[..., Any, Any] | TaskDecorator:
-        """Make a function a job that can be enqueued: `@hf.task` or `@hf.task(max_attempts=5)`."""
+        """Make a function a job that can be enqueued: `@hf.task` or `@hf.task(max_attempts=5)`.
+
+        Its `name` is the function's unless given. Options: `agent`, `tags`, `priority`,
+        `timeout`, `concurrency` (a key, or a key and its limit), `max_attempts`, `max_lost`,
+        `backoff`, `backoff_max`.
+        """
         chosen = step_options(options, self._retry)
 
         def add(decorated: Callable[..., Any]) -> TaskFunction[..., Any, Any]:
-            known = clean_name("task", name or decorated.__name__)
+            known = clean_name("task", name or _own_name(decorated))
             template = NewTask(title=known, step=known, **chosen)
             made = TaskFunction[..., Any, Any](lambda: self.engine, decorated, template)
             if known in self._functions.tasks:
@@ -132,7 +195,11 @@ class Holdfast:
         return TaskDecorator(add) if function is None else add(function)
 
     def workflow(self, name: str, *, concurrency: Any = None) -> WorkflowBuilder:  # noqa: ANN401
-        """Begin a workflow; add its steps with `@….step`."""
+        """Begin a workflow; add its steps with `@….step`.
+
+        `concurrency` limits how many of its runs go on at once: a key for one at a time, or a key
+        and its limit.
+        """
         clean_name("workflow", name)
         if name in self._functions.workflows:
             raise InvalidDefinition(name, ["is already a workflow of this Holdfast"])
@@ -142,19 +209,24 @@ class Holdfast:
         return made
 
     def worker(self, **options: Any) -> Worker:
-        """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`."""
+        """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`.
+
+        Options: `concurrency`, how many steps at once (the number of cores unless given);
+        `agents` it serves (["default"]) and `tags` it offers; its `name` (host and process).
+        """
         refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
         worker = Worker(self.engine, self._functions, WorkerOptions(**options))
-        with self._lock:
-            self._workers.append(worker)
+        with self._life.lock:
+            self._life.workers.add(worker)
         return worker
 
     def close(self) -> None:
         """Stop the workers, write what was submitted, then close the store."""
-        for worker in self._workers:
+        life = self._life
+        for worker in list(life.workers):
             worker.stop()
-        with self._lock:
-            opened, self._opened, self._closed = self._opened, None, True
+        with life.lock:
+            opened, life.engine, self._closed = life.engine, None, True
         if opened is not None:
             opened.close()
 
@@ -169,3 +241,10 @@ class Holdfast:
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
+
+
+def _own_name(function: Callable[..., Any]) -> str:
+    own = str(getattr(function, "__name__", "<nameless>"))
+    if own.startswith("<"):
+        raise InvalidInput("task", f"{function!r} has no name of its own; give it one with name=")
+    return own

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, TypedDict
 
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import parse_duration
 from holdfast.model.graph import Concurrency
-from holdfast.model.retry import RetryPolicy
+from holdfast.model.retry import RetryPolicy, positive_microseconds
 from holdfast.settings import Settings
 
 
@@ -31,9 +31,24 @@ KNOWN = (*_COUNTS, *_WAITS, "agent", "timeout", "tags", "priority", "concurrency
 def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> None:
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-            raise InvalidInput(name, f"is no {what}; {hint}")
+            hint = nearest(name, known) or f"; known are {', '.join(known)}"
+            raise InvalidInput(name, f"is no {what}{hint}")
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """A hint at the known name that was probably meant, if there is one."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Read `lease="30s", max_attempts=5, …`; an unknown setting is refused by name."""
+    known = {each.name: each for each in fields(Settings)[1:]}
+    refuse_unknown("setting", given, known)
+    return {
+        name: parse_duration(name, value) if isinstance(known[name].default, float) else value
+        for name, value in given.items()
+    }
 
 
 def default_retry(settings: Settings) -> RetryPolicy:
@@ -48,8 +63,7 @@ def step_options(given: Mapping[str, Any], retry: RetryPolicy) -> StepOptions:
     if "agent" in given:
         options["agent"] = given["agent"]
     if "timeout" in given:
-        timeout = given["timeout"]
-        options["timeout"] = None if timeout is None else parse_duration("timeout", timeout)
+        options["timeout"] = _timeout(given["timeout"])
     if "tags" in given:
         options["tags"] = _tags(given["tags"])
     if "priority" in given:
@@ -70,6 +84,14 @@ def read_concurrency(given: Concurrency | Sequence[Any] | str | None) -> Concurr
             return Concurrency(key=key, limit=limit)
         case _:
             raise InvalidInput("concurrency", f"{given!r} is neither a key nor (key, limit)")
+
+
+def _timeout(given: object) -> float | None:
+    if given is None:
+        return None
+    seconds = parse_duration("timeout", given)
+    positive_microseconds("timeout", seconds)
+    return seconds
 
 
 def _tags(given: object) -> tuple[str, ...]:

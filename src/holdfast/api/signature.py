@@ -16,6 +16,7 @@ from pydantic_core import PydanticSerializationError
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.worker.context import Context
 
+_JSON = (dict, list, tuple, str, int, float, type(None))
 RESERVED = frozenset({"key", "connection"})
 
 
@@ -108,12 +109,14 @@ class Signature:
 
     def encode(self, name: str, value: object) -> object:
         if name not in self.hints:
+            if not isinstance(value, _JSON):
+                raise InvalidInput(name, self._unannotated(name, value))
             return value
         adapter = self._adapter(name)
         try:
             return adapter.dump_python(adapter.validate_python(value), mode="json")
         except ValidationError as error:
-            raise InvalidInput(name, _first(error)) from error
+            raise InvalidInput(name, self._wrong(name, error)) from error
         except PydanticSerializationError as error:
             raise InvalidInput(name, f"is not JSON: {error}") from error
 
@@ -124,7 +127,15 @@ class Signature:
             # The inverse of what `encode` did: a strict type takes a date from JSON only.
             return self._adapter(name).validate_json(json.dumps(value))
         except ValidationError as error:
-            raise InvalidInput(name, _first(error)) from error
+            raise InvalidInput(name, self._wrong(name, error)) from error
+
+    def _wrong(self, name: str, error: ValidationError) -> str:
+        return f"{_first(error)}; {self.name!r} {'gives' if name == 'return' else 'takes'} it"
+
+    def _unannotated(self, name: str, value: object) -> str:
+        kind = type(value).__name__
+        what = "its return type" if name == "return" else f"its parameter {name!r}"
+        return f"a {kind} is not JSON by itself; annotate {self.name!r}: {what} is {kind}"
 
     def _adapter(self, name: str) -> TypeAdapter[Any]:
         if name not in self._adapters:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from holdfast.api.handle import Handle, Row, failure
+from holdfast.api.handle import Handle, Row, read_task_result
 from holdfast.api.options import KNOWN, refuse_unknown, step_options
 from holdfast.api.signature import Signature
 from holdfast.engine.edge import operation, then
 from holdfast.errors import InvalidDefinition
 from holdfast.model.run import Created
-from holdfast.model.status import Status
 from holdfast.model.task import NewTask
 
 if TYPE_CHECKING:
@@ -75,7 +73,7 @@ class TaskFunction(Generic[P, R, T]):
 
         With a `connection` it is part of the application's own transaction there.
         """
-        task = replace(self.request(*args, **kwargs), key=key or self._template.key)
+        task = replace(self.request(*args, **kwargs), key=key)
         created = self._engine().tasks.create.submit(task, connection=connection)
         return then(created, self._handle)
 
@@ -92,9 +90,7 @@ class TaskFunction(Generic[P, R, T]):
         return Handle(self._engine(), created.id, self._result, created=created.created)
 
     def _result(self, row: Row) -> T:
-        if row["status"] != Status.DONE:
-            raise failure(row)
-        return self.read_output(None if row["output"] is None else json.loads(row["output"]))
+        return self.read_output(read_task_result(row))
 
 
 class TaskDecorator:

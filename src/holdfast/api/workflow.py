@@ -7,18 +7,19 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from holdfast.api.handle import Handle, Row, failure
-from holdfast.api.options import StepOptions, step_options
+from holdfast.api.handle import Handle, Row, read_run_result
+from holdfast.api.options import StepOptions, nearest, step_options
 from holdfast.api.signature import Signature
 from holdfast.engine.edge import operation, then
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
-from holdfast.model.status import RunStatus, Status
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
+
+Needed = Callable[..., Any] | str
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,7 +57,7 @@ class WorkflowBuilder:
 
     @overload
     def step(
-        self, /, *, needs: Sequence[Callable[..., Any] | str] | None = None, **options: Any
+        self, /, *, needs: Needed | Sequence[Needed] | None = None, **options: Any
     ) -> Callable[[Callable[P, T]], Callable[P, T]]: ...
 
     def step(
@@ -64,26 +65,42 @@ class WorkflowBuilder:
         function: Callable[P, T] | None = None,
         /,
         *,
-        needs: Sequence[Callable[..., Any] | str] | None = None,
+        needs: Needed | Sequence[Needed] | None = None,
         **options: Any,
     ) -> Callable[P, T] | Callable[[Callable[P, T]], Callable[P, T]]:
-        """Add a step. Without any needs it follows the step before; `needs=[]` starts at once."""
+        """Add a step. Without any needs it follows the step before; `needs=[]` starts at once.
+
+        `needs` is a step, by its function or its name, or a list of them. Options: `agent`,
+        `tags`, `priority`, `timeout`, `concurrency` (a key, or a key and its limit),
+        `max_attempts`, `max_lost`, `backoff`, `backoff_max`.
+        """
         chosen = step_options(options, self._retry)
+        wanted = [needs] if isinstance(needs, str) or callable(needs) else needs
 
         def add(decorated: Callable[P, T]) -> Callable[P, T]:
-            self._add(decorated, needs, chosen)
+            self._add(decorated, wanted, chosen)
             return decorated
 
         return add if function is None else add(function)
 
     @operation
     def start(
-        self, /, *, key: str | None = None, connection: object = None, **given: Any
+        self,
+        /,
+        *unnamed: object,
+        key: str | None = None,
+        connection: object = None,
+        **given: Any,
     ) -> Future[Handle[Any]]:
         """Start a run with the steps' inputs by name; a `key` makes it exist once.
 
         With a `connection` it is part of the application's own transaction there.
         """
+        if unnamed:
+            first = next(
+                (name for each in self.steps.values() for name in each.signature.inputs), "name"
+            )
+            raise InvalidInput("start", f"inputs go by name: start({first}={unnamed[0]!r})")
         run = NewRun(workflow=self.graph, input=self._input(given), key=key)
         engine = self._engine()
         return then(
@@ -111,20 +128,20 @@ class WorkflowBuilder:
     def _add(
         self,
         function: Callable[..., Any],
-        needs: Sequence[Callable[..., Any] | str] | None,
+        needs: Sequence[Needed] | None,
         options: StepOptions,
     ) -> None:
         signature = Signature(function)
         if signature.name in self.steps:
             raise InvalidDefinition(self.name, [f"step {signature.name!r} is defined twice"])
-        wanted: list[Callable[..., Any] | str] = [*signature.needed.values(), *(needs or ())]
+        wanted: list[Needed] = [*signature.needed.values(), *(needs or ())]
         if not wanted and needs is None:
             wanted += [*self.steps][-1:]
         names = tuple(dict.fromkeys(self._name(each) for each in wanted))
         self.steps[signature.name] = StepFunction(signature=signature, needs=names, options=options)
         self._graph = None
 
-    def _name(self, step: Callable[..., Any] | str) -> str:
+    def _name(self, step: Needed) -> str:
         if isinstance(step, str):
             return step
         for name, known in self.steps.items():
@@ -135,15 +152,19 @@ class WorkflowBuilder:
 
     def _input(self, given: dict[str, Any]) -> dict[str, Any]:
         takers: dict[str, list[Signature]] = {}
+        missing: dict[str, str] = {}
         for step in self.steps.values():
             for name, parameter in step.signature.inputs.items():
                 takers.setdefault(name, []).append(step.signature)
                 if name not in given and parameter.default is parameter.empty:
-                    raise InvalidInput(name, f"is missing; step {step.signature.name!r} takes it")
+                    missing.setdefault(name, step.signature.name)
         for name in given:
             if name not in takers:
                 known = ", ".join(takers) or "no input at all"
-                raise InvalidInput(name, f"is no input of {self.name!r}, which takes {known}")
+                reason = f"is no input of {self.name!r}, which takes {known}{nearest(name, takers)}"
+                raise InvalidInput(name, reason)
+        for name, step_name in missing.items():
+            raise InvalidInput(name, f"is missing; step {step_name!r} takes it")
         encoded = {name: takers[name][0].encode(name, value) for name, value in given.items()}
         for name, value in encoded.items():
             for taker in takers[name][1:]:
@@ -151,17 +172,9 @@ class WorkflowBuilder:
         return encoded
 
     def _result(self, row: Row) -> Any:  # noqa: ANN401 - what its last steps return
-        tasks = self._engine().runs.tasks(row["id"])
-        if row["status"] != RunStatus.COMPLETED:
-            failed = (task.step for task in tasks if task.status is Status.FAILED)
-            raise failure(row, next(failed, None))
-        outputs = {
-            task.step: self._decode(str(task.step), task.output)
-            for task in tasks
-            if task.step in self.graph.last_steps
-        }
-        return next(iter(outputs.values())) if len(outputs) == 1 else outputs
+        return read_run_result(self._engine(), row, self._decode)
 
     def _decode(self, step: str, output: object) -> object:
-        decoded: object = self.steps[step].signature.decode("return", output)
-        return decoded
+        # A run keeps the graph it was started with, and so may have steps that are here no longer.
+        known = self.steps.get(step)
+        return output if known is None else known.signature.decode("return", output)

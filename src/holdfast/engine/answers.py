@@ -59,6 +59,8 @@ def answer_guard(fence: int, record: Row) -> TransitionResult:
 
 
 def refuse(reason: Refusal, status: str | None, detail: str = "") -> TransitionResult:
+    if reason is Refusal.NOT_FOUND and not detail:
+        detail = "there is no such run or task in this store"
     return TransitionResult(ok=False, reason=reason, status=status, detail=detail)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.engine.operations import TaskRow
 from holdfast.engine.slots import TASK_PREFIX
 from holdfast.ids import Ids
-from holdfast.model.retry import RetryPolicy, to_microseconds
+from holdfast.model.retry import RetryPolicy, positive_microseconds, to_microseconds
 from holdfast.model.step import Concurrency, Step, givers, links
 
 
@@ -62,7 +62,7 @@ def limits(
         "max_lost": retry.max_lost,
         "backoff": to_microseconds("backoff", retry.backoff),
         "backoff_max": to_microseconds("backoff_max", retry.backoff_max),
-        "timeout": None if timeout is None else to_microseconds("timeout", timeout),
+        "timeout": None if timeout is None else positive_microseconds("timeout", timeout),
         "concurrency_key": None if concurrency is None else TASK_PREFIX + concurrency.key,
         "capacity": 1 if concurrency is None else concurrency.limit,
     }

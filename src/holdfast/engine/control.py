@@ -116,6 +116,8 @@ def _reopen(operation: ReopenTask, group: Group) -> TransitionResult:
 def _delete(operation: DeleteTask, group: Group) -> TransitionResult:
     rows = group.tx.change("delete_task", task_id=operation.task_id, actor=operation.actor)
     if rows:
+        group.tells = True
+        group.ended.append(operation.task_id)
         return TransitionResult(ok=True)
     task = _task(group, operation.task_id)
     if task is None:
@@ -193,7 +195,7 @@ def _held(group: Group, operation: HoldTask | UnholdTask, rows: list[Row]) -> Tr
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
     if task["status"] in TERMINAL:
-        return refuse(Refusal.ALREADY_TERMINAL, task["status"])
+        return refuse(Refusal.ALREADY_TERMINAL, task["status"], _again(operation.task_id))
     return TransitionResult(ok=True, repeated=True, status=task["status"])
 
 
@@ -267,11 +269,15 @@ def _answer(group: Group, operation: Controlled, rows: list[Row], target: str) -
         return refuse(Refusal.NOT_FOUND, None)
     status = task["status"]
     if isinstance(operation, CancelTask) and status in TERMINAL:
-        return refuse(Refusal.ALREADY_TERMINAL, status)
+        return refuse(Refusal.ALREADY_TERMINAL, status, _again(operation.task_id))
     if isinstance(operation, ResetTask) and status not in {"idle", "running"}:
         detail = "tasks that need it have started; retry from it instead"
         return refuse(Refusal.STARTED_DEPENDENTS, status, detail)
     return refuse(Refusal.INVALID_TRANSITION, status, f"invalid transition {status} → {target}")
+
+
+def _again(task_id: str) -> str:
+    return f'the task has ended; hf.tasks.reopen("{task_id}") does it and all that needs it again'
 
 
 def _task(group: Group, task_id: str) -> Row | None:

@@ -9,7 +9,7 @@ from holdfast.engine.group import Group
 from holdfast.engine.operations import CreateTasks, StartRun, TaskRow
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
 from holdfast.model.run import Created
-from holdfast.model.status import Hold
+from holdfast.model.status import TERMINAL, Hold
 from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 
@@ -43,9 +43,10 @@ def _settle_keys(
     keys: Keys, operation: CreateTasks, known: dict[str, Row]
 ) -> list[Created] | HoldfastError:
     try:
-        for task in operation.tasks:
-            _check_related(task, known)
         claimed = [keys.claim(task.key, task.body_digest, task.id) for task in operation.tasks]
+        for task, found in zip(operation.tasks, claimed, strict=True):
+            if found == task.id:
+                _check_related(task, known)
     except HoldfastError as error:
         keys.forget(task.id for task in operation.tasks)
         return error
@@ -61,8 +62,18 @@ def _check_related(task: TaskRow, known: dict[str, Row]) -> None:
             raise InvalidInput("needs", f"{need} is not a task of this store")
         if known[need]["run_id"] != task.run_id:
             raise InvalidInput("needs", f"{need} belongs to another run")
-    if task.parent_id is not None and task.parent_id not in known:
+    if task.parent_id is not None:
+        _check_parent(task, known.get(task.parent_id))
+
+
+def _check_parent(task: TaskRow, parent: Row | None) -> None:
+    """A cancel reaches everything below: nothing is put there that it would miss."""
+    if parent is None:
         raise InvalidInput("parent", f"{task.parent_id} is not a task of this store")
+    if parent["run_id"] != task.run_id:
+        raise InvalidInput("parent", f"{task.parent_id} is part of {parent['run_id']}")
+    if parent["status"] in TERMINAL:
+        raise InvalidInput("parent", f"{task.parent_id} has ended: it is {parent['status']}")
 
 
 def insert_tasks(

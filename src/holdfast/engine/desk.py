@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from holdfast.engine.joining import Joining
@@ -25,7 +25,7 @@ class Desk:
     ids: Ids
     randomness: Randomness
     settings: Settings
-    secret: bytes
+    secret: bytes = field(repr=False)
     joining: Joining
 
     def submit(self, operation: Operation, connection: object = None) -> Future[Any]:
@@ -39,3 +39,7 @@ class Desk:
 
     def view(self, read: Callable[[Transaction], T]) -> T:
         return self.database.view(read)
+
+    def now(self) -> int:
+        """The time that decides: the database's, in microseconds."""
+        return int(self.view(lambda tx: tx.read("now"))[0]["now"])

@@ -26,6 +26,16 @@ CHECKS = (
     "concurrency_limits",
     "blocked_is_true",
     "run_holds_copied",
+    "failing_is_marked",
+    "rows_are_there",
+    "times_make_sense",
+    "results_are_kept",
+)
+
+
+_ADVICE = (
+    "The events are the record: compare what hf.tasks.events(id) or hf.runs.events(id) say with "
+    "the row, put back what was changed by hand, and report anything else, with its events."
 )
 
 
@@ -55,7 +65,9 @@ class Diagnosis:
             for check in self.checks
             for violation in check.violations
         ]
-        return "\n".join(found) or f"{len(self.checks)} checks, no violations"
+        if not found:
+            return f"{len(self.checks)} checks, no violations"
+        return "\n".join([*found, _ADVICE])
 
 
 def examine(database: Database) -> Diagnosis:

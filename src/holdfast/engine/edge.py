@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from holdfast.errors import WrongThread
+from holdfast.store.group import is_writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -14,17 +19,60 @@ U = TypeVar("U")
 S = TypeVar("S")
 
 
-class Call(Generic[P, T]):
+class Documented:
+    """Looks to `help` like the method that it carries out."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        # Not functools.update_wrapper: this happens at every call, and that takes as long as one.
+        self.__wrapped__ = method
+        self.__name__ = method.__name__
+        self.__doc__ = method.__doc__
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self.__wrapped__)
+
+    def __repr__(self) -> str:
+        bare = [
+            each.replace(annotation=inspect.Parameter.empty)
+            for each in self.__signature__.parameters.values()
+        ]
+        return f"{self.__wrapped__.__qualname__}{inspect.Signature(bare)}"
+
+
+class Call(Documented, Generic[P, T]):
     """A bound operation: `call(…)` blocks for the reply, `await call.aio(…)` does not block."""
 
-    def __init__(self, submit: Callable[P, Future[T]]) -> None:
+    def __init__(
+        self, submit: Callable[P, Future[T]], undo: Callable[[T], object] | None = None
+    ) -> None:
+        super().__init__(submit)
         self.submit = submit
+        self._undo = undo
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        taken = super().__signature__
+        reply = str(taken.return_annotation).removeprefix("Future[").removesuffix("]")
+        return taken.replace(return_annotation=reply)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        refuse_to_wait_in_writer(self.__name__)
         return self.submit(*args, **kwargs).result()
 
     async def aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.wrap_future(self.submit(*args, **kwargs))
+        future = self.submit(*args, **kwargs)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            # When it is under way or written already, nobody else will hear what it gave.
+            if not future.cancel():
+                future.add_done_callback(self._take_back)
+            raise
+
+    def _take_back(self, future: Future[T]) -> None:
+        if self._undo is not None and future.exception() is None:
+            self._undo(future.result())
 
 
 class Operation(Generic[S, P, T]):
@@ -32,7 +80,13 @@ class Operation(Generic[S, P, T]):
 
     def __init__(self, method: Callable[Concatenate[S, P], Future[T]]) -> None:
         self._method = method
+        self._undo: Callable[[S, T], object] | None = None
         self.__doc__ = method.__doc__
+
+    def undone_by(self, undo: Callable[[S, T], object]) -> Callable[[S, T], object]:
+        """Have a method take back what came after the one who awaited it was cancelled."""
+        self._undo = undo
+        return undo
 
     @overload
     def __get__(self, instance: None, owner: type[S]) -> Operation[S, P, T]: ...
@@ -41,17 +95,29 @@ class Operation(Generic[S, P, T]):
     def __get__(self, instance: S, owner: type[S]) -> Call[P, T]: ...
 
     def __get__(self, instance: S | None, owner: type[S]) -> Operation[S, P, T] | Call[P, T]:
-        return self if instance is None else Call(_bound(self._method, instance))
+        if instance is None:
+            return self
+        undo = None if self._undo is None else _bound(self._undo, instance)
+        return Call(_bound(self._method, instance), undo)
 
 
 def operation(method: Callable[Concatenate[S, P], Future[T]]) -> Operation[S, P, T]:
     return Operation(method)
 
 
-class Read(Generic[P, T]):
+def refuse_to_wait_in_writer(name: str) -> None:
+    if is_writer():
+        raise WrongThread(
+            f"{name} was called by a callback in the thread that would have to carry it out, and "
+            "would wait for ever; use its `submit`, which does not wait, or another thread"
+        )
+
+
+class Read(Documented, Generic[P, T]):
     """A bound look at the store: `read(…)` blocks, `await read.aio(…)` leaves it to a thread."""
 
     def __init__(self, look: Callable[P, T]) -> None:
+        super().__init__(look)
         self._look = look
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -83,9 +149,7 @@ def reading(method: Callable[Concatenate[S, P], T]) -> Reading[S, P, T]:
 
 
 def _bound(method: Callable[Concatenate[S, P], T], instance: S) -> Callable[P, T]:
-    def bound(*args: P.args, **kwargs: P.kwargs) -> T:
-        return method(instance, *args, **kwargs)
-
+    bound: Callable[P, T] = MethodType(method, instance)
     return bound
 
 

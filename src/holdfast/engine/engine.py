@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,12 +13,14 @@ from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
 from holdfast.engine.joining import Joining
 from holdfast.engine.lease_desk import Leases
+from holdfast.engine.listeners import Listeners
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.recovery import Recovery
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.signal_desk import Signals
 from holdfast.engine.tasks import Tasks
 from holdfast.engine.why import Explanation, explain
+from holdfast.engine.why_run import RunExplanation, explain_run
 from holdfast.engine.work import Work
 from holdfast.engine.writer import Writer
 from holdfast.ids import Ids
@@ -29,8 +30,6 @@ from holdfast.store.database import open_database
 from holdfast.store.group import GroupCommit
 from holdfast.store.notifier import open_notifier
 from holdfast.threads import SystemThreads, Threads
-
-log = logging.getLogger("holdfast.engine")
 
 
 class Engine:
@@ -56,15 +55,19 @@ class Engine:
             "settings": self.settings,
         }
         self.database = open_database(url, **ports)
-        self.database.upgrade()
-        secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
+        try:
+            self.database.upgrade()
+            secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
+            self.notifier = open_notifier(url, **ports)
+        except BaseException:
+            self.database.close()
+            raise
         ids = Ids(self.clock, self.randomness)
         new_writer = partial(Writer, secret=secret.encode(), dialect=self.database.dialect, ids=ids)
         self._writer = new_writer()
         self.commits = GroupCommit(
             self.database, self._writer.apply, self.threads, self.settings, self._committed
         )
-        self.notifier = open_notifier(url, **ports)
         self.outcomes = Outcomes(self.database, self.threads)
         self._desk = Desk(
             database=self.database,
@@ -75,7 +78,8 @@ class Engine:
             secret=secret.encode(),
             joining=Joining(self.database, new_writer, secret.encode()),
         )
-        self._listeners: tuple[Callable[[Sequence[str]], None], ...] = ()
+        self._ends: Listeners[str] = Listeners()
+        self._leaves: Listeners[tuple[str, int]] = Listeners()
         self.tasks = Tasks(self._desk)
         self.runs = Runs(self._desk)
         self.work = Work(self._desk)
@@ -85,10 +89,14 @@ class Engine:
 
     def start(self) -> Engine:
         """Start the writer and the loops; a simulator calls their steps itself instead."""
-        self.commits.start()
-        self.notifier.start()
-        self.notifier.subscribe(self.recovery.kick)
-        self.recovery.start()
+        try:
+            self.commits.start()
+            self.notifier.start()
+            self.notifier.subscribe(self.recovery.kick)
+            self.recovery.start()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def close(self) -> None:
@@ -111,12 +119,11 @@ class Engine:
 
     def on_end(self, callback: Callable[[Sequence[str]], None]) -> Callable[[], None]:
         """Call back with the tasks and runs that a commit of this process ended."""
-        self._listeners = (*self._listeners, callback)
+        return self._ends.add(callback)
 
-        def unsubscribe() -> None:
-            self._listeners = tuple(each for each in self._listeners if each is not callback)
-
-        return unsubscribe
+    def on_leave(self, callback: Callable[[Sequence[tuple[str, int]]], None]) -> Callable[[], None]:
+        """Call back with the attempts (task and number) that a commit of this process ended."""
+        return self._leaves.add(callback)
 
     @reading
     def why(
@@ -130,13 +137,24 @@ class Engine:
         return explain(self.database, task_id, agents=agents, tags=tags)
 
     @reading
+    def why_run(
+        self,
+        run_id: str,
+        *,
+        agents: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> RunExplanation:
+        """Explain a run: its holds, and each task of it that is not done."""
+        return explain_run(self.database, run_id, agents=agents, tags=tags)
+
+    @reading
     def doctor(self) -> Diagnosis:
         """Check every invariant of the store, as it stands now."""
         return examine(self.database)
 
     def now(self) -> int:
         """The time that decides: the database's, in microseconds."""
-        return int(self.database.view(lambda tx: tx.read("now"))[0]["now"])
+        return self._desk.now()
 
     def _committed(self, _: Sequence[object]) -> None:
         group = self._writer.last
@@ -144,11 +162,7 @@ class Engine:
             return
         if group.wakes or group.tells:
             self.notifier.notify()
+        self._leaves.tell(group.left)
+        self._ends.tell(group.ended)
         if group.ended:
-            for tell in self._listeners:
-                # One that fails must not keep the end from the others.
-                try:
-                    tell(group.ended)
-                except Exception:
-                    log.exception("a listener failed on the end of %s", ", ".join(group.ended))
             self.outcomes.look(group.ended)

@@ -28,6 +28,7 @@ class Group:
     parents: set[str] = field(default_factory=set)
     awaited: set[str] = field(default_factory=set)
     ripe: list[str] = field(default_factory=list)
+    left: list[tuple[str, int]] = field(default_factory=list)
     wakes: bool = False
     tells: bool = False
 
@@ -71,6 +72,9 @@ class Group:
                 self.broken.add(run_id)
 
     def _observe_stop(self, row: Row) -> None:
+        self.left.append((row["entity"], row["attempt"]))
+        # Its worker, which may be in another process, is to hear of a cancel at once.
+        self.tells |= row["status"] == "cancelled"
         if row["concurrency_key"]:
             self.freed[row["concurrency_key"]] += 1
         # What is failing ends with the last task of it that runs, however that one ends.

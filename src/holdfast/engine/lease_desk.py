@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
-from holdfast.engine import validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation
 from holdfast.engine.leases import LEASE_SUBJECT
 from holdfast.engine.operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.model.result import TransitionResult
+from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import NamedLease
 from holdfast.model.text import clean_key, clean_name, clean_text
 from holdfast.model.token import read_fence
 
 
 class Leases:
+    """Locks that end by themselves: pass a lease's fence on, so that who is late is refused."""
+
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
@@ -26,7 +28,7 @@ class Leases:
             AcquireLease(
                 key=clean_key("key", key),
                 owner=clean_name("owner", owner),
-                ttl=validation.lease("ttl", ttl),
+                ttl=positive_microseconds("ttl", ttl),
             )
         )
 
@@ -34,7 +36,9 @@ class Leases:
     def renew(self, key: str, token: str, *, ttl: float) -> Future[TransitionResult]:
         """Keep a lease; refused once it has run out or changed hands."""
         fence = self._fence(key, token)
-        return self._desk.submit(RenewLease(key=key, fence=fence, ttl=validation.lease("ttl", ttl)))
+        return self._desk.submit(
+            RenewLease(key=key, fence=fence, ttl=positive_microseconds("ttl", ttl))
+        )
 
     @operation
     def release(self, key: str, token: str) -> Future[TransitionResult]:

@@ -8,6 +8,7 @@ from holdfast.engine.group import Group
 from holdfast.engine.operations import (
     AcquireLease,
     BlockTask,
+    CancelTask,
     ClaimById,
     CreateTasks,
     FinalizePlan,
@@ -56,8 +57,14 @@ def _lock_tasks(group: Group, operations: Sequence[Operation], tasks: set[str]) 
     if not tasks and not beside:
         return
     undone = {o.task_id for o in operations if isinstance(o, ROLLING)}
-    chosen = {"tasks": sorted(tasks), "beside": sorted(beside), "undone": sorted(undone)}
-    if not undone:
+    trees = {o.task_id for o in operations if isinstance(o, CancelTask)}
+    chosen = {
+        "tasks": sorted(tasks),
+        "beside": sorted(beside),
+        "undone": sorted(undone),
+        "trees": sorted(trees),
+    }
+    if not undone and not trees:
         # Twice: what came to need one of them while the first waited, only the second sees.
         group.tx.run("lock_tasks", **chosen)
         group.tx.run("lock_tasks", **chosen)

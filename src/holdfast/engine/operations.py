@@ -6,11 +6,27 @@ from dataclasses import dataclass
 
 from holdfast.model.status import Hold
 
+LEAST = 500
 Keys = tuple[str, ...]
 
 
+class Sized:
+    """Something asked of the writer; `size` is about how many bytes it has to send."""
+
+    __slots__ = ()
+
+    @property
+    def size(self) -> int:
+        return LEAST + sum(map(len, filter(None, self.texts)))
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        """Those of its texts that can be long."""
+        return ()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TaskOperation:
+class TaskOperation(Sized):
     task_id: str
 
     @property
@@ -19,7 +35,7 @@ class TaskOperation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunOperation:
+class RunOperation(Sized):
     run_id: str
 
     @property
@@ -40,6 +56,10 @@ class Complete(Report):
     digest: str
     usage: str | None = None
 
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.output, self.usage)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fail(Report):
@@ -48,6 +68,10 @@ class Fail(Report):
     retryable: bool
     jitter: float
     usage: str | None = None
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.error, self.usage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +89,10 @@ class RecordEffect(Report):
     name: str
     value: str
 
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.value,)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspend(Report):
@@ -74,6 +102,10 @@ class Suspend(Report):
     awaited: str | None = None
     name: str | None = None
     value: str = "null"
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.value,)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,9 +123,13 @@ class Spawn(Report):
     tasks: tuple[TaskRow, ...]
     actor: str
 
+    @property
+    def size(self) -> int:
+        return sum(task.size for task in self.tasks)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SendSignal:
+class SendSignal(Sized):
     id: str
     target: str
     signal: str
@@ -105,12 +141,20 @@ class SendSignal:
     def keys(self) -> Keys:
         return (self.target,)
 
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.payload,)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Renew(Report):
     lease: int
     progress: str | None = None
     usage: str | None = None
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.progress, self.usage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -211,6 +255,10 @@ class EditTask(Controlled):
     changes: dict[str, object]
     expected_version: int | None = None
 
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return tuple(value for value in self.changes.values() if isinstance(value, str))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ControlledRun(RunOperation):
@@ -243,7 +291,7 @@ class AdvanceRun(RunOperation):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TaskRow:
+class TaskRow(Sized):
     """A task that passed every check, in the terms of the store."""
 
     id: str
@@ -283,16 +331,24 @@ class TaskRow:
         place = (self.item, self.conditional, self.gives)
         return (*place, self.verifies, self.max_rounds, self.on_failure)
 
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.payload, self.title, *self.needs)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CreateTasks:
+class CreateTasks(Sized):
     tasks: tuple[TaskRow, ...]
     actor: str
     keys: Keys = ()
 
+    @property
+    def size(self) -> int:
+        return sum(task.size for task in self.tasks)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StartRun:
+class StartRun(Sized):
     run_id: str
     workflow: str
     workflow_version: str
@@ -307,14 +363,19 @@ class StartRun:
     actor: str
     keys: Keys = ()
 
+    @property
+    def size(self) -> int:
+        return len(self.input) + len(self.definition) + sum(task.size for task in self.tasks)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
+class Claim(Sized):
     worker: str
     agents: tuple[str, ...]
     tags: str
     count: int
     lease: int
+    passed: tuple[str, ...] = ()
     keys: Keys = ()
 
 
@@ -327,14 +388,14 @@ class ClaimById(TaskOperation):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sweep:
+class Sweep(Sized):
     """Whatever time alone brings: scheduled tasks, limits that lift, keys with room."""
 
     keys: Keys = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AcquireLease:
+class AcquireLease(Sized):
     key: str
     owner: str
     ttl: int
@@ -342,7 +403,7 @@ class AcquireLease:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RenewLease:
+class RenewLease(Sized):
     key: str
     fence: int
     ttl: int
@@ -350,7 +411,7 @@ class RenewLease:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ReleaseLease:
+class ReleaseLease(Sized):
     key: str
     fence: int
     keys: Keys = ()

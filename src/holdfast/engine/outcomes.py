@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from functools import partial
 
-from holdfast.errors import ShuttingDown
+from holdfast.errors import NotFound, ShuttingDown
 from holdfast.store.database import Database, Row
 from holdfast.threads import Threads
 
@@ -47,13 +47,21 @@ class Outcomes:
             watched = sorted(each for each in chosen if each in self._waiting)
         if not watched:
             return
-        rows = self._database.view(lambda tx: tx.read("ended_rows", ids=watched))
-        for row in rows:
-            with self._lock:
-                futures = self._waiting.pop(row["id"], [])
-            for future in futures:
-                if future.set_running_or_notify_cancel():
-                    future.set_result(row)
+        ended, there = self._database.view(
+            lambda tx: (tx.read("ended_rows", ids=watched), tx.read("rows_there", ids=watched))
+        )
+        for row in ended:
+            for future in self._answered(row["id"]):
+                future.set_result(row)
+        for identifier in set(watched) - {row["id"] for row in there}:
+            for future in self._answered(identifier):
+                future.set_exception(NotFound(identifier))
+
+    def _answered(self, identifier: str) -> list[Future[Row]]:
+        """Those who still wait for an answer that is there now."""
+        with self._lock:
+            futures = self._waiting.pop(identifier, [])
+        return [future for future in futures if future.set_running_or_notify_cancel()]
 
     def _forget(self, identifier: str, future: Future[Row]) -> None:
         if not future.cancelled():

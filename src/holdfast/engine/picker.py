@@ -76,6 +76,7 @@ def _claim_from(group: Group, request: Claim, agent: str, count: int) -> list[Ro
         tags=request.tags,
         count=count,
         keys=sorted(group.slots),
+        passed=request.passed,
         worker=request.worker,
         lease=request.lease,
     )

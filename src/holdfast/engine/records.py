@@ -49,11 +49,11 @@ def read_task(row: Row) -> Task:
         timeout=None if row["timeout"] is None else row["timeout"] / MICROSECONDS,
         generation=row["generation"],
         epoch=row["epoch"],
-        payload=_value(row["payload"]),
-        output=_value(row["output"]),
-        error=_value(row["error"]),
-        usage=_value(row["usage"]),
-        progress=_value(row["progress"]),
+        payload=read_value(row["payload"]),
+        output=read_value(row["output"]),
+        error=read_value(row["error"]),
+        usage=read_value(row["usage"]),
+        progress=read_value(row["progress"]),
         lease=_lease(row),
         version=row["version"],
         created_at=row["created_at"],
@@ -66,8 +66,8 @@ def read_task(row: Row) -> Task:
         total=row["total"],
         round=row["round"],
         max_rounds=row["max_rounds"],
-        feedback=_value(row["feedback"]),
-        question=_value(row["question"]),
+        feedback=read_value(row["feedback"]),
+        question=read_value(row["question"]),
     )
 
 
@@ -79,8 +79,8 @@ def read_run(row: Row) -> Run:
         key=row["key"],
         status=RunStatus(row["status"]),
         holds=Hold(row["holds"]),
-        input=_value(row["input"]),
-        error=_value(row["error"]),
+        input=read_value(row["input"]),
+        error=read_value(row["error"]),
         priority=row["priority"],
         concurrency_key=row["concurrency_key"],
         version=row["version"],
@@ -94,8 +94,8 @@ def read_child(row: Row) -> Child:
     return Child(
         id=row["id"],
         status=Status(row["status"]),
-        output=_value(row["output"]),
-        error=_value(row["error"]),
+        output=read_value(row["output"]),
+        error=read_value(row["error"]),
     )
 
 
@@ -123,5 +123,5 @@ def _lease(row: Row) -> Lease | None:
     return Lease(owner=row["worker"], expires_at=row["lease_expires_at"])
 
 
-def _value(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
+def read_value(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
     return None if text is None else json.loads(text)

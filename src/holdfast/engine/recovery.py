@@ -9,7 +9,7 @@ from holdfast.engine.desk import Desk
 from holdfast.engine.operations import Sweep
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.work import Work
-from holdfast.errors import HoldfastError, ShuttingDown
+from holdfast.errors import ShuttingDown
 from holdfast.threads import Running, Threads
 
 log = logging.getLogger("holdfast.recovery")
@@ -64,6 +64,6 @@ class Recovery:
                 pause = self.step()
             except ShuttingDown:
                 return
-            except HoldfastError:
+            except Exception:
                 log.exception("recovery could not look; it looks again in %s s", pause)
             self._kick.wait(pause)

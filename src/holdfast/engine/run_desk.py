@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from typing import Any
 
 from holdfast.engine import validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation, reading
+from holdfast.engine.listing import PAGE, Page, ask_for_runs
 from holdfast.engine.operations import AdvanceRun, CancelRun, HoldRun, RetryRun, UnholdRun
-from holdfast.engine.records import read_event, read_run, read_task
+from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.engine.tasks import USER
 from holdfast.errors import NotFound
 from holdfast.model.event import Event
@@ -17,9 +19,12 @@ from holdfast.model.run import Created, NewRun, Run
 from holdfast.model.status import Hold
 from holdfast.model.task import Task
 from holdfast.model.text import clean_name
+from holdfast.store.database import Row, Transaction
 
 
 class Runs:
+    """What can be asked of runs; each operation answers whether it happened and, if not, why."""
+
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
@@ -85,6 +90,7 @@ class Runs:
 
     @reading
     def get(self, run_id: str) -> Run:
+        """A run as it stands now."""
         identifier = validation.run_id(run_id)
         rows = self._desk.view(lambda tx: tx.read("run_by_id", run_id=identifier))
         if not rows:
@@ -92,17 +98,43 @@ class Runs:
         return read_run(rows[0])
 
     @reading
-    def tasks(self, run_id: str) -> list[Task]:
-        identifier = validation.run_id(run_id)
-        rows = self._desk.view(lambda tx: tx.read("run_tasks", run_id=identifier))
-        return [read_task(row) for row in rows]
+    def list(
+        self,
+        *,
+        limit: int = PAGE,
+        after: str | None = None,
+        status: str | None = None,
+        workflow: str | None = None,
+    ) -> Page[Run]:
+        """Runs, newest first, at most 1,000; `after` the last id of a page comes the next."""
+        query, asked = ask_for_runs(limit=limit, after=after, status=status, workflow=workflow)
+        return [read_run(row) for row in self._desk.view(lambda tx: tx.read(query, **asked))]
 
     @reading
-    def events(self, run_id: str) -> list[Event]:
+    def outputs(self, run_id: str) -> dict[str, Any]:
+        """What the last steps of a run gave, by step: those that no other step needs."""
+        rows = self._of_run("run_outputs", run_id)
+        return {row["step"]: read_value(row["output"]) for row in rows}
+
+    @reading
+    def tasks(self, run_id: str) -> Page[Task]:
+        """The tasks of a run, one for each step, in the order they were written."""
+        return [read_task(row) for row in self._of_run("run_tasks", run_id)]
+
+    @reading
+    def events(self, run_id: str) -> Page[Event]:
         """The history of the run and all its tasks, in the order it was written."""
+        return [read_event(row) for row in self._of_run("run_events", run_id)]
+
+    def _of_run(self, query: str, run_id: str) -> Page[Row]:
         identifier = validation.run_id(run_id)
-        rows = self._desk.view(lambda tx: tx.read("run_events", run_id=identifier))
-        return [read_event(row) for row in rows]
+
+        def read(tx: Transaction) -> Page[Row]:
+            if not tx.read("run_by_id", run_id=identifier):
+                raise NotFound(identifier)
+            return tx.read(query, run_id=identifier)
+
+        return self._desk.view(read)
 
 
 def _about(run_id: str, actor: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.operations import CancelRun, ControlledRun, HoldRun, RetryRun, UnholdRun
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import RUN_TERMINAL
+from holdfast.model.status import RUN_TERMINAL, RunStatus
 from holdfast.store.database import Row
 
 
@@ -53,5 +53,12 @@ def _refused(group: Group, operation: CancelRun | HoldRun | UnholdRun) -> Transi
         return refuse(Refusal.NOT_FOUND, None)
     status = found[0]["status"]
     if status in RUN_TERMINAL:
-        return refuse(Refusal.ALREADY_TERMINAL, status)
+        detail = f"the run has ended; {_again(operation.run_id, status)}"
+        return refuse(Refusal.ALREADY_TERMINAL, status, detail)
     return TransitionResult(ok=True, repeated=True, status=status)
+
+
+def _again(run_id: str, status: str) -> str:
+    if status == RunStatus.COMPLETED:
+        return f'hf.runs.retry("{run_id}", step=…) does a step and all that needs it again'
+    return f'hf.runs.retry("{run_id}") tries again what failed or was cancelled'

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from holdfast.engine import validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import gather, operation, reading, then
+from holdfast.engine.listing import PAGE, Page, ask_for_tasks
 from holdfast.engine.operations import (
     AnswerTask,
     BlockTask,
@@ -24,12 +25,14 @@ from holdfast.engine.operations import (
     RunNow,
     SettleTask,
     StartPlanning,
+    TaskRow,
     UnblockTask,
     UnholdTask,
 )
 from holdfast.engine.records import read_event, read_task
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.attempts import read_attempts
+from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.event import Event
 from holdfast.model.result import TransitionResult
 from holdfast.model.run import Created
@@ -41,22 +44,22 @@ USER = "user"
 
 
 class Tasks:
+    """What can be asked of tasks; each operation answers whether it happened and, if not, why."""
+
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
     @operation
     def create_many(
         self, tasks: Sequence[NewTask], *, actor: str = USER, connection: object = None
-    ) -> Future[list[Created]]:
+    ) -> Future[Page[Created]]:
         """Create tasks, all or none of them; one whose key exists gives back the existing one.
 
         With a `connection` they are part of the application's own transaction there.
         """
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
-        limit = self._desk.settings.max_payload
-        ids = self._desk.ids
-        rows = tuple(validation.new_task(task, ids, max_payload=limit) for task in wanted)
+        rows = validation.batch(self._row(task) for task in wanted)
         operation = CreateTasks(tasks=rows, actor=validation.actor(actor))
         return self._desk.submit(operation, connection)
 
@@ -65,9 +68,8 @@ class Tasks:
         self, task: NewTask, *, actor: str = USER, connection: object = None
     ) -> Future[Created]:
         """Create one task; the same key with the same body gives back the existing one."""
-        row = validation.new_task(task, self._desk.ids, max_payload=self._desk.settings.max_payload)
-        created: Future[list[Created]] = self._desk.submit(
-            CreateTasks(tasks=(row,), actor=validation.actor(actor)), connection
+        created: Future[Page[Created]] = self._desk.submit(
+            CreateTasks(tasks=(self._row(task),), actor=validation.actor(actor)), connection
         )
         return then(created, lambda replies: replies[0])
 
@@ -153,15 +155,19 @@ class Tasks:
 
     @operation
     def hold(
-        self, task_id: str, reason: str = "paused", *, until: int | None = None, actor: str = USER
+        self,
+        task_id: str,
+        reason: str = "paused",
+        *,
+        until: Moment | None = None,
+        actor: str = USER,
     ) -> Future[TransitionResult]:
-        """Stop a task from being claimed; a `limit` may say when it lifts by itself."""
+        """Stop a task from being claimed; a `limit` may say until when: a datetime, or "2h"."""
         chosen = validation.hold(reason)
-        if until is not None:
-            validation.moment("until", until)
-            if reason != "limit":
-                raise InvalidInput("until", "only the hold 'limit' lifts by itself")
-        return self._desk.submit(HoldTask(**_about(task_id, actor), reason=chosen, until=until))
+        if until is not None and reason != "limit":
+            raise InvalidInput("until", "only the hold 'limit' lifts by itself")
+        lifts = None if until is None else parse_moment("until", until, self._desk.now)
+        return self._desk.submit(HoldTask(**_about(task_id, actor), reason=chosen, until=lifts))
 
     @operation
     def unhold(
@@ -198,7 +204,8 @@ class Tasks:
         actor: str = USER,
     ) -> Future[TransitionResult]:
         """Change fields of a task that has not started."""
-        chosen = validation.edits(changes, max_payload=self._desk.settings.max_payload)
+        limit = self._desk.settings.max_payload
+        chosen = validation.edits(changes, max_payload=limit, now=self._desk.now)
         if expected_version is not None:
             validation.number("expected_version", expected_version, least=1)
         return self._desk.submit(
@@ -207,19 +214,20 @@ class Tasks:
 
     @operation
     def unhold_known(
-        self, knows: Callable[[str | None, str | None], bool]
-    ) -> Future[list[TransitionResult]]:
-        """Lift `version` from the tasks whose workflow and step a program now knows."""
+        self, has_function: Callable[[str, str | None, str | None], bool]
+    ) -> Future[Page[TransitionResult]]:
+        """Lift `version` from the tasks (id, workflow, step) that a program has a function for."""
         rows = self._desk.view(lambda tx: tx.read("tasks_held_for_version"))
         found = [
             UnholdTask(task_id=row["id"], actor=USER, reason=Hold.VERSION)
             for row in rows
-            if knows(row["workflow"], row["step"])
+            if has_function(row["id"], row["workflow"], row["step"])
         ]
         return gather(self._desk.submit_many(found) if found else [])
 
     @reading
     def get(self, task_id: str) -> Task:
+        """A task as it stands now."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("task_by_id", task_id=identifier))
         if not rows:
@@ -227,22 +235,41 @@ class Tasks:
         return read_task(rows[0])
 
     @reading
-    def blocked_by(self, task_id: str) -> list[str]:
+    def list(
+        self,
+        *,
+        limit: int = PAGE,
+        after: str | None = None,
+        status: str | None = None,
+        agent: str | None = None,
+        run: str | None = None,
+    ) -> Page[Task]:
+        """Tasks, newest first, at most 1,000; `after` the last id of a page comes the next."""
+        query, asked = ask_for_tasks(limit=limit, after=after, status=status, agent=agent, run=run)
+        return [read_task(row) for row in self._desk.view(lambda tx: tx.read(query, **asked))]
+
+    @reading
+    def blocked_by(self, task_id: str) -> Page[str]:
         """The needs that are not done, as the ids of their tasks."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("unmet_needs", ids=[identifier]))
         return [row["id"] for row in rows]
 
     @reading
-    def events(self, task_id: str) -> list[Event]:
+    def events(self, task_id: str) -> Page[Event]:
+        """The history of a task, in the order it was written."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("entity_events", entity=identifier))
         return [read_event(row) for row in rows]
 
     @reading
-    def attempts(self, task_id: str) -> list[Attempt]:
+    def attempts(self, task_id: str) -> Page[Attempt]:
         """Every lease the task ever had, and how each ended."""
         return read_attempts(self.events(task_id))
+
+    def _row(self, task: NewTask) -> TaskRow:
+        limit = self._desk.settings.max_payload
+        return validation.new_task(task, self._desk.ids, max_payload=limit, now=self._desk.now)
 
 
 def _about(task_id: str, actor: str) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from holdfast.engine.blueprint import Place, draw, limits, write_tags
@@ -11,17 +12,19 @@ from holdfast.engine.operations import StartRun, TaskRow
 from holdfast.engine.slots import RUN_PREFIX
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids, parse_run_id, parse_task_id
+from holdfast.model.duration import Moment, parse_duration, parse_moment
 from holdfast.model.graph import Concurrency, Workflow
-from holdfast.model.retry import MAX_COUNT, RetryPolicy, to_microseconds
+from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
+from holdfast.settings import MEBIBYTE
 
 MAX_TITLE = 500
 MAX_BATCH = 10_000
+MAX_BATCH_BYTES = 64 * MEBIBYTE
 MAX_INTEGER = 2**31 - 1
-MAX_TIME = 2**53
 JSON_SCALAR_LIMIT = 64 * 1024
 
 T = TypeVar("T")
@@ -47,18 +50,6 @@ def number(field: str, value: object, *, least: int, most: int = MAX_INTEGER) ->
     if not least <= value <= most:
         raise InvalidInput(field, f"must be between {least} and {most}, not {value}")
     return value
-
-
-def lease(field: str, seconds: float) -> int:
-    microseconds = to_microseconds(field, seconds)
-    if microseconds == 0:
-        raise InvalidInput(field, "must be longer than 0 seconds")
-    return microseconds
-
-
-def moment(field: str, value: object) -> int:
-    """A time as microseconds since the epoch, by the database's clock."""
-    return number(field, value, least=0, most=MAX_TIME)
 
 
 def names(field: str, values: object) -> tuple[str, ...]:
@@ -94,11 +85,12 @@ def actor(value: object) -> str:
     return clean_name("actor", value)
 
 
-def new_task(task: NewTask, ids: Ids, *, max_payload: int) -> TaskRow:
+def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int]) -> TaskRow:
     instance("task", task, NewTask)
     payload = encode_json("payload", task.payload, limit=max_payload)
     parent = None if task.parent is None else task_id(task.parent, "parent")
-    scheduled = None if task.scheduled_for is None else moment("scheduled_for", task.scheduled_for)
+    later = task.scheduled_for
+    scheduled = None if later is None else parse_moment("scheduled_for", later, now)
     key = None if task.key is None else clean_key("key", task.key)
     row = TaskRow(
         id=ids.task(),
@@ -116,7 +108,20 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int) -> TaskRow:
         payload=payload,
         **_limits(task),
     )
-    return row if key is None else replace(row, body_digest=_body(row))
+    return row if key is None else replace(row, body_digest=_body(row, later))
+
+
+def batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:
+    """The tasks of one commit, which is all or nothing: refused when they are too much for one."""
+    kept: list[TaskRow] = []
+    size = 0
+    for row in rows:
+        size += row.size
+        if size > MAX_BATCH_BYTES:
+            reason = f"are more than {MAX_BATCH_BYTES} bytes together; create them in several calls"
+            raise InvalidInput("tasks", reason)
+        kept.append(row)
+    return tuple(kept)
 
 
 def new_run(run: NewRun, ids: Ids, *, max_payload: int, actor_name: str) -> StartRun:
@@ -150,7 +155,7 @@ def _limits(task: NewTask) -> dict[str, Any]:
     return limits(retry, task.timeout, task.concurrency)
 
 
-def edits(changes: object, *, max_payload: int) -> dict[str, object]:
+def edits(changes: object, *, max_payload: int, now: Callable[[], int]) -> dict[str, object]:
     """The fields of an edit in the terms of the store; an unknown one is refused by name."""
     readers: dict[str, Callable[[object], object]] = {
         "title": lambda value: clean_text("title", value, limit=MAX_TITLE),
@@ -161,8 +166,10 @@ def edits(changes: object, *, max_payload: int) -> dict[str, object]:
         "tags": tags,
         "max_attempts": lambda value: number("max_attempts", value, least=1, most=MAX_COUNT),
         "max_lost": lambda value: number("max_lost", value, least=1, most=MAX_COUNT),
-        "timeout": lambda value: to_microseconds("timeout", _float("timeout", value)),
-        "scheduled_for": lambda value: None if value is None else moment("scheduled_for", value),
+        "timeout": lambda value: positive_microseconds("timeout", _float("timeout", value)),
+        "scheduled_for": lambda value: (
+            None if value is None else parse_moment("scheduled_for", value, now)
+        ),
     }
     if not isinstance(changes, Mapping) or not all(isinstance(name, str) for name in changes):
         raise InvalidInput("changes", "must be a mapping of the names of fields to their values")
@@ -183,10 +190,12 @@ def pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _body(row: TaskRow) -> str:
-    """The digest of what was asked for, however it was written."""
+def _body(row: TaskRow, scheduled_for: Moment | None) -> str:
+    """The digest of what was asked for, however it was written; "in 2s" is the same each time."""
+    waits = isinstance(scheduled_for, str | timedelta)
+    when = parse_duration("scheduled_for", scheduled_for) if waits else row.scheduled_for
     parts = (row.title, row.step, row.agent, sorted(row.needs), row.parent_id, row.tags)
-    rest = (row.status, row.scheduled_for, row.priority, row.position, row.timeout)
+    rest = (row.status, when, row.priority, row.position, row.timeout)
     retry = (row.max_attempts, row.max_lost, row.backoff, row.backoff_max)
     limits = (*retry, row.concurrency_key, row.capacity)
     return digest(row.payload, repr(parts), repr(rest), repr(limits))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine import validation
 from holdfast.engine.records import read_task
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, tell_error
 from holdfast.model.status import Hold, Status
 from holdfast.model.task import Task
 from holdfast.store.database import Database, Row, Transaction
@@ -29,6 +30,7 @@ class Explanation:
     task: Task
     summary: str
     clauses: tuple[Clause, ...]
+    fix: str = ""
 
     @property
     def claimable(self) -> bool:
@@ -39,8 +41,18 @@ class Explanation:
             f"  {'✓' if clause.ok else '✗'} {clause.name:<8} {clause.detail}".rstrip()
             for clause in self.clauses
         ]
-        fixes = [f"Fix:   {clause.fix}" for clause in self.clauses if clause.fix]
-        return "\n".join([self.summary, *marks, *fixes])
+        if self.claimable:
+            marks.append("Nothing stands in its way; no worker has taken it yet.")
+        fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), self.fix])
+        return "\n".join([self.summary, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
+
+    @property
+    def line(self) -> str:
+        """How the task stands, and what holds it up, in one line."""
+        reasons = [each.detail for each in self.clauses if not each.ok and each.name != "status"]
+        if self.task.terminal or self.task.status is Status.RUNNING or not reasons:
+            return self.summary
+        return f"{self.summary}: {'; '.join(reasons)}"
 
 
 def explain(
@@ -54,21 +66,25 @@ def explain(
     identifier = validation.task_id(task_id)
     serves = None if agents is None else validation.agents(agents)
     offered = None if tags is None else validation.tags(tags)
-    return database.view(lambda tx: _Reading(tx, identifier, serves, offered).explain())
+
+    def read(tx: Transaction) -> Explanation:
+        rows = tx.read("task_by_id", task_id=identifier)
+        if not rows:
+            raise NotFound(identifier)
+        return TaskReading(tx, rows[0], serves, offered).explain()
+
+    return database.view(read)
 
 
-class _Reading:
+class TaskReading:
     def __init__(
-        self, tx: Transaction, task_id: str, agents: tuple[str, ...] | None, tags: str | None
+        self, tx: Transaction, row: Row, agents: tuple[str, ...] | None, tags: str | None
     ) -> None:
         self._tx = tx
-        rows = tx.read("task_by_id", task_id=task_id)
-        if not rows:
-            raise NotFound(task_id)
-        self._row: Row = rows[0]
-        self._task = read_task(self._row)
+        self._row = row
+        self._task = read_task(row)
         self._agents = agents
-        self._tags = self._row["tags"] if tags is None else tags
+        self._tags = row["tags"] if tags is None else tags
         self._now: int = tx.read("now")[0]["now"]
 
     def explain(self) -> Explanation:
@@ -79,7 +95,13 @@ class _Reading:
             "claim_tasks_clauses", task_id=self._task.id, agent=agent, tags=self._tags
         )[0]
         clauses = tuple(self._clause(name, ok=bool(ok)) for name, ok in found.items())
-        return Explanation(task=self._task, summary=self._summary(), clauses=clauses)
+        broken = [clause.name for clause in clauses if not clause.ok]
+        return Explanation(
+            task=self._task,
+            summary=self._summary(broken),
+            clauses=clauses,
+            fix="" if broken else f"{self._serve()}.run()",
+        )
 
     def _clause(self, name: str, *, ok: bool) -> Clause:
         # A time that has come is only written down by the next claim; it does not hold anyone up.
@@ -99,12 +121,15 @@ class _Reading:
             "run": self._run,
             "due": self._due,
             "agent": lambda: (f"it is for agent {self._task.agent!r}", self._serve()),
-            "tags": lambda: (f"it needs a worker with the tags {', '.join(self._task.tags)}", ""),
+            "tags": lambda: (
+                f"it needs a worker with the tags {', '.join(self._task.tags)}",
+                self._serve(),
+            ),
             "slot": self._slot,
         }
         return words[name]()
 
-    def _summary(self) -> str:
+    def _summary(self, broken: Sequence[str]) -> str:
         task = self._task
         name = task.step or task.title
         if task.status is Status.RUNNING and task.lease is not None:
@@ -112,8 +137,10 @@ class _Reading:
             when = f"for {left} more" if left != "0s" else "but has expired; recovery takes it back"
             return f"{name} is running: attempt {task.attempt}, leased by {task.lease.owner} {when}"
         if task.terminal:
-            return f"{name} is {task.status}" + (f": {task.error}" if task.error else "")
-        return f"{name} is {task.status}, not running ({task.state})"
+            why = "" if task.error is None else f": {tell_error(task.error)}"
+            return f"{name} is {task.status}{why}"
+        state = {(): "ready", ("slot",): "waiting for a slot"}.get(tuple(broken), task.state)
+        return f"{name} is {task.status}, not running ({state})"
 
     def _status(self) -> tuple[str, str]:
         task = self._task
@@ -165,10 +192,17 @@ class _Reading:
         return self._task.scheduled_for is not None and self._task.scheduled_for <= self._now
 
     def _due(self) -> tuple[str, str]:
-        if self._task.waits_for is not None:
-            return self._awaited(self._task.waits_for)
-        wait = self._seconds(self._task.scheduled_for or 0)
-        return f"its time comes in {wait}", f'hf.tasks.run_now("{self._task.id}")'
+        task = self._task
+        if task.waits_for is not None:
+            return self._awaited(task.waits_for)
+        detail = f"its time comes in {self._seconds(task.scheduled_for or 0)}"
+        if task.failures and task.error is not None:
+            left = task.retry.max_attempts - task.failures
+            detail += (
+                f"; attempt {task.attempt} failed with {tell_error(task.error)}, "
+                f"{left} {'attempt is' if left == 1 else 'attempts are'} left"
+            )
+        return detail, f'hf.tasks.run_now("{task.id}")'
 
     def _awaited(self, awaited: str) -> tuple[str, str]:
         target, _, name = awaited.partition(" ")
@@ -184,7 +218,9 @@ class _Reading:
         return f"{shown} is full, {slot['used']} of {slot['capacity']}: {holders}", ""
 
     def _serve(self) -> str:
-        return f'hf.worker(agents=["{self._task.agent}"])'
+        agents, tags = json.dumps([self._task.agent]), json.dumps(self._task.tags)
+        offer = f", tags={tags}" if self._task.tags else ""
+        return f"hf.worker(agents={agents}{offer})"
 
     def _seconds(self, moment: int) -> str:
         left = max(0, moment - self._now) / MICROSECONDS

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -28,9 +29,11 @@ from holdfast.engine.operations import (
     TakeSignal,
 )
 from holdfast.engine.records import read_child
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, ShuttingDown
+from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
+from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import Assignment, NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.token import read_fence
@@ -40,11 +43,13 @@ MAX_CLAIM = 1_000
 
 
 class Work:
+    """What a worker asks and tells; every report carries the token of its attempt."""
+
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
     @operation
-    def claim(
+    def claim(  # noqa: PLR0913 - all that a worker says of itself
         self,
         worker: str,
         *,
@@ -52,8 +57,12 @@ class Work:
         tags: Sequence[str] = (),
         count: int = 1,
         lease: float | None = None,
+        passing: Sequence[str] = (),
     ) -> Future[list[Assignment]]:
-        """Lease up to `count` ready tasks for a worker; none is an answer too."""
+        """Lease up to `count` ready tasks for a worker; none is an answer too.
+
+        Tasks that are named as `passing` are left to other workers.
+        """
         return self._desk.submit(
             Claim(
                 worker=clean_name("worker", worker),
@@ -61,6 +70,10 @@ class Work:
                 tags=validation.tags(tags),
                 count=validation.number("count", count, least=1, most=MAX_CLAIM),
                 lease=self._lease(lease),
+                passed=tuple(
+                    validation.task_id(each, "passing")
+                    for each in validation.listed("passing", passing)
+                ),
             )
         )
 
@@ -84,6 +97,14 @@ class Work:
                 lease=self._lease(lease),
             )
         )
+
+    @claim.undone_by
+    @claim_by_id.undone_by
+    def _give_back(self, assignments: list[Assignment]) -> None:
+        for each in assignments:
+            # An engine that closes takes nothing back: the lease runs out.
+            with suppress(ShuttingDown):
+                self.release.submit(each.task.id, each.token)
 
     @operation
     def renew(
@@ -142,10 +163,10 @@ class Work:
 
     @operation
     def release(
-        self, task_id: str, token: str, *, until: int | None = None
+        self, task_id: str, token: str, *, until: Moment | None = None
     ) -> Future[TransitionResult]:
-        """Give a task back, now or for a later time; it costs no attempt."""
-        chosen = None if until is None else validation.moment("until", until)
+        """Give a task back, now or until a datetime or for "10m"; it costs no attempt."""
+        chosen = None if until is None else parse_moment("until", until, self._desk.now)
         return self._desk.submit(Release(**self._fenced(task_id, token), until=chosen))
 
     @operation
@@ -178,7 +199,9 @@ class Work:
         return self._desk.submit(
             Suspend(
                 **self._fenced(task_id, token),
-                until=None if wait.until is None else validation.moment("until", wait.until),
+                until=None
+                if wait.until is None
+                else parse_moment("until", wait.until, self._desk.now),
                 awaited=_awaited(wait),
                 name=None if name is None else clean_key("name", name),
                 value=encode_json("value", value, limit=self._desk.settings.max_output),
@@ -207,7 +230,10 @@ class Work:
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
         limit = self._desk.settings.max_payload
-        rows = [validation.new_task(each, self._desk.ids, max_payload=limit) for each in wanted]
+        rows = validation.batch(
+            validation.new_task(each, self._desk.ids, max_payload=limit, now=self._desk.now)
+            for each in wanted
+        )
         for row in rows:
             if row.needs or row.parent_id or row.key:
                 raise InvalidInput("tasks", "a child has neither needs, parent nor key of its own")
@@ -236,10 +262,11 @@ class Work:
         return [read_child(found[each]) for each in ids]
 
     @reading
-    def ended(self, task_ids: Sequence[str]) -> set[str]:
-        """Which of some tasks have come to an end, whoever ended them."""
-        chosen = [validation.task_id(each) for each in task_ids]
-        return {row["id"] for row in self._desk.view(lambda tx: tx.read("ended_rows", ids=chosen))}
+    def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Which of some attempts (task and number) are over, whoever ended them."""
+        rows = sorted((validation.task_id(task), number) for task, number in attempts)
+        found = self._desk.view(lambda tx: tx.read("running_attempts", rows=rows))
+        return set(rows) - {(row["id"], row["attempt"]) for row in found}
 
     @reading
     def guard(self, task_id: str, token: str) -> TransitionResult:
@@ -266,7 +293,8 @@ class Work:
         }
 
     def _lease(self, seconds: float | None) -> int:
-        return validation.lease("lease", self._desk.settings.lease if seconds is None else seconds)
+        chosen = self._desk.settings.lease if seconds is None else seconds
+        return positive_microseconds("lease", chosen)
 
     def _small(self, field: str, value: object) -> str | None:
         if value is None:

@@ -1,22 +1,59 @@
-"""Durations as people write them: 90, "30s", "2m", "1h30m", "3d"."""
+"""Durations and moments as people write them: 90, "30s", "1h30m"; a datetime, or "2s" from now."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 from holdfast.errors import InvalidInput
 
+Moment = datetime | timedelta | str | int
+
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_MICROSECOND = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# A number of seconds or milliseconds, taken for microseconds, is long before this.
+_EARLIEST = (datetime(2001, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LATEST = 2**53
+_FORMS = (
+    "pass a datetime with a time zone, microseconds since 1970, "
+    "or a duration from now such as '2s' or a timedelta"
+)
 
 
 def parse_duration(field: str, value: object) -> float:
-    """Seconds, from a number of them or a text with units."""
+    """Seconds, from a number of them, a timedelta or a text with units."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+        return value
+    if isinstance(value, timedelta):
+        return value.total_seconds()
     if isinstance(value, str):
         text = value.replace(" ", "")
         parts = _PART.findall(text)
         if parts and "".join(number + unit for number, unit in parts) == text:
             return sum(float(number) * _SECONDS[unit] for number, unit in parts)
     raise InvalidInput(field, f"{value!r} is not a duration; write 90, '30s', '2m' or '1h30m'")
+
+
+def parse_moment(field: str, value: object, now: Callable[[], int]) -> int:
+    """Microseconds since 1970; a text or a timedelta counts from `now`, which is then asked."""
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            raise InvalidInput(field, f"{value} has no time zone; {_FORMS}")
+        return _within(field, (value - _EPOCH) // _MICROSECOND)
+    if isinstance(value, str | timedelta):
+        seconds = min(parse_duration(field, value), _LATEST)
+        return _within(field, now() + round(seconds * 1_000_000))
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput(field, f"is a {type(value).__name__}; {_FORMS}")
+    return _within(field, value)
+
+
+def _within(field: str, moment: int) -> int:
+    if moment < _EARLIEST:
+        raise InvalidInput(field, f"{moment} microseconds since 1970 is before 2001; {_FORMS}")
+    if moment > _LATEST:
+        raise InvalidInput(field, f"{moment} microseconds since 1970 is after 2255; {_FORMS}")
+    return moment

@@ -9,7 +9,7 @@ from typing import Self
 from holdfast.errors import InvalidDefinition
 from holdfast.model import graph_text
 from holdfast.model.graph_checks import MAX_PRIORITY, MAX_STEPS, find_mistakes
-from holdfast.model.step import Concurrency, OnFailure, Step, givers
+from holdfast.model.step import Concurrency, OnFailure, Step
 from holdfast.model.text import clean_name, digest
 
 __all__ = ["MAX_PRIORITY", "MAX_STEPS", "Concurrency", "OnFailure", "Step", "Workflow"]
@@ -42,9 +42,3 @@ class Workflow:
     @cached_property
     def definition(self) -> str:
         return graph_text.write(self.name, self.steps, self.concurrency)
-
-    @cached_property
-    def last_steps(self) -> tuple[str, ...]:
-        """The steps whose outputs are the run's output."""
-        found = givers(self.steps)
-        return tuple(step.id for step in self.steps if step.id in found)

@@ -7,7 +7,7 @@ from collections import Counter
 
 from holdfast.errors import InvalidInput
 from holdfast.model.reference import Reference
-from holdfast.model.retry import MAX_COUNT, RetryPolicy, to_microseconds
+from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.status import Kind
 from holdfast.model.step import Concurrency, OnFailure, Step, every, links, reach
 from holdfast.model.text import clean_name, clean_text
@@ -83,7 +83,7 @@ def _bad_steps(steps: tuple[Step, ...]) -> list[str]:
             for tag in step.tags:
                 clean_name("tag", tag)
             if step.timeout is not None:
-                to_microseconds("timeout", step.timeout)
+                positive_microseconds("timeout", step.timeout)
             if step.approval is not None:
                 clean_text("approval", step.approval)
         except InvalidInput as error:

@@ -40,3 +40,10 @@ def to_microseconds(field: str, seconds: float) -> int:
     if not 0 <= seconds <= 10 * 366 * 86_400:
         raise InvalidInput(field, f"must be between 0 seconds and ten years, not {seconds}")
     return round(seconds * MICROSECONDS)
+
+
+def positive_microseconds(field: str, seconds: float) -> int:
+    microseconds = to_microseconds(field, seconds)
+    if microseconds == 0:
+        raise InvalidInput(field, "must be longer than 0 seconds")
+    return microseconds

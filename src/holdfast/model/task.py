@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.model.duration import Moment
 from holdfast.model.graph import Concurrency
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
@@ -12,7 +13,11 @@ from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewTask:
-    """What a caller asks for; the writer gives it its id and checks every field."""
+    """What a caller asks for; the writer gives it its id and checks every field.
+
+    `scheduled_for` is a datetime with a time zone, a number of microseconds since 1970, or a
+    duration from now by the database's clock: "2s" or a timedelta.
+    """
 
     title: str
     step: str | None = None
@@ -20,7 +25,7 @@ class NewTask:
     payload: Any = None
     needs: tuple[str, ...] = ()
     parent: str | None = None
-    scheduled_for: int | None = None
+    scheduled_for: Moment | None = None
     priority: int = 0
     position: int = 0
     tags: tuple[str, ...] = ()
@@ -113,7 +118,7 @@ class Assignment:
 
     task: Task
     attempt: int
-    token: str
+    token: str = field(repr=False)
     expires_at: int
     workflow: str | None = None
     workflow_version: str | None = None
@@ -125,7 +130,7 @@ class Assignment:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Renewal:
     task_id: str
-    token: str
+    token: str = field(repr=False)
     progress: Any = None
     usage: Any = None
 
@@ -150,5 +155,5 @@ class NamedLease:
     key: str
     owner: str
     fence: int
-    token: str
+    token: str = field(repr=False)
     expires_at: int

@@ -22,6 +22,7 @@ Row = dict[str, Any]
 Rows = Sequence[Sequence[object]]
 
 _POSTGRESQL = re.compile(r"postgres(?:ql)?://")
+_SCHEME = re.compile(r"[a-z][a-z0-9+]{0,19}")
 
 
 class Transaction(Protocol):
@@ -125,12 +126,17 @@ def is_postgresql(url: str) -> bool:
 def sqlite_path(url: str) -> Path:
     scheme, separator, rest = url.partition("://")
     if not separator or scheme != "sqlite":
-        reason = f"{scheme[:20]!r} is not a database; use sqlite:///file.db or postgresql://…"
+        # Nothing of what is no scheme: it may well be a password.
+        known = _SCHEME.fullmatch(scheme) if separator else None
+        what = f"{scheme!r} is not a database" if known else "this is no URL of a database"
+        raise InvalidInput("url", f"{what}; use sqlite:///file.db or postgresql://…")
+    if "?" in rest or "#" in rest:
+        reason = "a path to a SQLite file has no options; write sqlite:///file.db without ? and #"
         raise InvalidInput("url", reason)
     if rest.strip("/") in {"", ":memory:"}:
         reason = "a durable store needs a file; use sqlite:///file.db (relative) or sqlite:////file"
         raise InvalidInput("url", reason)
     if not rest.startswith("/"):
-        reason = f"write sqlite:///{rest} for a path from here, sqlite:////{rest} from the root"
+        reason = "write sqlite:///file.db for a path from here, sqlite:////file.db from the root"
         raise InvalidInput("url", reason)
     return Path(rest[1:])

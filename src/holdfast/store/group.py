@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
@@ -10,17 +11,33 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.errors import ShuttingDown, StoreUnreachable, UnknownOutcome
-from holdfast.settings import Settings
+from holdfast.settings import MEBIBYTE, Settings
 from holdfast.store.database import Database, Transaction
+from holdfast.store.process import HomeProcess
 from holdfast.threads import Running, Threads
 
 logger = logging.getLogger(__name__)
+
+# What all of a group sends lies in memory several times over, and keeps the others waiting.
+GROUP_BYTES = 16 * MEBIBYTE
+
+
+_thread = threading.local()
+
+
+def is_writer() -> bool:
+    """Whether this thread writes for everybody else, and so must not wait for a reply."""
+    return getattr(_thread, "writes", False)
 
 
 class Operation(Protocol):
     @property
     def keys(self) -> Collection[str]:
         """The tasks and runs it is about: one group holds at most one operation for each."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it sends."""
 
 
 O = TypeVar("O", bound=Operation)  # noqa: E741 - an operation
@@ -48,6 +65,7 @@ class GroupCommit(Generic[O]):
         settings: Settings,
         on_commit: Callable[[Replies], None],
     ) -> None:
+        self._home = HomeProcess()
         self._database = database
         self._apply = apply
         self._threads = threads
@@ -67,6 +85,8 @@ class GroupCommit(Generic[O]):
         return self.submit_many((operation,))[0]
 
     def submit_many(self, operations: Sequence[O]) -> list[Future[Any]]:
+        # Before the lock, which another thread may have held when the process was forked.
+        self._home.check()
         entries = [Entry(operation=operation) for operation in operations]
         with self._arrived:
             if self._closed:
@@ -87,7 +107,9 @@ class GroupCommit(Generic[O]):
         return len(group)
 
     def close(self) -> None:
-        """Write what is waiting, then stop."""
+        """Write what is waiting, then stop; in a forked child there is nothing to stop."""
+        if not self._home.here():
+            return
         with self._arrived:
             self._closed = True
             self._arrived.notify_all()
@@ -97,6 +119,7 @@ class GroupCommit(Generic[O]):
             self._drain()
 
     def _loop(self) -> None:
+        _thread.writes = True
         try:
             while self._wait():
                 self.step()
@@ -104,6 +127,8 @@ class GroupCommit(Generic[O]):
         except BaseException:
             self._abandon()
             raise
+        finally:
+            _thread.writes = False
 
     def _wait(self) -> bool:
         with self._arrived:
@@ -122,7 +147,8 @@ class GroupCommit(Generic[O]):
         group: list[Entry[O]] = []
         behind: list[Entry[O]] = []
         seen: set[str] = set()
-        while self._waiting and len(group) < self._size and len(behind) < self._size:
+        room = GROUP_BYTES
+        while self._waiting and room > 0 and max(len(group), len(behind)) < self._size:
             entry = self._waiting.popleft()
             free = seen.isdisjoint(entry.operation.keys)
             seen.update(entry.operation.keys)
@@ -130,6 +156,7 @@ class GroupCommit(Generic[O]):
                 behind.append(entry)
             elif entry.future.set_running_or_notify_cancel():
                 group.append(entry)
+                room -= entry.operation.size
         self._waiting.extendleft(reversed(behind))
         return group
 

@@ -27,12 +27,19 @@ from holdfast.worker.durable import (
 class Context:
     """One attempt, as its step sees it."""
 
-    def __init__(self, engine: Engine, assignment: Assignment, ended: Event) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        assignment: Assignment,
+        ended: Event,
+        deadline: Callable[[], float],
+    ) -> None:
         self._engine = engine
         self._assignment = assignment
         self._ended = ended
         self._memory = Memory(engine, assignment)
         self.asynchronous = False
+        self._deadline = deadline
         self.noted: Any = None
 
     @property
@@ -55,7 +62,8 @@ class Context:
     @property
     def ended(self) -> bool:
         """Whether this attempt is known to be over: cancelled, lost or out of time."""
-        return self._ended.is_set()
+        # By the clock too: after a suspend the step may be awake before the heartbeat is.
+        return self._ended.is_set() or self._engine.clock.monotonic() >= self._deadline()
 
     @reading
     def check(self) -> TransitionResult:

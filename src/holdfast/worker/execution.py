@@ -9,13 +9,22 @@ import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
+from holdfast.engine.edge import settle
 from holdfast.engine.engine import Engine
-from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed
+from holdfast.errors import (
+    InvalidInput,
+    ShuttingDown,
+    StoreUnreachable,
+    TaskFailed,
+    UnknownOutcome,
+    tell_error,
+)
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
-from holdfast.threads import Event
+from holdfast.threads import Event, program_ends
 from holdfast.worker.context import Context
 from holdfast.worker.durable import AttemptEnded, Suspended
 
@@ -62,14 +71,19 @@ class Execution:
     timeout_at: float | None
     context: Context = field(init=False)
     reported: bool = False
+    raised: str | None = None
     stop: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
-        self.context = Context(self.engine, self.assignment, self.ended)
+        self.context = Context(self.engine, self.assignment, self.ended, lambda: self.deadline)
 
     @property
     def task_id(self) -> str:
         return self.assignment.task.id
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.task_id, self.assignment.attempt
 
     def end(self) -> None:
         """Tell the step that its attempt is over; a coroutine is cancelled, once."""
@@ -121,16 +135,21 @@ class Execution:
         return self._report(self.engine.work.suspend.submit, suspended.wait, note=suspended.note)
 
     def fail(self, error: BaseException, *, retryable: bool = True) -> Reply | None:
-        if isinstance(error, AttemptEnded) or self.ended.is_set():
+        if isinstance(error, AttemptEnded) or self.context.ended:
             return None
+        if program_ends():
+            # Whatever asks for a thread by now raises: that says nothing of the step.
+            log.warning("%s is given back, as the program ends: %r", self, error)
+            return self.release()
+        described = describe(error)
+        self.raised = tell_error(described)
         # What failed for good below it fails it for good.
         again = retryable and not isinstance(error, TaskFailed)
-        return self._report(self.engine.work.fail.submit, describe(error), retryable=again)
+        return self._report(self.engine.work.fail.submit, described, retryable=again)
 
-    def hold_for_version(self) -> None:
-        """Give back what no function here can run, until a worker that can comes along."""
-        self.engine.tasks.hold(self.task_id, "version", actor="worker")
-        self.hear(self._report(self.engine.work.release.submit))
+    def release(self) -> Reply | None:
+        """Give the task back; it costs it nothing."""
+        return self._report(self.engine.work.release.submit)
 
     def hear(self, reply: Reply | None) -> None:
         """Wait for what was said to a report, and log what is not as it should be."""
@@ -141,20 +160,45 @@ class Execution:
             log.error("%s: its report was not written, its lease will run out: %s", self, error)
         elif not (answer := reply.result()).ok:
             log.warning("%s: its report was refused: %s", self, answer.detail or answer.reason)
+        elif self.raised is not None:
+            again = "it is tried again" if answer.status == "queued" else "it is not tried again"
+            log.warning("%s raised %s; %s", self, self.raised, again)
 
     def _report(
         self, submit: Callable[..., Reply], *said: object, **options: object
     ) -> Reply | None:
-        # Before it is submitted: its commit tells everyone that the task has ended.
+        # Before it is submitted: its commit tells everyone that the attempt has ended.
         self.reported = True
+        send = partial(submit, self.task_id, self.assignment.token, *said, **options)
         try:
-            return submit(self.task_id, self.assignment.token, *said, **options)
+            return persist(send, lambda: self.engine.clock.monotonic() < self.deadline)
         except ShuttingDown as error:
             log.warning("%s: %s; its lease will run out", self, error)
             return None
 
     def __str__(self) -> str:
-        return f"attempt {self.assignment.attempt} of {self.task_id}"
+        task = self.assignment.task
+        return f"attempt {self.assignment.attempt} of {task.step or task.title} ({task.id})"
+
+
+def persist(send: Callable[[], Reply], may: Callable[[], bool]) -> Reply:
+    """Send a report again while the store is away and it `may`: said twice, it counts once.
+
+    Nobody is held up: it is sent again by whoever brings the news.
+    """
+    final: Reply = Future()
+
+    def hear(reply: Reply) -> None:
+        if isinstance(reply.exception(), StoreUnreachable | UnknownOutcome) and may():
+            try:
+                send().add_done_callback(hear)
+            except Exception:  # noqa: BLE001 - what the store said is the better reason
+                settle(final, reply.result)
+        else:
+            settle(final, reply.result)
+
+    send().add_done_callback(hear)
+    return final
 
 
 def describe(error: BaseException) -> dict[str, object]:

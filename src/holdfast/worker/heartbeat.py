@@ -14,6 +14,9 @@ from holdfast.model.task import Renewal
 from holdfast.threads import Running
 from holdfast.worker.execution import Execution
 
+# What waits does so on a clock that stands still during suspend: it has to look at the other.
+LOOK_EVERY = 1.0
+
 log = logging.getLogger("holdfast.heartbeat")
 
 
@@ -72,14 +75,15 @@ class Heartbeat:
 
     def _end_if_over(self, execution: Execution, now: float) -> None:
         late = execution.timeout_at is not None and now >= execution.timeout_at
-        if late and not execution.reported:
+        # The lease first: who slept through it has lost the attempt, and not run too long.
+        if now >= execution.deadline:
+            log.warning("%s could not be renewed before its lease ran out", execution)
+            execution.end()
+        elif late and not execution.reported:
             seconds = execution.assignment.task.timeout
             reply = execution.fail(TimeoutError(f"ran longer than {seconds:g} s"))
             if reply is not None:
                 reply.add_done_callback(execution.hear)
-            execution.end()
-        elif now >= execution.deadline:
-            log.warning("%s could not be renewed before its lease ran out", execution)
             execution.end()
 
     def _ask(self, now: float, live: Sequence[Execution]) -> None:
@@ -117,7 +121,7 @@ class Heartbeat:
                 pause = self.step()
             except Exception:
                 log.exception("a heartbeat failed; the next one comes in %s s", pause)
-            self._kick.wait(pause)
+            self._kick.wait(min(pause, LOOK_EVERY) if self._live() else pause)
 
 
 def _renewal(execution: Execution) -> Renewal:

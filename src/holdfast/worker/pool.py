@@ -9,10 +9,12 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from functools import partial
+from types import FrameType
 from typing import Self
 
 from holdfast.engine import validation
@@ -20,11 +22,15 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.model.text import clean_name
-from holdfast.threads import Running
+from holdfast.store.group import is_writer
+from holdfast.threads import Running, program_ends
 from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.heartbeat import Heartbeat
+from holdfast.worker.versions import Versions
 
 LOOK_EVERY = 0.1
+HEAR_EVERY = 0.2
+SHOWN = 10
 MAX_CONCURRENCY = 10_000
 
 log = logging.getLogger("holdfast.worker")
@@ -45,7 +51,10 @@ class WorkerOptions:
 
 
 class Worker:
-    """Runs plain functions in threads and coroutine functions on a loop of its own."""
+    """Runs plain functions in threads and coroutine functions on a loop of its own.
+
+    It logs to `holdfast.worker`: its start at INFO, steps that raised at WARNING.
+    """
 
     def __init__(self, engine: Engine, functions: Functions, options: WorkerOptions) -> None:
         self._engine = engine
@@ -59,6 +68,7 @@ class Worker:
         self._running: set[Execution] = set()
         self._looked = engine.clock.monotonic()
         self._heartbeat = Heartbeat(engine, self._executions)
+        self._versions = Versions(engine, functions)
 
     def start(self) -> Self:
         with self._lock:
@@ -66,20 +76,20 @@ class Worker:
                 raise InvalidInput("worker", "starts only once; make another with hf.worker()")
             self._started = True
         try:
-            self._engine.tasks.unhold_known(self._functions.knows)
+            self._versions.lift()
         except BaseException:
             self._stopped.set()
             raise
         threads = self._engine.threads
-        self._threads = ThreadPoolExecutor(self._options.concurrency, "holdfast-step")
         self._loop = asyncio.new_event_loop()
         self._unsubscribe: Sequence[Callable[[], None]] = (
             self._engine.on_hint(self._wake.set),
-            self._engine.on_end(self._end_others),
+            self._engine.on_leave(self._end_others),
         )
         self._heartbeat.start()
         self._looping: Running = threads.start("holdfast-loop", self._loop.run_forever)
         threads.start("holdfast-worker", self._pull)
+        log.info("%s has started", self)
         return self
 
     @property
@@ -88,20 +98,25 @@ class Worker:
         return self._stopping.is_set()
 
     def stop(self) -> None:
-        """Claim nothing more, let what runs finish, and end."""
+        """Claim nothing more, let what runs finish, and end; a step that says so does not wait."""
         self._stopping.set()
         self._wake.set()
-        if self._started:
+        if self._started and _inside.get() is not self and not is_writer():
             self._stopped.wait()
 
     def run(self) -> None:
-        """Work until interrupted or terminated, then drain; a second signal ends it at once."""
-        with _terminated_is_interrupted(), self:
-            try:
-                while not self._stopping.wait(1.0):
-                    pass
-            except KeyboardInterrupt:
-                log.info("interrupted; letting running steps finish")
+        """Work until Ctrl-C or SIGTERM, then let running steps finish and return.
+
+        A second signal ends the process at once; the leases of its steps run out, and another
+        worker tries them again.
+        """
+        with _first_signal() as heard:
+            self.start()
+            while not (heard() or self._stopping.wait(HEAR_EVERY)):
+                pass
+            if heard():
+                log.warning("interrupted; %s", self._waits_for())
+            self.stop()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -115,6 +130,22 @@ class Worker:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.stop)
 
+    def __str__(self) -> str:
+        agents, tags = (", ".join(each) for each in (self._options.agents, self._options.tags))
+        offer = f"agents {agents}" + (f", tags {tags}" if tags else "")
+        many = f"up to {self._options.concurrency} steps at once"
+        return f"worker {self._options.name} (process {os.getpid()}, {offer}, {many})"
+
+    def _waits_for(self) -> str:
+        running = sorted(str(each) for each in self._executions())
+        if not running:
+            return "nothing is running"
+        more = f" and {len(running) - SHOWN} more" if len(running) > SHOWN else ""
+        return (
+            f"waiting for {', '.join(running[:SHOWN])}{more}; a second Ctrl-C or SIGTERM stops "
+            "now, and what was running is tried again when its lease has run out"
+        )
+
     def _executions(self) -> list[Execution]:
         with self._lock:
             return list(self._running)
@@ -123,6 +154,8 @@ class Worker:
         try:
             while True:
                 self._wake.clear()
+                if program_ends():
+                    self._stopping.set()
                 if self._stopping.is_set() and not self._executions():
                     return
                 self._pull_once()
@@ -133,6 +166,7 @@ class Worker:
         taken, pause = 0, self._engine.settings.poll
         try:
             if not self._stopping.is_set():
+                self._versions.lift()
                 taken = self._claim()
             pause = self._look()
         except ShuttingDown:
@@ -145,7 +179,6 @@ class Worker:
     def _close(self) -> None:
         for unsubscribe in self._unsubscribe:
             unsubscribe()
-        self._threads.shutdown(wait=True)
         self._heartbeat.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._looping.join()
@@ -163,6 +196,7 @@ class Worker:
             agents=self._options.agents,
             tags=self._options.tags,
             count=room,
+            passing=self._versions.passed,
         )
         for assignment in assignments:
             self._begin(assignment, asked)
@@ -170,14 +204,14 @@ class Worker:
 
     def _look(self) -> float:
         """Hear what another process ended; the answer is how soon to look again at the latest."""
-        live = {each.task_id for each in self._executions() if not each.ended.is_set()}
+        live = {each.key for each in self._executions() if not each.ended.is_set()}
         if not live:
             return self._engine.settings.poll
         now = self._engine.clock.monotonic()
         if now < self._looked + LOOK_EVERY:
             return LOOK_EVERY
         self._looked = now
-        self._end_others(self._engine.work.ended(sorted(live)))
+        self._end_others(self._engine.work.left(live))
         return self._engine.settings.poll
 
     def _begin(self, assignment: Assignment, asked: float) -> None:
@@ -192,24 +226,47 @@ class Worker:
         with self._lock:
             self._running.add(execution)
         self._heartbeat.kick()
+        if self._stopping.is_set() or program_ends():
+            # It was on its way when somebody said stop.
+            self._return(execution, partial(self._release, execution))
+            return
         try:
-            self._run(execution, self._functions.bind(assignment, execution.context))
+            invocation = self._functions.bind(assignment, execution.context)
         except Exception as error:  # noqa: BLE001 - it is the task's, not the worker's
-            try:
-                self._refuse(execution, error)
-            except Exception:
-                log.exception("%s could not be given back; its lease will run out", execution)
-            self._finish(execution)
+            self._return(execution, partial(self._refuse, execution, error))
+            return
+        try:
+            self._run(execution, invocation)
+        except Exception as error:  # noqa: BLE001 - it is the worker's, not the task's
+            self._stopping.set()
+            log.error("%s cannot begin, so that this worker stops: %s", execution, error)  # noqa: TRY400
+            self._return(execution, partial(self._release, execution))
+
+    def _return(self, execution: Execution, report: Callable[[], None]) -> None:
+        """Say what becomes of an attempt that never began."""
+        try:
+            report()
+        except Exception:
+            log.exception("%s could not be given back; its lease will run out", execution)
+        self._finish(execution)
 
     def _run(self, execution: Execution, invocation: Invocation) -> None:
         if invocation.asynchronous:
             self._loop.call_soon_threadsafe(self._run_on_loop, execution, invocation)
         else:
-            future = self._threads.submit(execution.call, invocation)
-            future.add_done_callback(lambda _: self._finish(execution))
+            self._engine.threads.start("holdfast-step", lambda: self._call(execution, invocation))
+
+    def _call(self, execution: Execution, invocation: Invocation) -> None:
+        _inside.set(self)
+        try:
+            execution.call(invocation)
+        finally:
+            self._finish(execution)
 
     def _run_on_loop(self, execution: Execution, invocation: Invocation) -> None:
-        task = self._loop.create_task(execution.await_(invocation))
+        context = copy_context()
+        context.run(_inside.set, self)
+        task = self._loop.create_task(execution.await_(invocation), context=context)
         task.add_done_callback(lambda _: self._finish(execution))
         execution.stop = lambda: self._loop.call_soon_threadsafe(task.cancel)
         if execution.ended.is_set():
@@ -219,14 +276,18 @@ class Worker:
         """No function for it: hold it. Arguments that do not fit: it has failed."""
         if isinstance(error, UnknownFunction):
             log.warning("%s", error)
-            execution.hold_for_version()
+            self._versions.hold(execution.assignment)
+            self._release(execution)
         else:
             execution.hear(execution.fail(error, retryable=not isinstance(error, InvalidInput)))
 
-    def _end_others(self, ended: Sequence[str] | set[str]) -> None:
+    def _release(self, execution: Execution) -> None:
+        execution.hear(execution.release())
+
+    def _end_others(self, left: Collection[tuple[str, int]]) -> None:
         """Stop at once what somebody else, a cancel above all, has brought to its end."""
         for execution in self._executions():
-            if execution.task_id in ended and not execution.reported:
+            if execution.key in left and not execution.reported:
                 execution.end()
 
     def _finish(self, execution: Execution) -> None:
@@ -235,18 +296,38 @@ class Worker:
         self._wake.set()
 
 
+# The worker that runs the step whose thread, coroutine or `asyncio.to_thread` this is.
+_inside: ContextVar[Worker | None] = ContextVar("holdfast_worker", default=None)
+
+
 def _host() -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname()).lstrip(".-") or "worker"
 
 
 @contextmanager
-def _terminated_is_interrupted() -> Iterator[None]:
-    """Let SIGTERM be heard as Ctrl-C is, where signals can be heard at all."""
+def _first_signal() -> Iterator[Callable[[], bool]]:
+    """Tell whether Ctrl-C or SIGTERM came, where signals can be heard at all.
+
+    The second one is the system's to deal with: no thread of this process can hold it up.
+    """
+    heard: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield lambda: False
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+    if before[signal.SIGINT] is not signal.default_int_handler:
+        del before[signal.SIGINT]
+
+    # It only takes note: to raise or to take a lock here would break into whatever runs just now.
+    def note(number: int, _: FrameType | None) -> None:
+        heard.append(number)
+        for each in before:
+            signal.signal(each, signal.SIG_DFL)
+
+    for each in before:
+        signal.signal(each, note)
     try:
-        yield
+        yield lambda: bool(heard)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -11,7 +11,7 @@ from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask
 from tests.simulation.plain.advance import admit
-from tests.simulation.plain.world import NONE, Run, Task, World
+from tests.simulation.plain.world import NONE, TERMINAL, Run, Task, World
 
 Made = list[tuple[str, bool]] | str
 """The ids and whether each is new, or the name of the error."""
@@ -26,26 +26,36 @@ class Budgets(TypedDict):
 
 def create(world: World, wanted: Sequence[NewTask], ids: Sequence[str]) -> Made:
     """`ids` are what the store called them; the model takes those of new tasks on trust."""
-    for new in wanted:
-        related = [*new.needs, *([] if new.parent is None else [new.parent])]
-        if any(each not in world.tasks or world.tasks[each].run for each in related):
-            return "InvalidInput"
     holders = {task.key: (task.id, task.body) for task in world.tasks.values() if task.key}
     made: list[tuple[str, bool]] = []
-    for new, identifier in zip(wanted, ids or [""] * len(wanted), strict=True):
+    named = ids or [f"unmade {place}" for place in range(len(wanted))]
+    for new, identifier in zip(wanted, named, strict=True):
         holder, body = (
             (identifier, new) if new.key is None else holders.setdefault(new.key, (identifier, new))
         )
         if body != new:
             return "KeyConflict"
         made.append((holder, holder not in world.tasks and holder not in dict(made)))
+    if not all(
+        _may_be(world, new) for new, (_, is_new) in zip(wanted, made, strict=True) if is_new
+    ):
+        return "InvalidInput"
     for new, (identifier, is_new) in zip(wanted, made, strict=True):
         if is_new:
             _add(world, new, identifier)
     return made
 
 
+def _may_be(world: World, new: NewTask) -> bool:
+    """Whether what a new task needs and belongs to is there, in no run, and can still have it."""
+    related = [*new.needs, *([] if new.parent is None else [new.parent])]
+    if any(each not in world.tasks or world.tasks[each].run for each in related):
+        return False
+    return new.parent is None or world.tasks[new.parent].status not in TERMINAL
+
+
 def _add(world: World, new: NewTask, identifier: str) -> None:
+    assert new.scheduled_for is None or isinstance(new.scheduled_for, int)
     task = Task(
         id=identifier,
         title=new.title,

@@ -81,10 +81,10 @@ def hold(world: World, task_id: str, reason: Hold, until: int | None) -> Answer:
     task = world.tasks.get(task_id)
     if task is None or task.status in TERMINAL:
         return refuse(task, "already_terminal")
-    if reason in task.holds:
+    if reason in task.holds and until in {None, task.held_until}:
         return ("repeated", task.status)
     task.holds |= reason
-    if reason is Hold.LIMIT:
+    if reason is Hold.LIMIT and until is not None:
         task.held_until = until
     return ("ok", task.status)
 

@@ -66,6 +66,9 @@ class Address:
         except psycopg.OperationalError as error:
             connection.close()
             raise ConnectionLost(self.redact(error)) from None
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _connect(self) -> Connection:
@@ -85,11 +88,18 @@ class Address:
 
 def asks_again(error: psycopg.Error | Contended) -> bool:
     """Tell whether a transaction was given up that would do well on another try."""
-    return isinstance(error, Contended) or error.sqlstate in _AGAIN
+    return isinstance(error, Contended) or error.sqlstate in _AGAIN or _outdated(error)
+
+
+def _outdated(error: psycopg.Error) -> bool:
+    """Tell whether a statement was prepared before someone changed a table; it is prepared anew."""
+    # By the name of the server's function: the message may be in any language.
+    return error.diag.source_function == "RevalidateCachedQuery"
 
 
 def describe(error: psycopg.Error | Contended) -> str:
     if isinstance(error, Contended):
         return str(error)
     # Without its DETAIL, which may quote whole rows, and so what users keep in them.
-    return " ".join((error.diag.message_primary or str(error)).split())
+    text = " ".join((error.diag.message_primary or str(error)).split())
+    return f"{text} ({error.sqlstate})" if error.sqlstate else text

@@ -104,7 +104,8 @@ class PostgresqlDatabase:
             except (psycopg.Error, Contended) as error:
                 contended = contended or self._patience(self._contended)
                 if not asks_again(error) or not contended.wait():
-                    raise StoreError(f"PostgreSQL: {describe(error)}") from error
+                    # Without the original, which quotes rows in its DETAIL.
+                    raise StoreError(f"PostgreSQL: {describe(error)}") from None
 
     def _patience(self, pace: Pace) -> Patience:
         return Patience(pace, self._surroundings.clock, self._surroundings.randomness)

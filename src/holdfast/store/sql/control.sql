@@ -273,7 +273,7 @@ WHERE id IN (
 
 -- name: hold_task
 -- purpose: add a reason that stops a task without changing its status
--- guards: open, and not held for that reason yet
+-- guards: open, and not held for that reason until then yet
 -- changes: task
 -- event: 'task.held'
 -- data: '{"holds":' || holds || '}'
@@ -284,7 +284,7 @@ UPDATE holdfast_task SET
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id = :task_id
   AND status IN ('idle', 'queued', 'running')
-  AND (holds & :reason) = 0
+  AND ((holds & :reason) = 0 OR COALESCE(held_until, 0) <> COALESCE(CAST(:until AS bigint), held_until, 0))
 
 -- name: unhold_task
 -- purpose: remove one reason that stopped a task
@@ -317,7 +317,7 @@ WHERE id IN (
   WHERE held_until <= (SELECT holdfast_now())
     AND status IN ('idle', 'queued', 'running')
     AND (holds & 16) <> 0
-  ORDER BY id LIMIT :count {skip_locked})
+  ORDER BY held_until LIMIT :count {skip_locked})
 
 -- name: hold_run
 -- purpose: add a reason that stops a run without changing its status

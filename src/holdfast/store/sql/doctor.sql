@@ -232,3 +232,49 @@ FROM holdfast_task AS task JOIN holdfast_run AS run ON run.id = task.run_id
 WHERE task.status IN ('idle', 'queued', 'running')
   AND run.status = 'running'
   AND (task.run_holds & ~1) <> (run.holds & ~1)
+
+-- name: check_failing_is_marked
+-- purpose: a running run is held for failing exactly when a task of it has failed, and then runs on
+SELECT run.id AS entity, 'has a failed or cancelled task, but is not held for failing' AS detail
+FROM holdfast_run AS run
+WHERE run.status = 'running'
+  AND (run.holds & 64) = 0
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status IN ('failed', 'cancelled') AND NOT task.superseded)
+UNION ALL
+SELECT run.id, 'is failing, nothing of it runs, and it has not ended'
+FROM holdfast_run AS run
+WHERE run.status = 'running'
+  AND (run.holds & 64) <> 0
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status = 'running')
+
+-- name: check_rows_are_there
+-- purpose: whatever has events has its row, unless the last of them says that it was deleted
+SELECT event.entity AS entity, 'has events up to version ' || event.version || ', and no row' AS detail
+FROM holdfast_event AS event
+WHERE NOT EXISTS (SELECT 1 FROM holdfast_event AS later WHERE later.entity = event.entity AND later.version > event.version)
+  AND event.type <> 'task.deleted'
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.id = event.entity)
+  AND NOT EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = event.entity)
+
+-- name: check_times_make_sense
+-- purpose: what waits has something to wait for
+SELECT id AS entity, 'is not due, and has no time at which it will be' AS detail
+FROM holdfast_task
+WHERE status = 'queued'
+  AND NOT due
+  AND scheduled_for IS NULL
+  AND waits_for IS NULL
+  AND NOT conditional
+UNION ALL
+SELECT id, 'has a time at which its limit lifts, and no limit'
+FROM holdfast_task
+WHERE held_until IS NOT NULL
+  AND (holds & 16) = 0
+  AND status IN ('idle', 'queued', 'running')
+
+-- name: check_results_are_kept
+-- purpose: the result of a task is the one that its last attempt reported
+SELECT task.id AS entity, 'keeps the digest ' || COALESCE(task.result_digest, 'of nothing') || ', its last event says another' AS detail
+FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id AND event.version = task.version
+WHERE event.type = 'task.done'
+  AND COALESCE({data digest}, '') <> COALESCE(task.result_digest, '')

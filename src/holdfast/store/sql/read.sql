@@ -22,6 +22,66 @@ SELECT * FROM holdfast_run WHERE id = :run_id
 -- purpose: the tasks of a run in the order they were created
 SELECT * FROM holdfast_task WHERE run_id = :run_id ORDER BY id
 
+-- name: list_runs
+-- purpose: a page of runs, newest first
+SELECT * FROM holdfast_run
+WHERE id < :after
+  AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
+ORDER BY id DESC LIMIT :count
+
+-- name: list_runs_by_status
+-- purpose: a page of the runs of one status, newest first, by the index made for it
+SELECT * FROM holdfast_run
+WHERE id < :after
+  AND status = :status
+  AND version >= 1
+  AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
+ORDER BY id DESC LIMIT :count
+
+-- name: list_tasks
+-- purpose: a page of tasks, newest first; of `done` too, which most of them are
+SELECT * FROM holdfast_task
+WHERE id < :after
+  AND (CAST(:status AS text) IS NULL OR status = :status)
+  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+ORDER BY id DESC LIMIT :count
+
+-- name: list_tasks_by_status
+-- purpose: a page of the tasks that wait or went wrong, newest first, by the index made for it
+SELECT * FROM holdfast_task
+WHERE id < :after
+  AND status = :status
+  AND status IN ('idle', 'queued', 'failed', 'cancelled')
+  AND version >= 1
+  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+ORDER BY id DESC LIMIT :count
+
+-- name: list_tasks_running
+-- purpose: a page of the tasks that run, newest first, by the index of leases
+SELECT * FROM holdfast_task
+WHERE id < :after
+  AND status = :status
+  AND lease_expires_at IS NOT NULL
+  AND attempt >= 1
+  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+ORDER BY id DESC LIMIT :count
+
+-- name: list_tasks_of_run
+-- purpose: a page of the tasks of one run, newest first
+SELECT * FROM holdfast_task
+WHERE run_id = :run_id
+  AND id < :after
+  AND (CAST(:status AS text) IS NULL OR status = :status)
+  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+ORDER BY id DESC LIMIT :count
+
+-- name: run_outputs
+-- purpose: what the last steps of a run gave: those that no other step needs
+SELECT step, output FROM holdfast_task AS task
+WHERE run_id = :run_id
+  AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need WHERE need.need_id = task.id)
+ORDER BY id
+
 -- name: task_in_run
 -- purpose: the task of a run that carries out a step; of a loop the loop, before its items
 SELECT * FROM holdfast_task
@@ -48,9 +108,10 @@ SELECT * FROM holdfast_event WHERE entity = :entity ORDER BY version
 
 -- name: run_events
 -- purpose: the history of a run and all its tasks
-SELECT * FROM holdfast_event
-WHERE entity = :run_id
-   OR entity IN (SELECT id FROM holdfast_task WHERE run_id = :run_id)
+SELECT * FROM holdfast_event WHERE entity = :run_id
+UNION ALL
+SELECT event.* FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id
+WHERE task.run_id = :run_id
 ORDER BY seq
 
 -- name: slot_by_key
@@ -77,6 +138,12 @@ SELECT
     SELECT 1 FROM holdfast_run AS run JOIN holdfast_slot AS slot ON slot.key = run.concurrency_key
     WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND slot.used < slot.capacity) AS waiting
 
+-- name: rows_there
+-- purpose: which of some tasks and runs exist
+SELECT id FROM holdfast_task WHERE id IN (SELECT value FROM {each ids})
+UNION ALL
+SELECT id FROM holdfast_run WHERE id IN (SELECT value FROM {each ids})
+
 -- name: ended_rows
 -- purpose: which of some tasks and runs have ended, and how
 SELECT id, status, output, error FROM holdfast_task
@@ -86,6 +153,14 @@ UNION ALL
 SELECT id, status, NULL, error FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
   AND status IN ('completed', 'failed', 'cancelled')
+
+-- name: running_attempts
+-- purpose: which of some attempts still have their task
+-- rows: task_id text, attempt integer
+SELECT task.id, task.attempt
+FROM {rows} AS asked JOIN holdfast_task AS task ON task.id = asked.task_id
+WHERE task.status = 'running'
+  AND task.attempt = asked.attempt
 
 -- name: tasks_held_for_version
 -- purpose: tasks that no function was found for, with the step they carry out

@@ -23,6 +23,7 @@ WITH candidate AS MATERIALIZED (
     AND holdfast_within(tags, :tags) -- clause: tags
     AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity)) -- clause: slot
     AND (concurrency_key IS NULL OR concurrency_key IN (SELECT value FROM {each keys}))
+    AND id NOT IN (SELECT value FROM {each passed})
   ORDER BY run_now DESC, priority DESC, position, id
   LIMIT :count {skip_locked}
 ),
@@ -184,6 +185,7 @@ UPDATE holdfast_task SET
   due = NOT (r.retryable AND failures + 1 < max_attempts),
   scheduled_for = CASE WHEN r.retryable AND failures + 1 < max_attempts THEN
     (SELECT holdfast_now()) + CAST(floor(r.jitter * CASE
+      WHEN backoff = 0 THEN 0
       WHEN failures >= 40 OR backoff >= (backoff_max >> failures) THEN backoff_max
       ELSE backoff << failures END) AS bigint) END,
   finished_at = CASE WHEN r.retryable AND failures + 1 < max_attempts THEN NULL
@@ -278,8 +280,8 @@ WHERE name = 'secret' {lock}
 
 -- name: lock_tasks
 -- purpose: lock in id order some tasks; where no run's lock covers them, those that need them and
---   their parents; and whatever a rollback of undone ones reaches, which a claim could otherwise
---   start meanwhile
+--   their parents; whatever a rollback of undone ones reaches, which a claim could otherwise start
+--   meanwhile; and all that a cancel of trees reaches
 SELECT id FROM holdfast_task
 WHERE id IN (
   SELECT value FROM {each tasks}
@@ -298,7 +300,12 @@ WHERE id IN (
         SELECT need.task_id AS id, need.need_id AS source FROM holdfast_need AS need
         UNION ALL SELECT child.id, child.parent_id FROM holdfast_task AS child WHERE child.parent_id IS NOT NULL) AS following
         ON following.source = reached.id)
-    SELECT id FROM reached) AS rolled_back)
+    SELECT id FROM reached) AS rolled_back
+  UNION SELECT id FROM (
+    WITH RECURSIVE tree (id) AS (
+      SELECT top.id FROM holdfast_task AS top WHERE top.id IN (SELECT value FROM {each trees})
+      UNION SELECT child.id FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
+    SELECT id FROM tree) AS cancelled)
 ORDER BY id {lock}
 
 -- name: lock_slots

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,9 +12,12 @@ import apsw
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreError, UnsafeSqlite
+from holdfast.store.sqlite.checkpoints import LIMIT
 
 # Before this version two processes that checkpoint at once can corrupt a WAL database.
 SAFE_VERSION = (3, 51, 3)
+# The log and its index beside the file get the same from SQLite.
+MODE = 0o600
 
 
 def refuse_unsafe(version: str) -> None:
@@ -24,19 +29,32 @@ def refuse_unsafe(version: str) -> None:
         )
 
 
+def create(path: Path) -> None:
+    """Make the file, if it is not there, for its owner alone: it holds the store's secret."""
+    # Whatever is wrong with the place, SQLite says it when it opens the file.
+    with suppress(OSError):
+        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, MODE)
+        try:
+            os.fchmod(file, MODE)
+        finally:
+            os.close(file)
+
+
 def connect(
     path: Path, clock: Clock, *, read_only: bool = False, vfs: str | None = None
 ) -> apsw.Connection:
     try:
         connection = apsw.Connection(str(path), vfs=vfs, statementcachesize=500)
     except apsw.CantOpenError as error:
-        raise StoreError(
-            f"{path} cannot be opened as a SQLite database; does its folder exist?"
-        ) from error
+        hint = "it is a folder: name a file in it" if path.is_dir() else "does its folder exist?"
+        raise StoreError(f"{path} cannot be opened as a SQLite database; {hint}") from error
     try:
         _configure(connection, path, read_only=read_only)
         connection.create_scalar_function("holdfast_now", lambda *_: clock.now(), 0)
         connection.create_scalar_function("holdfast_within", _within, 2, deterministic=True)
+    except apsw.NotADBError as error:
+        connection.close()
+        raise StoreError(f"{path} is not a SQLite database; name another file") from error
     except BaseException:
         connection.close()
         raise
@@ -52,6 +70,8 @@ def _configure(connection: apsw.Connection, path: Path, *, read_only: bool) -> N
             f"{path}: this file system does not let SQLite use WAL (it offers {mode!r})"
         )
     connection.pragma("synchronous", "FULL")
+    # A log that grew and could begin anew gives its space back.
+    connection.pragma("journal_size_limit", LIMIT)
     connection.pragma("foreign_keys", True)  # noqa: FBT003
     connection.pragma("temp_store", "MEMORY")
     connection.pragma("query_only", read_only)

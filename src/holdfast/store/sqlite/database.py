@@ -16,8 +16,9 @@ from holdfast.store.database import Surroundings, Transaction
 from holdfast.store.macros import Dialect
 from holdfast.store.patience import Contended, Pace, Patience
 from holdfast.store.pool import Pool
-from holdfast.store.process import HomeProcess
-from holdfast.store.sqlite.connection import connect, refuse_unsafe
+from holdfast.store.process import HomeProcess, note_closed, note_open, refuse_inherited
+from holdfast.store.sqlite.checkpoints import Checkpoints
+from holdfast.store.sqlite.connection import connect, create, refuse_unsafe
 from holdfast.store.sqlite.migrator import SqliteMigrator
 from holdfast.store.sqlite.transaction import Catalogue, SqliteTransaction
 from holdfast.store.transitions import Mark
@@ -44,9 +45,11 @@ class SqliteDatabase:
         self._vfs = vfs
         self._surroundings = surroundings
         self._home = HomeProcess()
+        refuse_inherited(self._path)
         known = queries.load(self.dialect, surroundings.files.queries)
         self._catalogue = Catalogue(queries=known, columns={})
         self._pace = Pace(first=0.0005, longest=0.002, total=surroundings.settings.patience)
+        self._checkpoints = Checkpoints(self._path)
         self._writer: apsw.Connection | None = None
         self._given: set[apsw.Connection] = set()
         self._views = Pool(
@@ -56,7 +59,14 @@ class SqliteDatabase:
             lock=surroundings.threads.lock(),
             spare=surroundings.settings.view_connections,
         )
-        self._patiently(self._opened_writer)
+        create(self._path)
+        # Before it is opened, so that there is no moment at which a fork could go unnoticed.
+        note_open(self._home, self._path)
+        try:
+            self._patiently(self._opened_writer)
+        except BaseException:
+            note_closed(self._home)
+            raise
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         return self._patiently(lambda: self._transact(work))
@@ -107,6 +117,7 @@ class SqliteDatabase:
         if self._home.here():
             self._views.close()
             self._close_writer()
+            note_closed(self._home)
 
     def _patiently(self, work: Callable[[], T]) -> T:
         """Run `work` again for as long as it fails because another process has the file."""
@@ -142,6 +153,8 @@ class SqliteDatabase:
 
     def _transact(self, work: Callable[[Transaction], T]) -> T:
         connection = self._opened_writer()
+        # Before it and not after: whoever waits for the last one has its answer.
+        self._checkpoints.step(connection)
         connection.execute("BEGIN IMMEDIATE")
         transaction = SqliteTransaction(connection, self._catalogue)
         try:

@@ -1,0 +1,64 @@
+"""Pages of runs and tasks, newest first; the next begins after the last id of the one before."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from holdfast.engine import validation
+from holdfast.errors import InvalidInput
+from holdfast.model.status import RunStatus, Status
+from holdfast.model.text import clean_name
+
+PAGE = 100
+MAX_PAGE = 1_000
+# Behind every id: the first character of an id's time is at most 7.
+_NEWEST_RUN = "r_8"
+_NEWEST_TASK = "t_8"
+
+# The desks have a method `list`, beside which the type cannot be named by its own name.
+Page = list
+Asked = tuple[str, dict[str, Any]]
+
+
+def ask_for_runs(
+    *, limit: int, after: str | None, status: str | None, workflow: str | None
+) -> Asked:
+    """The query that gives a page of runs, and its parameters."""
+    asked = {
+        "count": _limit(limit),
+        "after": _NEWEST_RUN if after is None else validation.run_id(after, "after"),
+        "workflow": None if workflow is None else clean_name("workflow", workflow),
+    }
+    if status is None:
+        return "list_runs", asked
+    return "list_runs_by_status", {**asked, "status": _one_of(RunStatus, status)}
+
+
+def ask_for_tasks(
+    *, limit: int, after: str | None, status: str | None, agent: str | None, run: str | None
+) -> Asked:
+    """The query that gives a page of tasks by the index that serves it, and its parameters."""
+    asked = {
+        "count": _limit(limit),
+        "after": _NEWEST_TASK if after is None else validation.task_id(after, "after"),
+        "status": None if status is None else _one_of(Status, status),
+        "agent": None if agent is None else clean_name("agent", agent),
+    }
+    if run is not None:
+        return "list_tasks_of_run", {**asked, "run_id": validation.run_id(run, "run")}
+    if asked["status"] in {None, Status.DONE}:
+        return "list_tasks", asked
+    running = asked["status"] == Status.RUNNING
+    return "list_tasks_running" if running else "list_tasks_by_status", asked
+
+
+def _limit(value: int) -> int:
+    return validation.number("limit", value, least=1, most=MAX_PAGE)
+
+
+def _one_of(kind: type[StrEnum], status: object) -> str:
+    known = [each.value for each in kind]
+    if not isinstance(status, str) or status not in known:
+        raise InvalidInput("status", f"{status!r} is not one of {', '.join(known)}")
+    return str(status)

@@ -1,0 +1,80 @@
+"""Why a run has not ended: its holds, and one line for each task that is not done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.engine import validation
+from holdfast.engine.records import read_run
+from holdfast.engine.why import Explanation, TaskReading
+from holdfast.errors import NotFound, tell_error
+from holdfast.model.run import Run
+from holdfast.model.status import Hold, RunStatus
+from holdfast.store.database import Database, Row, Transaction
+
+SHOWN = 50
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunExplanation:
+    """A run as it stands; `tasks` are those that are not done, the first of them only if many."""
+
+    run: Run
+    summary: str
+    tasks: tuple[Explanation, ...]
+    more: int = 0
+    fix: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"  {each.task.id}  {each.line}" for each in self.tasks]
+        if self.more:
+            lines.append(f'  and {self.more} more: hf.runs.tasks("{self.run.id}")')
+        lines += [f"Fix:   {self.fix}"] if self.fix else []
+        return "\n".join([self.summary, *lines])
+
+
+def explain_run(
+    database: Database,
+    run_id: str,
+    *,
+    agents: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+) -> RunExplanation:
+    """Explain a run as a worker with these agents and tags would find its tasks, or any worker."""
+    identifier = validation.run_id(run_id)
+    serves = None if agents is None else validation.agents(agents)
+    offered = None if tags is None else validation.tags(tags)
+
+    def read(tx: Transaction) -> RunExplanation:
+        rows = tx.read("run_by_id", run_id=identifier)
+        if not rows:
+            raise NotFound(identifier)
+        tasks = tx.read("run_tasks", run_id=identifier)
+        open_tasks = [row for row in tasks if row["status"] != "done"]
+        shown = open_tasks[:SHOWN]
+        run = read_run(rows[0])
+        return RunExplanation(
+            run=run,
+            summary=_summary(run, tasks),
+            tasks=tuple(TaskReading(tx, row, serves, offered).explain() for row in shown),
+            more=len(open_tasks) - len(shown),
+            fix=_fix(run),
+        )
+
+    return database.view(read)
+
+
+def _summary(run: Run, tasks: Sequence[Row]) -> str:
+    done = sum(row["status"] == "done" for row in tasks)
+    holds = f", hold: {', '.join(run.holds.names)}" if run.holds else ""
+    why = "" if run.error is None else f": {tell_error(run.error)}"
+    return f"{run.workflow} {run.id} is {run.status}{why}, {done} of {len(tasks)} tasks done{holds}"
+
+
+def _fix(run: Run) -> str:
+    if run.status in {RunStatus.FAILED, RunStatus.CANCELLED} or run.holds & Hold.FAILING:
+        return f'hf.runs.retry("{run.id}")'
+    if run.holds & Hold.PAUSED:
+        return f'hf.runs.resume("{run.id}")'
+    return ""

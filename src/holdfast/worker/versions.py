@@ -1,0 +1,48 @@
+"""What a worker could not run for want of a function, and what it lifts from that hold."""
+
+from __future__ import annotations
+
+from holdfast.engine.engine import Engine
+from holdfast.model.task import Assignment
+from holdfast.worker.execution import Functions
+
+LOOK_EVERY = 1.0
+REMEMBERED = 1_000
+
+
+class Versions:
+    """Keeps a worker from taking again and again what it has put on hold `version` itself."""
+
+    def __init__(self, engine: Engine, functions: Functions) -> None:
+        self._engine = engine
+        self._functions = functions
+        self._looked: float | None = None
+        self._passed: dict[str, bool] = {}
+
+    @property
+    def passed(self) -> list[str]:
+        """The tasks to leave to others."""
+        return list(self._passed)
+
+    def hold(self, assignment: Assignment) -> None:
+        """Put a task on hold until a program with its function comes along."""
+        task = assignment.task
+        self._engine.tasks.hold(task.id, "version", actor="worker")
+        self._passed[task.id] = self._functions.knows(assignment.workflow, task.step)
+        while len(self._passed) > REMEMBERED:
+            del self._passed[next(iter(self._passed))]
+
+    def lift(self) -> None:
+        """Look for tasks on hold that this program has the functions of, not too often."""
+        now = self._engine.clock.monotonic()
+        if self._looked is not None and now < self._looked + LOOK_EVERY:
+            return
+        self._looked = now
+        self._engine.tasks.unhold_known(self._has_function)
+
+    def _has_function(self, task_id: str, workflow: str | None, step: str | None) -> bool:
+        # What it had a function for when it put it on hold needs another program, or another run.
+        if not self._functions.knows(workflow, step) or self._passed.get(task_id):
+            return False
+        self._passed.pop(task_id, None)
+        return True

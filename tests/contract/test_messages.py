@@ -1,0 +1,140 @@
+"""What Holdfast says when something is not as it should be: what it was, and what to do next."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from holdfast import Holdfast, InvalidInput, NotFound, Refusal, StoreError, TaskFailed
+from holdfast.engine.doctor import Check, Diagnosis, Violation
+from holdfast.engine.engine import Engine
+from tests.contract.stages import MISSING_RUN, MISSING_TASK, break_for_good, create, start
+
+PATIENCE = 30
+
+
+def test_what_is_no_text_is_no_url() -> None:
+    with pytest.raises(InvalidInput, match=r"^url: is a NoneType; pass a text, sqlite:///file"):
+        Holdfast(cast("str", None))
+
+
+def test_what_is_no_sqlite_file_is_named(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("these are notes, and long enough to be taken for the head of a file" * 99)
+    refused = {
+        text: f"^{text} is not a SQLite database; name another file$",
+        tmp_path: f"^{tmp_path} cannot be opened as a SQLite database; it is a folder",
+        tmp_path / "none" / "a.db": "does its folder exist?",
+    }
+    for path, reason in refused.items():
+        with pytest.raises(StoreError, match=reason):
+            Holdfast(f"sqlite:///{path}").doctor()
+
+
+def test_a_setting_is_a_number_or_a_duration(store_url: str) -> None:
+    with Holdfast(store_url, lease="3s", renewal="500ms") as hf:
+        assert (hf.settings.lease, hf.settings.renewal) == (3.0, 0.5)
+    with pytest.raises(InvalidInput, match="lease: 'soon' is not a duration"):
+        Holdfast(store_url, lease="soon")
+    with pytest.raises(InvalidInput, match="max_attempts: must be a number, not str"):
+        Holdfast(store_url, max_attempts="5")
+
+
+def test_a_call_that_does_not_fit_names_the_step_and_what_was_meant(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step
+    def pack(order_id: int) -> int:
+        return order_id
+
+    job = hf.task(name="job")(lambda when: when)
+    refused: list[tuple[Callable[[], object], str]] = [
+        (lambda: flow.start(oder_id=3), "^oder_id: is no input of 'flow', .*mean order_id?"),
+        (lambda: flow.start(7), r"^start: inputs go by name: start\(order_id=7\)"),
+        (lambda: flow.start(order_id="x"), "^order_id: Input should be .*; 'pack' takes it"),
+        (
+            lambda: job.enqueue(datetime.now(UTC)),
+            "a datetime is not JSON .*annotate '<lambda>'.*'when'",
+        ),
+    ]
+    for call, reason in refused:
+        with pytest.raises(InvalidInput, match=reason):
+            call()
+
+
+def test_a_result_without_a_type_says_to_annotate_it(hf: Holdfast) -> None:
+    now = hf.task(name="now")(lambda: datetime.now(UTC))
+    with hf.worker(), pytest.raises(TaskFailed, match=r"a datetime is not JSON .*return type is"):
+        now.enqueue().result(PATIENCE)
+
+
+def test_a_function_without_a_name_is_told_to_be_given_one(hf: Holdfast) -> None:
+    for nameless in (lambda: 1, functools.partial(int, "7")):
+        with pytest.raises(InvalidInput, match="has no name of its own; give it one with name="):
+            hf.task(nameless)
+    with hf.worker():
+        assert hf.task(name="one")(lambda: 1).enqueue().result(PATIENCE) == 1
+
+
+def test_what_can_be_done_with_an_ended_run_or_task_is_said(engine: Engine) -> None:
+    done, failed = start(engine), start(engine)
+    done.finish("plan", "work", "review")
+    failed.break_for_good("plan")
+    runs = engine.runs
+    for run, hint in ((done, 'retry("{}", step=…)'), (failed, 'retry("{}")')):
+        for ask in (runs.pause, runs.resume, runs.cancel):
+            answer = ask(run.id)
+            assert answer.reason is Refusal.ALREADY_TERMINAL
+            assert answer.detail.startswith(f"the run has ended; hf.runs.{hint.format(run.id)}")
+    task_id = create(engine)
+    break_for_good(engine, task_id)
+    for change in (engine.tasks.cancel, engine.tasks.hold, engine.tasks.unhold):
+        assert f'hf.tasks.reopen("{task_id}")' in change(task_id).detail
+
+
+def test_an_unknown_id_is_told_as_such(engine: Engine) -> None:
+    asked: list[Callable[..., Any]] = [engine.runs.cancel, engine.runs.pause, engine.runs.retry]
+    answers = [ask(MISSING_RUN) for ask in asked]
+    asked = [engine.tasks.cancel, engine.tasks.hold, engine.tasks.retry, engine.tasks.delete]
+    answers += [ask(MISSING_TASK) for ask in asked]
+    assert {(each.reason, each.detail) for each in answers} == {
+        (Refusal.NOT_FOUND, "there is no such run or task in this store")
+    }
+    looks: list[Callable[[str], Any]] = [engine.runs.get, engine.runs.tasks, engine.runs.events]
+    for look in looks:
+        with pytest.raises(NotFound, match=MISSING_RUN):
+            look(MISSING_RUN)
+
+
+def test_a_violation_ends_with_what_to_do_about_it() -> None:
+    violation = Violation(entity="t_1", detail="is wrong")
+    told = str(Diagnosis(checks=(Check(name="fold_status", violations=(violation,)),)))
+    assert told.startswith("fold_status: t_1 is wrong\n")
+    assert "hf.tasks.events(id)" in told.splitlines()[-1]
+
+
+def test_one_step_is_needed_without_a_list(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step
+    def fetch() -> str:
+        return "fetched"
+
+    @flow.step(needs=fetch)
+    def first() -> str:
+        return "first"
+
+    @flow.step(needs="fetch")
+    def second() -> str:
+        return "second"
+
+    assert {step.id: step.needs for step in flow.graph.steps} == {
+        "fetch": (),
+        "first": ("fetch",),
+        "second": ("fetch",),
+    }

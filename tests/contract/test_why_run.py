@@ -1,0 +1,101 @@
+"""Why a run has not ended, and what the Python API tells of tasks and runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.engine import why_run
+from holdfast.engine.engine import Engine
+from holdfast.errors import NotFound
+from tests.contract.stages import CHAIN, FORK, MISSING_RUN, start
+
+
+def test_a_run_tells_of_each_task_that_is_not_done(engine: Engine) -> None:
+    run = start(engine, FORK)
+    run.finish("plan")
+    run.take("left")
+    assert str(engine.why_run(run.id)).splitlines() == [
+        f"fork {run.id} is running, 1 of 4 tasks done",
+        f"  {run.steps['left']}  left is running: attempt 1, leased by worker for 30s more",
+        f"  {run.steps['right']}  right is queued, not running (ready)",
+        (
+            f"  {run.steps['join']}  join is queued, not running (blocked): "
+            "waits for left (running), right (queued)"
+        ),
+    ]
+
+
+def test_a_paused_run_tells_how_to_resume_it(engine: Engine) -> None:
+    run = start(engine)
+    assert engine.runs.pause(run.id).ok
+    told = engine.why_run(run.id)
+    assert told.summary == f"chain {run.id} is running, 0 of 3 tasks done, hold: paused"
+    assert str(told).endswith(f'Fix:   hf.runs.resume("{run.id}")')
+
+
+def test_a_failed_run_tells_what_broke_it_and_how_to_try_again(engine: Engine) -> None:
+    run = start(engine)
+    run.break_for_good("plan")
+    told = engine.why_run(run.id)
+    assert told.summary.startswith(f"chain {run.id} is failed")
+    assert told.tasks[0].line == "plan is failed: broken"
+    assert told.fix == f'hf.runs.retry("{run.id}")'
+
+
+def test_a_completed_run_has_nothing_more_to_tell(engine: Engine) -> None:
+    run = start(engine, CHAIN)
+    run.finish("plan", "work", "review")
+    assert str(engine.why_run(run.id)) == f"chain {run.id} is completed, 3 of 3 tasks done"
+
+
+def test_a_run_of_many_tasks_tells_of_the_first(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(why_run, "SHOWN", 2)
+    run = start(engine)
+    told = engine.why_run(run.id)
+    assert [each.task.step for each in told.tasks] == ["plan", "work"]
+    assert str(told).endswith(f'  and 1 more: hf.runs.tasks("{run.id}")')
+
+
+def test_an_unknown_run_is_not_found(engine: Engine) -> None:
+    with pytest.raises(NotFound, match=MISSING_RUN):
+        engine.why_run(MISSING_RUN)
+
+
+def test_a_handle_an_id_and_a_worker_can_be_asked_about(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step(agent="developer")
+    def only() -> None: ...
+
+    run = flow.start()
+    (task,) = hf.runs.tasks(run.id)
+    assert str(hf.why(run)) == str(hf.why(run.id))
+    assert "only is queued, not running (ready)" in str(hf.why(run))
+    assert 'Fix:   hf.worker(agents=["developer"]).run()' in str(hf.why(task.id))
+    for what in (run, task.id):
+        assert "it is for agent 'developer'" in str(hf.why(what, agents=["planner"]))
+
+
+def test_who_waited_in_vain_is_told_how_it_stands(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step
+    def only() -> None: ...
+
+    @hf.task
+    def job() -> None: ...
+
+    run, task = flow.start(), job.enqueue()
+    with pytest.raises(TimeoutError) as late:
+        run.result(timeout=0.01)
+    assert str(late.value) == (
+        f"{run.id} has not ended within 0.01 s, and goes on; flow {run.id} is running, "
+        f'0 of 1 tasks done; print(hf.why("{run.id}")) tells more'
+    )
+    with pytest.raises(TimeoutError, match=r"job is queued, not running \(ready\); print"):
+        asyncio.run(task.result.aio("10ms"))

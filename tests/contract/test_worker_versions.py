@@ -1,0 +1,136 @@
+"""Programs with different functions on one store: each task comes to one that can run it."""
+
+from __future__ import annotations
+
+import threading
+
+from holdfast import Holdfast
+from holdfast.clock import ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.model.task import Assignment
+from holdfast.worker.versions import LOOK_EVERY, Versions
+from tests.contract.stages import create
+from tests.contract.workers import OneFunction
+from tests.race.racers import eventually
+
+PATIENCE = 30
+
+
+class Program(OneFunction):
+    """A program whose functions can be taken away and given back."""
+
+    def __init__(self, *, has_functions: bool) -> None:
+        super().__init__(lambda ctx: ctx.attempt)
+        self.has_functions = has_functions
+
+    def knows(self, workflow: str | None, step: str | None) -> bool:
+        return super().knows(workflow, step) and self.has_functions
+
+
+def hold(engine: Engine, versions: Versions) -> Assignment:
+    """Have a worker claim a task and put it on hold for want of a function."""
+    task_id = create(engine)
+    (assignment,) = engine.work.claim("worker", passing=versions.passed)
+    versions.hold(assignment)
+    assert engine.work.release(task_id, assignment.token).ok
+    return assignment
+
+
+def held(engine: Engine, assignment: Assignment) -> bool:
+    return engine.tasks.get(assignment.task.id).holds.names == ("version",)
+
+
+def test_a_running_worker_lifts_the_hold_from_what_it_has_the_function_of(
+    hf: Holdfast, store_url: str
+) -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    @hf.task
+    def busy() -> None:
+        began.set()
+        assert go_on.wait(PATIENCE)
+
+    @hf.task
+    def only_here() -> str:
+        return "made"
+
+    with Holdfast(store_url) as other, hf.worker(name="able", concurrency=1):
+        busy.enqueue()
+        assert began.wait(PATIENCE)
+        with other.worker(name="unable", concurrency=1):
+            handle = only_here.enqueue()
+            assert eventually(lambda: hf.tasks.get(handle.id).attempt == 1)
+            go_on.set()
+            assert handle.result(PATIENCE) == "made"
+    owners = [each.owner for each in hf.tasks.attempts(handle.id)]
+    assert owners == ["unable", "able"]
+
+
+def test_a_worker_does_not_claim_again_what_it_has_put_on_hold(
+    hf: Holdfast, store_url: str
+) -> None:
+    @hf.task
+    def only_here() -> None: ...
+
+    with Holdfast(store_url) as other:
+
+        @other.task
+        def marker() -> None: ...
+
+        with other.worker(name="unable", concurrency=1):
+            handle = only_here.enqueue()
+            assert eventually(lambda: hf.tasks.get(handle.id).state == "held")
+            assert hf.tasks.unhold(handle.id, "version").ok
+            # It stands behind the other in the queue.
+            marker.enqueue().result(PATIENCE)
+    assert hf.tasks.get(handle.id).state == "ready"
+    assert [each.outcome for each in hf.tasks.attempts(handle.id)] == ["released"]
+
+
+def test_a_task_that_a_worker_passes_is_left_to_others(engine: Engine) -> None:
+    first, second = create(engine), create(engine)
+    assert [each.task.id for each in engine.work.claim("one", passing=[first])] == [second]
+    assert engine.work.claim("one", passing=[first]) == []
+    assert [each.task.id for each in engine.work.claim("two")] == [first]
+
+
+def test_a_hold_is_looked_for_no_more_than_once_a_second(
+    engine: Engine, clock: ManualClock
+) -> None:
+    unable = Versions(engine, Program(has_functions=False))
+    able = Versions(engine, Program(has_functions=True))
+    able.lift()
+    assignment = hold(engine, unable)
+    able.lift()
+    assert held(engine, assignment)
+    clock.advance(LOOK_EVERY)
+    able.lift()
+    assert not held(engine, assignment)
+
+
+def test_a_worker_lifts_its_own_hold_only_when_it_has_got_the_function(
+    engine: Engine, clock: ManualClock
+) -> None:
+    program = Program(has_functions=False)
+    versions = Versions(engine, program)
+    assignment = hold(engine, versions)
+    versions.lift()
+    assert held(engine, assignment)
+    program.has_functions = True
+    clock.advance(LOOK_EVERY)
+    versions.lift()
+    assert not held(engine, assignment)
+    assert versions.passed == []
+
+
+def test_a_worker_does_not_lift_what_its_own_function_could_not_run(
+    engine: Engine, clock: ManualClock
+) -> None:
+    program = Program(has_functions=True)
+    versions = Versions(engine, program)
+    assignment = hold(engine, versions)
+    clock.advance(LOOK_EVERY)
+    versions.lift()
+    assert held(engine, assignment)
+    Versions(engine, program).lift()
+    assert not held(engine, assignment)

@@ -1,0 +1,27 @@
+"""Programs of their own process, ended with the test that runs them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def running(text: str, url: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a program, written to a folder, on a store; talk with it over its pipes."""
+    program = folder / "program.py"
+    program.write_text(text)
+    with subprocess.Popen(
+        [sys.executable, str(program), url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
