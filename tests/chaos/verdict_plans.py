@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.engine.durable_operations import Ask
 from holdfast.engine.operations import (
     AnswerTask,
-    Ask,
     Claim,
     Complete,
     Fail,

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.operations import (
-    Claim,
-    Complete,
-    Fail,
-    Lose,
-    Operation,
-    Release,
-    Renew,
-)
+from holdfast.engine.operations import Claim, Complete, Fail, Lose, Operation, Release, Renew
 from holdfast.model.graph import Concurrency, Step
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import digest

@@ -16,6 +16,8 @@ from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
 from tests.contract.stages import MISSING_RUN, MISSING_TASK, break_for_good, create, finish, take
 
+LATER = 2_000_000_000_000_000
+
 Verb = Callable[[Engine, Assignment], Recorded | TransitionResult]
 
 
@@ -24,7 +26,7 @@ def record(engine: Engine, attempt: Assignment) -> Recorded:
 
 
 def suspend(engine: Engine, attempt: Assignment) -> TransitionResult:
-    return engine.work.suspend(attempt.task.id, attempt.token, Wait(until=1), note=("nap", 1))
+    return engine.work.suspend(attempt.task.id, attempt.token, Wait(until=LATER), note=("nap", 1))
 
 
 def listen(engine: Engine, attempt: Assignment) -> Recorded:

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.durable import CHILDREN, awaited_signal
+from holdfast.engine.durable_operations import TakeSignal
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import TakeSignal
 from holdfast.model.effect import Wait
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.reference import Reference

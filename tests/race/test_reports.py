@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.engine.asked import Report
 from holdfast.engine.operations import (
     Complete,
     Fail,
@@ -12,7 +13,6 @@ from holdfast.engine.operations import (
     Release,
     Renew,
     ReopenTask,
-    Report,
     ResetTask,
     RetryRun,
 )

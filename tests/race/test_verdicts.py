@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engine.operations import (
-    AnswerTask,
-    Ask,
-    HoldRun,
-    Lose,
-    Operation,
-    RetryRun,
-    SettleTask,
-)
+from holdfast.engine.durable_operations import Ask
+from holdfast.engine.operations import AnswerTask, HoldRun, Lose, Operation, RetryRun, SettleTask
 from holdfast.model.graph import OnFailure, Step
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Hold

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.durable import CHILDREN, awaited_signal
-from holdfast.engine.operations import SendSignal, Spawn, Suspend, TakeSignal
+from holdfast.engine.durable_operations import SendSignal, Spawn, Suspend, TakeSignal
 from holdfast.model.graph import Step
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import World

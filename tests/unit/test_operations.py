@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast.engine import operations
-from holdfast.engine.operations import Complete, CreateTasks, EditTask, Fail, Renew, Sized, TaskRow
+from holdfast.engine.asked import Sized, TaskRow
+from holdfast.engine.operations import Complete, CreateTasks, EditTask, Fail, Renew
 
 LONG = "x" * 100_000
 REPORT: dict[str, Any] = {"task_id": "t", "fence": 1}

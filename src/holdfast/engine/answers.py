@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.engine.operations import Complete, Fail, Release, Report
+from holdfast.engine.asked import Report
+from holdfast.engine.operations import Complete, Fail, Release
 from holdfast.model.event import read_data, read_outcome
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row

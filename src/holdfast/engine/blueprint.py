@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.engine.operations import TaskRow
+from holdfast.engine.asked import TaskRow
 from holdfast.engine.slots import TASK_PREFIX
 from holdfast.ids import Ids
 from holdfast.model.retry import RetryPolicy, positive_microseconds, to_microseconds

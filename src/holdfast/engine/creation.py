@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdfast.engine import slots
+from holdfast.engine.asked import TaskRow
 from holdfast.engine.group import Group
-from holdfast.engine.operations import CreateTasks, StartRun, TaskRow
+from holdfast.engine.operations import CreateTasks, StartRun
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
 from holdfast.model.run import Created
 from holdfast.model.status import TERMINAL, Hold

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from holdfast.engine import creation
 from holdfast.engine.answers import answer_renewal, answer_report, refuse
+from holdfast.engine.asked import Report
+from holdfast.engine.durable_operations import RecordEffect, SendSignal, Spawn, Suspend, TakeSignal
 from holdfast.engine.group import Group
-from holdfast.engine.operations import RecordEffect, Report, SendSignal, Spawn, Suspend, TakeSignal
 from holdfast.model.effect import Recorded
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
@@ -96,7 +97,7 @@ def spawn(group: Group, report: Spawn) -> Recorded:
     known = _known(group, report)
     if known.found or not known.answer.ok:
         return known
-    parent = group.tx.read("running_attempts", rows=[(report.task_id, report.fence)])[0]
+    parent = group.tx.read("live_attempts", rows=[(report.task_id, report.fence)])[0]
     tasks = [
         replace(task, parent_id=parent["id"], parent_epoch=parent["epoch"], run_id=parent["run_id"])
         for task in report.tasks
@@ -112,7 +113,7 @@ def spawn(group: Group, report: Spawn) -> Recorded:
 
 def _known(group: Group, report: RecordEffect | TakeSignal | Spawn) -> Recorded:
     """What the task has under that name already, if the attempt may still act."""
-    if not group.tx.read("running_attempts", rows=[(report.task_id, report.fence)]):
+    if not group.tx.read("live_attempts", rows=[(report.task_id, report.fence)]):
         return Recorded(answer=answer_renewal(report, _attempt(group, report)), found=False)
     for row in group.tx.read("effects_of", task_id=report.task_id):
         if row["name"] == report.name:

@@ -7,8 +7,10 @@ from typing import TypeVar
 
 from holdfast.engine import verdicts
 from holdfast.engine.answers import answer_renewal, answer_report, refuse
+from holdfast.engine.asked import Report
+from holdfast.engine.durable_operations import Ask
 from holdfast.engine.group import Group
-from holdfast.engine.operations import Ask, Complete, Fail, Lose, Release, Renew, Report
+from holdfast.engine.operations import Complete, Fail, Lose, Release, Renew
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 

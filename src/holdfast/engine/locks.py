@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.engine.asked import RunOperation, TaskOperation
+from holdfast.engine.durable_operations import SendSignal
 from holdfast.engine.group import Group
 from holdfast.engine.operations import (
     AcquireLease,
@@ -18,9 +20,6 @@ from holdfast.engine.operations import (
     ReopenTask,
     ResetTask,
     RetryTask,
-    RunOperation,
-    SendSignal,
-    TaskOperation,
 )
 
 # What acts on all below a task or behind it, any of which a claim could start meanwhile.

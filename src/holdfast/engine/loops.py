@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.engine import creation
+from holdfast.engine.asked import TaskRow
 from holdfast.engine.blueprint import Place, draw, limits
 from holdfast.engine.group import Group
-from holdfast.engine.operations import TaskRow
 from holdfast.model.reference import Reference, Unresolved
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Kind

@@ -6,8 +6,8 @@ from concurrent.futures import Future
 
 from holdfast.engine import validation
 from holdfast.engine.desk import Desk
+from holdfast.engine.durable_operations import SendSignal
 from holdfast.engine.edge import operation
-from holdfast.engine.operations import SendSignal
 from holdfast.model.result import TransitionResult
 from holdfast.model.text import clean_key, clean_name, encode_json
 

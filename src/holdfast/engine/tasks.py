@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 
 from holdfast.engine import validation
+from holdfast.engine.asked import TaskRow
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import gather, operation, reading, then
 from holdfast.engine.listing import PAGE, Page, ask_for_tasks
@@ -25,7 +26,6 @@ from holdfast.engine.operations import (
     RunNow,
     SettleTask,
     StartPlanning,
-    TaskRow,
     UnblockTask,
     UnholdTask,
 )

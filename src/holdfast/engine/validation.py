@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from holdfast.engine.asked import TaskRow
 from holdfast.engine.blueprint import Place, draw, limits, write_tags
-from holdfast.engine.operations import StartRun, TaskRow
+from holdfast.engine.operations import StartRun
 from holdfast.engine.slots import RUN_PREFIX
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids, parse_run_id, parse_task_id

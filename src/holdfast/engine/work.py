@@ -13,21 +13,9 @@ from holdfast.engine import validation
 from holdfast.engine.answers import answer_guard
 from holdfast.engine.desk import Desk
 from holdfast.engine.durable import CHILDREN, awaited_signal
+from holdfast.engine.durable_operations import Ask, RecordEffect, Spawn, Suspend, TakeSignal
 from holdfast.engine.edge import gather, operation, reading
-from holdfast.engine.operations import (
-    Ask,
-    Claim,
-    ClaimById,
-    Complete,
-    Fail,
-    Lose,
-    RecordEffect,
-    Release,
-    Renew,
-    Spawn,
-    Suspend,
-    TakeSignal,
-)
+from holdfast.engine.operations import Claim, ClaimById, Complete, Fail, Lose, Release, Renew
 from holdfast.engine.records import read_child
 from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.duration import Moment, parse_moment

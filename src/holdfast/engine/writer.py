@@ -17,12 +17,19 @@ from holdfast.engine import (
     slots,
 )
 from holdfast.engine.control import control
+from holdfast.engine.durable_operations import (
+    Ask,
+    RecordEffect,
+    SendSignal,
+    Spawn,
+    Suspend,
+    TakeSignal,
+)
 from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
 from holdfast.engine.operations import (
     AcquireLease,
     AdvanceRun,
-    Ask,
     Claim,
     ClaimById,
     Complete,
@@ -32,17 +39,12 @@ from holdfast.engine.operations import (
     Fail,
     Lose,
     Operation,
-    RecordEffect,
     Release,
     ReleaseLease,
     Renew,
     RenewLease,
-    SendSignal,
-    Spawn,
     StartRun,
-    Suspend,
     Sweep,
-    TakeSignal,
 )
 from holdfast.errors import HoldfastError
 from holdfast.ids import Ids

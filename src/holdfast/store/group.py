@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.errors import ShuttingDown, StoreUnreachable, UnknownOutcome
 from holdfast.settings import MEBIBYTE, Settings
-from holdfast.store.database import Database, Transaction
+from holdfast.store.database import Transaction
 from holdfast.store.process import HomeProcess
 from holdfast.threads import Running, Threads
 
@@ -30,6 +30,9 @@ def is_writer() -> bool:
     return getattr(_thread, "writes", False)
 
 
+T = TypeVar("T")
+
+
 class Operation(Protocol):
     @property
     def keys(self) -> Collection[str]:
@@ -38,6 +41,12 @@ class Operation(Protocol):
     @property
     def size(self) -> int:
         """About how many bytes it sends."""
+
+
+class Writable(Protocol):
+    """As much of a database as a group needs."""
+
+    def transact(self, work: Callable[[Transaction], T]) -> T: ...
 
 
 O = TypeVar("O", bound=Operation)  # noqa: E741 - an operation
@@ -59,7 +68,7 @@ class GroupCommit(Generic[O]):
 
     def __init__(
         self,
-        database: Database,
+        database: Writable,
         apply: Callable[[Transaction, Sequence[O]], Replies],
         threads: Threads,
         settings: Settings,

@@ -98,7 +98,7 @@ WHERE id = (
   AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.id = :task_id AND task.status = 'running' AND task.attempt = :fence AND task.lease_expires_at > (SELECT holdfast_now()))
 RETURNING payload
 
--- name: running_attempts
+-- name: live_attempts
 -- purpose: which attempts may still act, with what their children inherit
 -- rows: task_id text, fence integer
 SELECT task.id, task.run_id, task.epoch, COALESCE(run.holds, 0) AS run_holds

@@ -76,10 +76,11 @@ WHERE run_id = :run_id
 ORDER BY id DESC LIMIT :count
 
 -- name: run_outputs
--- purpose: what the last steps of a run gave: those that no other step needs
-SELECT step, output FROM holdfast_task AS task
+-- purpose: what the last steps of a run gave: those that none needs but who verifies them
+SELECT step, output FROM holdfast_task
 WHERE run_id = :run_id
-  AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need WHERE need.need_id = task.id)
+  AND parent_id IS NULL
+  AND gives
 ORDER BY id
 
 -- name: task_in_run

@@ -1,0 +1,94 @@
+"""What every operation has: the rows it is about and its size; and a task that is to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LEAST = 500
+Keys = tuple[str, ...]
+
+
+class Sized:
+    """Something asked of the writer; `size` is about how many bytes it has to send."""
+
+    __slots__ = ()
+
+    @property
+    def size(self) -> int:
+        return LEAST + sum(map(len, filter(None, self.texts)))
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        """Those of its texts that can be long."""
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskOperation(Sized):
+    task_id: str
+
+    @property
+    def keys(self) -> Keys:
+        return (self.task_id,)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunOperation(Sized):
+    run_id: str
+
+    @property
+    def keys(self) -> Keys:
+        return (self.run_id,)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report(TaskOperation):
+    """A worker's word on its attempt; `fence` was read from a token that proved genuine."""
+
+    fence: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskRow(Sized):
+    """A task that passed every check, in the terms of the store."""
+
+    id: str
+    kind: str = "work"
+    run_id: str | None = None
+    parent_id: str | None = None
+    parent_epoch: int | None = None
+    step: str | None = None
+    title: str
+    agent: str
+    status: str
+    needs: tuple[str, ...] = ()
+    scheduled_for: int | None = None
+    priority: int = 0
+    position: int = 0
+    tags: str = "[]"
+    key: str | None = None
+    body_digest: str = ""
+    concurrency_key: str | None = None
+    capacity: int = 1
+    max_attempts: int
+    max_lost: int
+    backoff: int
+    backoff_max: int
+    timeout: int | None = None
+    payload: str = "null"
+    item: int | None = None
+    conditional: bool = False
+    gives: bool = True
+    verifies: str | None = None
+    max_rounds: int = 1
+    on_failure: str = "fail"
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What is more than a plain task: its place in a loop, its condition, its rounds."""
+        place = (self.item, self.conditional, self.gives)
+        return (*place, self.verifies, self.max_rounds, self.on_failure)
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.payload, self.title, *self.needs)

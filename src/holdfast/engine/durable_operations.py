@@ -1,0 +1,74 @@
+"""What a running function asks for itself: a question, effects, waits, signals, children."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.engine.asked import Keys, Report, Sized, TaskRow
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ask(Report):
+    question: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordEffect(Report):
+    name: str
+    value: str
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.value,)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Suspend(Report):
+    """Give the task back until a time or until what it waits for; `name` is remembered with it."""
+
+    until: int | None = None
+    awaited: str | None = None
+    name: str | None = None
+    value: str = "null"
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.value,)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TakeSignal(Report):
+    target: str
+    signal: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spawn(Report):
+    """Children of a running attempt, made once: their ids are remembered under `name`."""
+
+    name: str
+    tasks: tuple[TaskRow, ...]
+    actor: str
+
+    @property
+    def size(self) -> int:
+        return sum(task.size for task in self.tasks)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SendSignal(Sized):
+    id: str
+    target: str
+    signal: str
+    payload: str
+    key: str | None
+    actor: str
+
+    @property
+    def keys(self) -> Keys:
+        return (self.target,)
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.payload,)
