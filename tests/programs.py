@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-
 # Whoever starts the tests in the background may have them ignore Ctrl-C, and so would a child.
 _HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
