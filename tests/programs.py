@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+# Whoever starts the tests in the background may have them ignore Ctrl-C, and so would a child.
+_HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
 
 @contextmanager
 def running(text: str, url: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
     """Run a program, written to a folder, on a store; talk with it over its pipes."""
     program = folder / "program.py"
-    program.write_text(text)
+    program.write_text(_HEARS + text)
     with subprocess.Popen(
         [sys.executable, str(program), url],
         stdin=subprocess.PIPE,
