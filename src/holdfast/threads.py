@@ -70,3 +70,38 @@ class SystemThreads:
 
     def condition(self) -> Condition:
         return threading.Condition()
+
+
+class Loop:
+    """A thread that looks again and again: after each pause, or sooner when it is kicked.
+
+    `look` does what is due now and gives the pause in seconds, or None to end.
+    """
+
+    def __init__(self, threads: Threads, name: str, look: Callable[[], float | None]) -> None:
+        self._threads = threads
+        self._name = name
+        self._look = look
+        self._kicked = threads.event()
+        self._stop = threads.event()
+        self._thread: Running | None = None
+
+    def start(self) -> None:
+        self._thread = self._threads.start(self._name, self._run)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._kicked.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def kick(self) -> None:
+        self._kicked.set()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._kicked.clear()
+            pause = self._look()
+            if pause is None:
+                return
+            self._kicked.wait(pause)

@@ -6,7 +6,7 @@ import selectors
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum, auto
 from urllib.parse import quote
 
@@ -32,6 +32,8 @@ class Proxy:
         self._cut: Cut | None = None
         self._refuse_after = False
         self._refusing = False
+        self._clients: set[socket.socket] = set()
+        self._gate = threading.Lock()
         self.cuts = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -51,6 +53,14 @@ class Proxy:
     def refuse(self) -> None:
         self._refusing = True
 
+    def sever(self) -> None:
+        """Cut every connection there is, and let nobody in."""
+        with self._gate:
+            self._refusing = True
+            for client in self._clients:
+                with suppress(OSError):
+                    client.shutdown(socket.SHUT_RDWR)
+
     def admit(self) -> None:
         self._refusing = False
 
@@ -64,12 +74,21 @@ class Proxy:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                if self._refusing:
-                    client.close()
-                else:
-                    server = self._connect()
-                    arguments = (client, server)
+                if self._let_in(client):
+                    arguments = (client, self._connect())
                     threading.Thread(target=self._carry, args=arguments, daemon=True).start()
+                else:
+                    client.close()
+
+    def _let_in(self, client: socket.socket) -> bool:
+        with self._gate:
+            if not self._refusing:
+                self._clients.add(client)
+            return not self._refusing
+
+    def _let_go(self, client: socket.socket) -> None:
+        with self._gate:
+            self._clients.discard(client)
 
     def _connect(self) -> socket.socket:
         host, port = str(self._server.get("host") or "localhost"), self._server.get("port") or 5432
@@ -80,7 +99,10 @@ class Proxy:
         return server
 
     def _carry(self, client: socket.socket, server: socket.socket) -> None:
-        with client, server, selectors.DefaultSelector() as selector, suppress(OSError):
+        with ExitStack() as stack, selectors.DefaultSelector() as selector, suppress(OSError):
+            for each in (client, server):
+                stack.enter_context(each)
+            stack.callback(self._let_go, client)
             selector.register(client, selectors.EVENT_READ)
             selector.register(server, selectors.EVENT_READ)
             while True:

@@ -297,7 +297,6 @@ with opened(sys.argv[1]) as database:
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_is_refused_and_its_parent_goes_on(store_url: str) -> None:
     command = [sys.executable, "-W", "ignore", "-c", FORK, store_url]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -6,10 +6,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
 # Each child says by its exit code that it came as far as it should.
 USED = """
 import os, sys

@@ -104,20 +104,24 @@ def test_a_worker_runs_in_a_thread_while_the_main_thread_waits(hf: Holdfast) -> 
 
 
 def test_closing_a_holdfast_stops_its_workers_first(store_url: str) -> None:
-    began = threading.Event()
+    began, go_on = threading.Event(), threading.Event()
     hf = Holdfast(store_url)
 
     @hf.task
     async def job() -> str:
         began.set()
-        await asyncio.sleep(0.1)
+        await asyncio.to_thread(go_on.wait, PATIENCE)
         return "made"
 
     worker = hf.worker().start()
     handle = job.enqueue()
     assert began.wait(PATIENCE)
-    hf.close()
-    assert worker.stopping
+    closing = threading.Thread(target=hf.close)
+    closing.start()
+    assert eventually(lambda: worker.stopping)
+    assert closing.is_alive()
+    go_on.set()
+    closing.join(PATIENCE)
     with Holdfast(store_url) as again:
         assert again.tasks.get(handle.id).output == "made"
 

@@ -13,7 +13,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.store.database import is_postgresql
 from holdfast.worker.execution import Reply, persist
 from holdfast.worker.pool import Worker, WorkerOptions
-from tests.contract.proxy import Cut, proxied
+from tests.contract.proxy import proxied
 from tests.contract.raw import raw
 from tests.contract.stages import create
 from tests.contract.workers import OneFunction, started
@@ -31,7 +31,7 @@ def absent(url: str) -> Iterator[tuple[str, Away]]:
 
             @contextmanager
             def cut_off() -> Iterator[None]:
-                proxy.cut(Cut.BEFORE_THE_SERVER_GOT_IT, then_refuse=True)
+                proxy.sever()
                 yield
                 proxy.admit()
 

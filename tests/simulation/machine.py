@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,8 @@ ASKED_BY = (new_work, people_asks, worker_asks)
 class Machine(RuleBasedStateMachine):
     """A subclass says which store; every kind of ask is a rule of its own."""
 
-    def new_bench(self) -> Bench:
-        raise NotImplementedError
+    @abstractmethod
+    def new_bench(self) -> Bench: ...
 
     def __init__(self) -> None:
         super().__init__()

@@ -49,13 +49,13 @@ class Paper:
         return result
 
     def view(self, work: Callable[[Transaction], T]) -> T:
-        raise NotImplementedError
+        return work(cast("Transaction", self))
 
     def upgrade(self) -> None:
-        raise NotImplementedError
+        raise AssertionError("a group only writes")
 
     def close(self) -> None:
-        raise NotImplementedError
+        raise AssertionError("a group only writes")
 
 
 @dataclass

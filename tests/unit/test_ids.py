@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -95,7 +94,6 @@ os.waitpid(child, 0)
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_does_not_repeat_its_parents_ids() -> None:
     command = [sys.executable, "-W", "ignore", "-c", FORK]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -10,7 +10,7 @@ from holdfast.engine.operations import Sweep
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.work import Work
 from holdfast.errors import ShuttingDown
-from holdfast.threads import Running, Threads
+from holdfast.threads import Loop, Threads
 
 log = logging.getLogger("holdfast.recovery")
 
@@ -21,24 +21,11 @@ class Recovery:
     def __init__(self, desk: Desk, work: Work, threads: Threads, *, outcomes: Outcomes) -> None:
         self._desk = desk
         self._work = work
-        self._threads = threads
         self._outcomes = outcomes
-        self._kick = threads.event()
-        self._stop = threads.event()
-        self._thread: Running | None = None
-
-    def start(self) -> None:
-        self._thread = self._threads.start("holdfast-recovery", self._loop)
-
-    def close(self) -> None:
-        self._stop.set()
-        self._kick.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def kick(self) -> None:
-        """Something was scheduled: look again when it may be due."""
-        self._kick.set()
+        loop = Loop(threads, "holdfast-recovery", self._look)
+        self.start, self.close = loop.start, loop.close
+        # Something was scheduled: look again when it may be due.
+        self.kick = loop.kick
 
     def step(self) -> float:
         """Do what is due now; the answer is how many seconds nothing will be."""
@@ -56,14 +43,12 @@ class Recovery:
             return self._desk.settings.recovery
         return float((row["at"] - row["now"]) / MICROSECONDS)
 
-    def _loop(self) -> None:
-        while not self._stop.is_set():
-            self._kick.clear()
-            pause = self._desk.settings.recovery
-            try:
-                pause = self.step()
-            except ShuttingDown:
-                return
-            except Exception:
-                log.exception("recovery could not look; it looks again in %s s", pause)
-            self._kick.wait(pause)
+    def _look(self) -> float | None:
+        pause = self._desk.settings.recovery
+        try:
+            return self.step()
+        except ShuttingDown:
+            return None
+        except Exception:
+            log.exception("recovery could not look; it looks again in %s s", pause)
+            return pause

@@ -11,7 +11,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Renewal
-from holdfast.threads import Running
+from holdfast.threads import Loop
 from holdfast.worker.execution import Execution
 
 # What waits does so on a clock that stands still during suspend: it has to look at the other.
@@ -35,24 +35,12 @@ class Heartbeat:
     def __init__(self, engine: Engine, executions: Callable[[], Sequence[Execution]]) -> None:
         self._engine = engine
         self._executions = executions
-        self._stop = engine.threads.event()
-        self._kick = engine.threads.event()
         self._due = engine.clock.monotonic() + engine.settings.renewal
         self._asked: Asked | None = None
-        self._thread: Running | None = None
-
-    def start(self) -> None:
-        self._thread = self._engine.threads.start("holdfast-heartbeat", self._loop)
-
-    def close(self) -> None:
-        self._stop.set()
-        self._kick.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def kick(self) -> None:
-        """Something may have to end sooner than the next renewal."""
-        self._kick.set()
+        loop = Loop(engine.threads, "holdfast-heartbeat", self._look)
+        self.start, self.close = loop.start, loop.close
+        # Something may have to end sooner than the next renewal.
+        self.kick = loop.kick
 
     def step(self) -> float:
         """Do what is due now; the answer is how many seconds nothing will be."""
@@ -95,7 +83,7 @@ class Heartbeat:
             log.exception("could not renew %d leases", len(live))
             return
         self._asked = Asked(at=now, executions=live, reply=reply)
-        reply.add_done_callback(lambda _: self._kick.set())
+        reply.add_done_callback(lambda _: self.kick())
 
     def _hear(self) -> None:
         asked = self._asked
@@ -113,15 +101,13 @@ class Heartbeat:
                 log.warning("%s is over: %s", execution, answer.detail or answer.reason)
                 execution.end()
 
-    def _loop(self) -> None:
-        while not self._stop.is_set():
-            self._kick.clear()
-            pause = self._engine.settings.recovery
-            try:
-                pause = self.step()
-            except Exception:
-                log.exception("a heartbeat failed; the next one comes in %s s", pause)
-            self._kick.wait(min(pause, LOOK_EVERY) if self._live() else pause)
+    def _look(self) -> float:
+        pause = self._engine.settings.recovery
+        try:
+            pause = self.step()
+        except Exception:
+            log.exception("a heartbeat failed; the next one comes in %s s", pause)
+        return min(pause, LOOK_EVERY) if self._live() else pause
 
 
 def _renewal(execution: Execution) -> Renewal:
