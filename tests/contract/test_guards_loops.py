@@ -108,6 +108,7 @@ def test_what_has_no_condition_is_neither_let_start_nor_skipped(engine: Engine, 
     take(engine, task_id)
     assert write(engine, "suspend_tasks", rows=[(task_id, 1, None, None)]) == {task_id}
     assert write(engine, query, ids=[task_id]) == set()
+    assert engine.tasks.cancel(task_id).ok
 
 
 def test_advance_ends_no_wait_of_a_step_with_a_condition(

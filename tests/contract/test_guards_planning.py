@@ -45,12 +45,12 @@ def test_only_an_idle_task_without_a_run_or_moving_children_begins_to_be_planned
 
 
 def test_only_an_open_plan_with_an_idle_child_of_its_own_is_finalized(engine: Engine) -> None:
-    (named, _), (other, _), (empty, _), (gone, _) = (
+    (named, _), (other, _), (empty, _), (gone, (child,)) = (
         plan(engine, *titles) for titles in (("one",), ("one",), (), ("one",))
     )
     finish(engine, create(engine, parent=empty))
     assert engine.tasks.cancel(gone).ok
-    create(engine, parent=gone, enqueue=False)
+    assert change(engine, "reset_task", child) == {child}
     parent = create(engine, enqueue=False)
     create(engine, parent=parent, enqueue=False)
     for task_id in (empty, gone, parent):
