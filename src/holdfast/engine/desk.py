@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from holdfast.engine.joining import Joining
 from holdfast.engine.operations import Operation
+from holdfast.engine.taking import Takers
 from holdfast.ids import Ids
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
@@ -27,6 +28,7 @@ class Desk:
     settings: Settings
     secret: bytes = field(repr=False)
     joining: Joining
+    takers: Takers
 
     def submit(self, operation: Operation, connection: object = None) -> Future[Any]:
         """Ask the writer, or write at once in a transaction of the application's own."""

@@ -18,6 +18,7 @@ from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.recovery import Recovery
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.signal_desk import Signals
+from holdfast.engine.taking import Takers
 from holdfast.engine.tasks import Tasks
 from holdfast.engine.why import Explanation, explain
 from holdfast.engine.why_run import RunExplanation, explain_run
@@ -64,7 +65,8 @@ class Engine:
             raise
         ids = Ids(self.clock, self.randomness)
         new_writer = partial(Writer, secret=secret.encode(), dialect=self.database.dialect, ids=ids)
-        self._writer = new_writer()
+        takers = Takers()
+        self._writer = new_writer(takers=takers)
         self.commits = GroupCommit(
             self.database, self._writer.apply, self.threads, self.settings, self._committed
         )
@@ -77,6 +79,7 @@ class Engine:
             settings=self.settings,
             secret=secret.encode(),
             joining=Joining(self.database, new_writer, secret.encode()),
+            takers=takers,
         )
         self._ends: Listeners[str] = Listeners()
         self._leaves: Listeners[tuple[str, int]] = Listeners()
@@ -160,6 +163,9 @@ class Engine:
         group = self._writer.last
         if group is None:
             return
+        handed, self._writer.handed = self._writer.handed, []
+        for taker, given in handed:
+            taker.deliver(given)
         if group.wakes or group.tells:
             self.notifier.notify()
         self._leaves.tell(group.left)

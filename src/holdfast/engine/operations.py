@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from holdfast.engine.asked import Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
 from holdfast.engine.durable_operations import (
@@ -14,6 +15,9 @@ from holdfast.engine.durable_operations import (
     TakeSignal,
 )
 from holdfast.model.status import Hold
+
+if TYPE_CHECKING:
+    from holdfast.engine.taking import Taker
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -233,6 +237,14 @@ class Claim(Sized):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Pull(Sized):
+    """Have a standing claim served, though nothing in this process says that work is there."""
+
+    taker: Taker
+    keys: Keys = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimById(TaskOperation):
     worker: str
     agents: tuple[str, ...]
@@ -288,6 +300,7 @@ Operation = (
     | CreateTasks
     | StartRun
     | Claim
+    | Pull
     | ClaimById
     | Sweep
     | AcquireLease

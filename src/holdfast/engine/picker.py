@@ -20,7 +20,12 @@ DUE_AT_ONCE = 1_000
 
 def claim(group: Group, claims: Sequence[Claim]) -> list[list[Assignment]]:
     mark_due(group)
-    return [_assign(group, _claim(group, each)) for each in claims]
+    return [serve(group, each) for each in claims]
+
+
+def serve(group: Group, request: Claim) -> list[Assignment]:
+    """Claim what is ready by now."""
+    return _assign(group, _claim(group, request))
 
 
 def claim_by_id(group: Group, claims: Sequence[ClaimById]) -> list[list[Assignment]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -15,8 +15,18 @@ from holdfast.engine.desk import Desk
 from holdfast.engine.durable import CHILDREN, awaited_signal
 from holdfast.engine.durable_operations import Ask, RecordEffect, Spawn, Suspend, TakeSignal
 from holdfast.engine.edge import gather, operation, reading
-from holdfast.engine.operations import Claim, ClaimById, Complete, Fail, Lose, Release, Renew
+from holdfast.engine.operations import (
+    Claim,
+    ClaimById,
+    Complete,
+    Fail,
+    Lose,
+    Pull,
+    Release,
+    Renew,
+)
 from holdfast.engine.records import read_child
+from holdfast.engine.taking import Taker
 from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.effect import Child, Recorded, Wait
@@ -63,6 +73,37 @@ class Work:
                     for each in validation.listed("passing", passing)
                 ),
             )
+        )
+
+    def take(self, taker: Taker) -> Callable[[], None]:
+        """Hand work over as soon as it is ready, in the same commit; returns the way out."""
+        return self._desk.takers.add(taker)
+
+    @operation
+    def pull(self, taker: Taker) -> Future[None]:
+        """Look for work for a taker that other processes may have made ready."""
+        taker.hungry = True
+        return self._desk.submit(Pull(taker=taker))
+
+    def taker(  # noqa: PLR0913 - all that a worker says of itself
+        self,
+        worker: str,
+        *,
+        agents: Sequence[str],
+        tags: Sequence[str],
+        room: Callable[[], int],
+        passing: Callable[[], Sequence[str]],
+        deliver: Callable[[list[Assignment]], None],
+    ) -> Taker:
+        """A standing claim, to `take` with."""
+        return Taker(
+            worker=clean_name("worker", worker),
+            agents=validation.agents(agents),
+            tags=validation.tags(tags),
+            lease=self._lease(None),
+            room=room,
+            passed=lambda: tuple(passing()),
+            deliver=deliver,
         )
 
     @operation

@@ -39,6 +39,7 @@ from holdfast.engine.operations import (
     Fail,
     Lose,
     Operation,
+    Pull,
     Release,
     ReleaseLease,
     Renew,
@@ -46,6 +47,7 @@ from holdfast.engine.operations import (
     StartRun,
     Sweep,
 )
+from holdfast.engine.taking import Handed, Takers
 from holdfast.errors import HoldfastError
 from holdfast.ids import Ids
 from holdfast.model.result import TransitionResult
@@ -59,12 +61,16 @@ LIMITS_AT_ONCE = 1_000
 class Writer:
     """Order matters: reports, control, what follows from them, new work, and claims last."""
 
-    def __init__(self, *, secret: bytes, dialect: Dialect, ids: Ids) -> None:
+    def __init__(
+        self, *, secret: bytes, dialect: Dialect, ids: Ids, takers: Takers | None = None
+    ) -> None:
         self._secret = secret
+        self._takers = takers or Takers()
         self._dialect = dialect
         self._ids = ids
         self._graphs = Graphs()
         self.last: Group | None = None
+        self.handed: Handed = []
 
     def apply(self, tx: Transaction, operations: Sequence[Operation]) -> list[object]:
         group = Group(tx=tx, secret=self._secret, ids=self._ids, graphs=self._graphs)
@@ -97,6 +103,7 @@ class Writer:
         batch.each(Sweep, lambda _: sweep(group))
         batch.together(Claim, lambda chosen: picker.claim(group, chosen))
         batch.together(ClaimById, lambda chosen: picker.claim_by_id(group, chosen))
+        self.handed = self._takers.serve(group, batch.of(Pull))
         if self._dialect == "postgresql" and (group.wakes or group.tells):
             group.tx.run("send_hint")
         self.last = group
@@ -132,6 +139,9 @@ class Batch:
         if chosen:
             for place, reply in zip(places, handle(chosen), strict=True):
                 self.replies[place] = reply
+
+    def of(self, kind: type[O]) -> list[O]:
+        return [operation for operation in self._operations if isinstance(operation, kind)]
 
     def each(self, kind: type[O], handle: Callable[[O], object]) -> None:
         for place, operation in enumerate(self._operations):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 import traceback
@@ -12,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from holdfast.engine.edge import settle
 from holdfast.engine.engine import Engine
 from holdfast.errors import (
     InvalidInput,
@@ -62,6 +60,10 @@ class Functions(Protocol):
         """Whether there is a function for a step of a workflow, or for a lone task."""
 
 
+def _nothing(*_: object) -> None:
+    pass
+
+
 @dataclass(kw_only=True, eq=False)
 class Execution:
     engine: Engine
@@ -69,8 +71,13 @@ class Execution:
     ended: Event
     deadline: float
     timeout_at: float | None
+    # Its function has returned: its place is free.
+    vacated: Callable[[], object] = _nothing
+    # And what was said to its report has been heard.
+    finished: Callable[[Execution], object] = _nothing
     context: Context = field(init=False)
     reported: bool = False
+    returned: bool = False
     raised: str | None = None
     stop: Callable[[], object] | None = None
 
@@ -93,19 +100,18 @@ class Execution:
             stop()
 
     def call(self, invocation: Invocation) -> None:
-        """Run a plain function in this thread, and report."""
+        """Run a plain function in this thread, and report; nobody waits for the answer."""
         try:
             result = invocation.function(**invocation.arguments)
         except Suspended as suspended:
-            reply = self.suspend(suspended)
+            self.leave(partial(self.suspend, suspended))
         except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-            reply = self.fail(error)
+            self.leave(partial(self.fail, error))
         else:
-            reply = self.complete(invocation, result)
-        self.hear(reply)
+            self.leave(partial(self.complete, invocation, result))
 
     async def await_(self, invocation: Invocation) -> None:
-        """Run a coroutine function on the worker's loop, and report without holding it up."""
+        """Run a coroutine function on the worker's loop, and report."""
         self.context.asynchronous = True
         try:
             awaitable = invocation.function(**invocation.arguments)
@@ -114,29 +120,39 @@ class Execution:
                 raise TypeError(message)  # noqa: TRY301 - reported like any other failure
             result = await awaitable
         except Suspended as suspended:
-            reply = self.suspend(suspended)
+            self.leave(partial(self.suspend, suspended))
         except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-            reply = self.fail(error)
+            self.leave(partial(self.fail, error))
         else:
-            reply = self.complete(invocation, result)
-        if reply is not None:
-            await asyncio.wait([asyncio.wrap_future(reply)])
-        self.hear(reply)
+            self.leave(partial(self.complete, invocation, result))
 
-    def complete(self, invocation: Invocation, result: object) -> Reply | None:
+    def leave(self, report: Callable[[], bool]) -> None:
+        """The function has returned: report, and finish when the answer to that is there."""
+        self.returned = True
+        # First, so that the commit of its report hands out the next task for its place.
+        self.vacated()
+        sent = False
+        try:
+            sent = report()
+        finally:
+            if not sent:
+                self.finished(self)
+
+    def complete(self, invocation: Invocation, result: object) -> bool:
         try:
             output = invocation.encode(result)
             return self._report(self.engine.work.complete.submit, output)
         except Exception as error:  # noqa: BLE001 - a result that is not JSON is a failure
             return self.fail(error, retryable=not isinstance(error, InvalidInput))
 
-    def suspend(self, suspended: Suspended) -> Reply | None:
+    def suspend(self, suspended: Suspended) -> bool:
         """Give the task back until what it waits for is there."""
         return self._report(self.engine.work.suspend.submit, suspended.wait, note=suspended.note)
 
-    def fail(self, error: BaseException, *, retryable: bool = True) -> Reply | None:
+    def fail(self, error: BaseException, *, retryable: bool = True) -> bool:
+        """Report a failure, unless nobody wants to hear of it; the answer is whether it did."""
         if isinstance(error, AttemptEnded) or self.context.ended:
-            return None
+            return False
         if program_ends():
             # Whatever asks for a thread by now raises: that says nothing of the step.
             log.warning("%s is given back, as the program ends: %r", self, error)
@@ -147,14 +163,12 @@ class Execution:
         again = retryable and not isinstance(error, TaskFailed)
         return self._report(self.engine.work.fail.submit, described, retryable=again)
 
-    def release(self) -> Reply | None:
+    def release(self) -> bool:
         """Give the task back; it costs it nothing."""
         return self._report(self.engine.work.release.submit)
 
-    def hear(self, reply: Reply | None) -> None:
-        """Wait for what was said to a report, and log what is not as it should be."""
-        if reply is None:
-            return
+    def hear(self, reply: Reply) -> None:
+        """Log what was said to a report, where it is not as it should be."""
         error = reply.exception()
         if error is not None:
             log.error("%s: its report was not written, its lease will run out: %s", self, error)
@@ -164,41 +178,50 @@ class Execution:
             again = "it is tried again" if answer.status == "queued" else "it is not tried again"
             log.warning("%s raised %s; %s", self, self.raised, again)
 
-    def _report(
-        self, submit: Callable[..., Reply], *said: object, **options: object
-    ) -> Reply | None:
+    def _report(self, submit: Callable[..., Reply], *said: object, **options: object) -> bool:
         # Before it is submitted: its commit tells everyone that the attempt has ended.
         self.reported = True
         send = partial(submit, self.task_id, self.assignment.token, *said, **options)
+        # What a timeout reports is not its end: the function still has its place.
+        heard = self._conclude if self.returned else self.hear
         try:
-            return persist(send, lambda: self.engine.clock.monotonic() < self.deadline)
+            persist(send, lambda: self.engine.clock.monotonic() < self.deadline, heard)
         except ShuttingDown as error:
             log.warning("%s: %s; its lease will run out", self, error)
-            return None
+            return False
+        return True
+
+    def _conclude(self, reply: Reply) -> None:
+        try:
+            self.hear(reply)
+        finally:
+            self.finished(self)
 
     def __str__(self) -> str:
         task = self.assignment.task
         return f"attempt {self.assignment.attempt} of {task.step or task.title} ({task.id})"
 
 
-def persist(send: Callable[[], Reply], may: Callable[[], bool]) -> Reply:
+def persist(
+    send: Callable[[], Reply], may: Callable[[], bool], heard: Callable[[Reply], None]
+) -> None:
     """Send a report again while the store is away and it `may`: said twice, it counts once.
 
     Nobody is held up: it is sent again by whoever brings the news.
     """
-    final: Reply = Future()
 
     def hear(reply: Reply) -> None:
         if isinstance(reply.exception(), StoreUnreachable | UnknownOutcome) and may():
             try:
-                send().add_done_callback(hear)
+                again = send()
             except Exception:  # noqa: BLE001 - what the store said is the better reason
-                settle(final, reply.result)
+                heard(reply)
+            else:
+                again.add_done_callback(hear)
         else:
-            settle(final, reply.result)
+            heard(reply)
 
     send().add_done_callback(hear)
-    return final
 
 
 def describe(error: BaseException) -> dict[str, object]:

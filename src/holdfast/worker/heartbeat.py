@@ -69,9 +69,7 @@ class Heartbeat:
             execution.end()
         elif late and not execution.reported:
             seconds = execution.assignment.task.timeout
-            reply = execution.fail(TimeoutError(f"ran longer than {seconds:g} s"))
-            if reply is not None:
-                reply.add_done_callback(execution.hear)
+            execution.fail(TimeoutError(f"ran longer than {seconds:g} s"))
             execution.end()
 
     def _ask(self, now: float, live: Sequence[Execution]) -> None:

@@ -10,6 +10,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from holdfast.model.task import Assignment
 from holdfast.model.text import clean_name
 from holdfast.store.group import is_writer
 from holdfast.threads import Running, program_ends
+from holdfast.worker.crew import Crew
 from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.versions import Versions
@@ -65,8 +67,12 @@ class Worker:
         self._stopped = engine.threads.event()
         self._wake = engine.threads.event()
         self._lock = engine.threads.lock()
-        self._running: set[Execution] = set()
-        self._looked = engine.clock.monotonic()
+        self._running: dict[tuple[str, int], Execution] = {}
+        self._arrived: list[tuple[list[Assignment], float]] = []
+        self._busy = 0
+        self._asked = self._looked = engine.clock.monotonic()
+        self._pulling: Future[None] | None = None
+        self._crew = Crew(engine.threads, "holdfast-step", self._call)
         self._heartbeat = Heartbeat(engine, self._executions)
         self._versions = Versions(engine, functions)
 
@@ -82,7 +88,16 @@ class Worker:
             raise
         threads = self._engine.threads
         self._loop = asyncio.new_event_loop()
+        self._taker = self._engine.work.taker(
+            self._options.name,
+            agents=self._options.agents,
+            tags=self._options.tags,
+            room=self._room,
+            passing=lambda: self._versions.passed,
+            deliver=self._deliver,
+        )
         self._unsubscribe: Sequence[Callable[[], None]] = (
+            self._engine.work.take(self._taker),
             self._engine.on_hint(self._wake.set),
             self._engine.on_leave(self._end_others),
         )
@@ -148,7 +163,24 @@ class Worker:
 
     def _executions(self) -> list[Execution]:
         with self._lock:
-            return list(self._running)
+            return list(self._running.values())
+
+    def _room(self) -> int:
+        """How many more it takes; asked by the writer, right before its claim is sent."""
+        # Leases count from before the request, on a clock that counts suspend.
+        self._asked = self._engine.clock.monotonic()
+        return 0 if self._stopping.is_set() else self._options.concurrency - self._busy
+
+    def _deliver(self, assignments: list[Assignment]) -> None:
+        if assignments:
+            with self._lock:
+                self._busy += len(assignments)
+                self._arrived.append((assignments, self._asked))
+            self._wake.set()
+
+    def _vacate(self) -> None:
+        with self._lock:
+            self._busy -= 1
 
     def _pull(self) -> None:
         try:
@@ -156,51 +188,45 @@ class Worker:
                 self._wake.clear()
                 if program_ends():
                     self._stopping.set()
-                if self._stopping.is_set() and not self._executions():
+                if self._stopping.is_set() and not self._busy and not self._executions():
                     return
                 self._pull_once()
         finally:
             self._close()
 
     def _pull_once(self) -> None:
-        taken, pause = 0, self._engine.settings.poll
+        pause = self._engine.settings.poll
         try:
+            self._begin_arrived()
             if not self._stopping.is_set():
                 self._versions.lift()
-                taken = self._claim()
+                self._ask_for_more()
             pause = self._look()
         except ShuttingDown:
             self._stopping.set()
         except Exception:
             log.exception("could not look for work; trying again in %s s", pause)
-        if not taken:
-            self._wake.wait(pause)
+        self._wake.wait(pause)
+
+    def _ask_for_more(self) -> None:
+        """What this process makes ready comes by itself; the rest has to be asked for."""
+        if self._busy >= self._options.concurrency or not (
+            self._pulling is None or self._pulling.done()
+        ):
+            return
+        asked, self._pulling = self._pulling, self._engine.work.pull.submit(self._taker)
+        if asked is not None:
+            asked.result()
 
     def _close(self) -> None:
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self._heartbeat.close()
+        self._crew.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._looping.join()
         self._loop.close()
         self._stopped.set()
-
-    def _claim(self) -> int:
-        room = self._options.concurrency - len(self._executions())
-        if room <= 0:
-            return 0
-        # Measured from before the request, on a clock that counts suspend.
-        asked = self._engine.clock.monotonic()
-        assignments = self._engine.work.claim(
-            self._options.name,
-            agents=self._options.agents,
-            tags=self._options.tags,
-            count=room,
-            passing=self._versions.passed,
-        )
-        for assignment in assignments:
-            self._begin(assignment, asked)
-        return len(assignments)
 
     def _look(self) -> float:
         """Hear what another process ended; the answer is how soon to look again at the latest."""
@@ -214,86 +240,105 @@ class Worker:
         self._end_others(self._engine.work.left(live))
         return self._engine.settings.poll
 
-    def _begin(self, assignment: Assignment, asked: float) -> None:
+    def _begin_arrived(self) -> None:
+        with self._lock:
+            arrived, self._arrived = self._arrived, []
+        for assignments, asked in arrived:
+            self._begin([self._execution(each, asked) for each in assignments])
+
+    def _execution(self, assignment: Assignment, asked: float) -> Execution:
         timeout = assignment.task.timeout
-        execution = Execution(
+        return Execution(
             engine=self._engine,
             assignment=assignment,
             ended=self._engine.threads.event(),
             deadline=asked + self._engine.settings.lease,
             timeout_at=None if timeout is None else self._engine.clock.monotonic() + timeout,
+            vacated=self._vacate,
+            finished=self._finish,
         )
+
+    def _begin(self, executions: Sequence[Execution]) -> None:
         with self._lock:
-            self._running.add(execution)
-        self._heartbeat.kick()
+            first = not self._running
+            self._running.update({each.key: each for each in executions})
+        if first or any(each.timeout_at is not None for each in executions):
+            self._heartbeat.kick()
+        bound = [
+            (each, invocation)
+            for each in executions
+            if (invocation := self._bind(each)) is not None
+        ]
+        coroutines = [each for each in bound if each[1].asynchronous]
+        functions = [each for each in bound if not each[1].asynchronous]
+        if coroutines:
+            self._loop.call_soon_threadsafe(self._run_on_loop, coroutines)
+        if functions:
+            self._run_in_threads(functions)
+
+    def _bind(self, execution: Execution) -> Invocation | None:
         if self._stopping.is_set() or program_ends():
             # It was on its way when somebody said stop.
-            self._return(execution, partial(self._release, execution))
-            return
+            self._return(execution, execution.release)
+            return None
         try:
-            invocation = self._functions.bind(assignment, execution.context)
+            return self._functions.bind(execution.assignment, execution.context)
         except Exception as error:  # noqa: BLE001 - it is the task's, not the worker's
             self._return(execution, partial(self._refuse, execution, error))
-            return
-        try:
-            self._run(execution, invocation)
-        except Exception as error:  # noqa: BLE001 - it is the worker's, not the task's
-            self._stopping.set()
-            log.error("%s cannot begin, so that this worker stops: %s", execution, error)  # noqa: TRY400
-            self._return(execution, partial(self._release, execution))
+            return None
 
-    def _return(self, execution: Execution, report: Callable[[], None]) -> None:
+    def _return(self, execution: Execution, report: Callable[[], bool]) -> None:
         """Say what becomes of an attempt that never began."""
         try:
-            report()
+            execution.leave(report)
         except Exception:
             log.exception("%s could not be given back; its lease will run out", execution)
-        self._finish(execution)
 
-    def _run(self, execution: Execution, invocation: Invocation) -> None:
-        if invocation.asynchronous:
-            self._loop.call_soon_threadsafe(self._run_on_loop, execution, invocation)
-        else:
-            self._engine.threads.start("holdfast-step", lambda: self._call(execution, invocation))
-
-    def _call(self, execution: Execution, invocation: Invocation) -> None:
-        _inside.set(self)
+    def _run_in_threads(self, functions: list[tuple[Execution, Invocation]]) -> None:
         try:
-            execution.call(invocation)
-        finally:
-            self._finish(execution)
+            self._crew.run(functions)
+        except Exception as error:  # noqa: BLE001 - it is the worker's, not the task's
+            self._stopping.set()
+            for execution, _ in self._crew.take_back(functions):
+                log.error("%s cannot begin, so that this worker stops: %s", execution, error)  # noqa: TRY400
+                self._return(execution, execution.release)
 
-    def _run_on_loop(self, execution: Execution, invocation: Invocation) -> None:
-        context = copy_context()
-        context.run(_inside.set, self)
-        task = self._loop.create_task(execution.await_(invocation), context=context)
-        task.add_done_callback(lambda _: self._finish(execution))
-        execution.stop = lambda: self._loop.call_soon_threadsafe(task.cancel)
-        if execution.ended.is_set():
-            execution.end()
+    def _call(self, job: tuple[Execution, Invocation]) -> None:
+        _inside.set(self)
+        execution, invocation = job
+        execution.call(invocation)
 
-    def _refuse(self, execution: Execution, error: Exception) -> None:
+    def _run_on_loop(self, coroutines: Sequence[tuple[Execution, Invocation]]) -> None:
+        for execution, invocation in coroutines:
+            context = copy_context()
+            context.run(_inside.set, self)
+            task = self._loop.create_task(execution.await_(invocation), context=context)
+            execution.stop = partial(self._loop.call_soon_threadsafe, task.cancel)
+            if execution.ended.is_set():
+                execution.end()
+
+    def _refuse(self, execution: Execution, error: Exception) -> bool:
         """No function for it: hold it. Arguments that do not fit: it has failed."""
         if isinstance(error, UnknownFunction):
             log.warning("%s", error)
             self._versions.hold(execution.assignment)
-            self._release(execution)
-        else:
-            execution.hear(execution.fail(error, retryable=not isinstance(error, InvalidInput)))
-
-    def _release(self, execution: Execution) -> None:
-        execution.hear(execution.release())
+            return execution.release()
+        return execution.fail(error, retryable=not isinstance(error, InvalidInput))
 
     def _end_others(self, left: Collection[tuple[str, int]]) -> None:
         """Stop at once what somebody else, a cancel above all, has brought to its end."""
-        for execution in self._executions():
-            if execution.key in left and not execution.reported:
+        with self._lock:
+            ended = [self._running[key] for key in left if key in self._running]
+        for execution in ended:
+            if not execution.reported:
                 execution.end()
 
     def _finish(self, execution: Execution) -> None:
         with self._lock:
-            self._running.discard(execution)
-        self._wake.set()
+            self._running.pop(execution.key, None)
+        # A report that was written has brought the next task with it.
+        if self._stopping.is_set() or not execution.reported:
+            self._wake.set()
 
 
 # The worker that runs the step whose thread, coroutine or `asyncio.to_thread` this is.

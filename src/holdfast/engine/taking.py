@@ -1,0 +1,102 @@
+"""Those of this process who take ready work in the very commit that makes it ready."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from holdfast.engine import picker
+from holdfast.engine.group import Group
+from holdfast.engine.operations import Claim, Pull
+from holdfast.model.task import Assignment
+from holdfast.store.patience import Contended
+
+log = logging.getLogger("holdfast.engine")
+
+
+@dataclass(kw_only=True, eq=False)
+class Taker:
+    """A worker's standing claim; `hungry` as long as there may be more than it was given."""
+
+    worker: str
+    agents: tuple[str, ...]
+    tags: str
+    lease: int
+    # How many more it takes; asked right before the claim is sent.
+    room: Callable[[], int]
+    passed: Callable[[], tuple[str, ...]]
+    # After the commit, in the writer's thread: it must neither wait nor fail.
+    deliver: Callable[[list[Assignment]], None]
+    hungry: bool = True
+
+    def claim(self) -> Claim | None:
+        count = self.room()
+        if count <= 0:
+            return None
+        return Claim(
+            worker=self.worker,
+            agents=self.agents,
+            tags=self.tags,
+            count=min(count, MOST),
+            lease=self.lease,
+            passed=self.passed(),
+        )
+
+
+MOST = 1_000
+Handed = list[tuple[Taker, list[Assignment]]]
+
+
+class Takers:
+    def __init__(self) -> None:
+        self._takers: tuple[Taker, ...] = ()
+        self._failing = False
+
+    def add(self, taker: Taker) -> Callable[[], None]:
+        """Serve one more from now on; returns the way out."""
+        self._takers = (*self._takers, taker)
+
+        def remove() -> None:
+            self._takers = tuple(each for each in self._takers if each is not taker)
+
+        return remove
+
+    def serve(self, group: Group, pulls: Collection[Pull]) -> Handed:
+        """Claim for whoever asked, and for the others when this group may have work for them.
+
+        When that fails the group is written again, and then for those alone who asked: nobody
+        else's operation is to fail for it.
+        """
+        asked = {pull.taker for pull in pulls}
+        hopeful = [] if self._failing else self._hopeful(group)
+        if not asked and not hopeful:
+            return []
+        self._failing = True
+        try:
+            handed = self._claim(group, {*asked, *hopeful})
+        except Contended:
+            raise
+        except Exception as error:
+            if not hopeful:
+                raise
+            log.warning("the group is written again without its standing claims: %r", error)
+            raise Contended(str(error)) from error
+        self._failing = False
+        return handed
+
+    def _claim(self, group: Group, chosen: set[Taker]) -> Handed:
+        return [
+            (taker, _take(group, taker, claim))
+            for taker in self._takers
+            if taker in chosen and (claim := taker.claim()) is not None
+        ]
+
+    def _hopeful(self, group: Group) -> list[Taker]:
+        return [each for each in self._takers if each.hungry or group.wakes]
+
+
+def _take(group: Group, taker: Taker, claim: Claim) -> list[Assignment]:
+    given = picker.serve(group, claim)
+    taker.hungry = len(given) == claim.count
+    return given

@@ -1,0 +1,149 @@
+"""Ready work is handed to the workers of a process in the commit that makes it ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from holdfast.engine.taking import Taker
+from holdfast.model.graph import Step, Workflow
+from holdfast.model.run import NewRun
+from holdfast.model.task import Assignment, NewTask
+from tests.engines import healthy
+
+CHAIN = Workflow.define("chain", (Step(id="plan"), Step(id="build", needs=("plan",))))
+
+
+class Hand:
+    """Takes up to `room` tasks, and keeps them."""
+
+    def __init__(self, engine: Engine, room: int) -> None:
+        self.engine = engine
+        self.room = room
+        self.trouble: Exception | None = None
+        self.held: list[Assignment] = []
+        self.taker: Taker = engine.work.taker(
+            "anna",
+            agents=["default"],
+            tags=[],
+            room=self._room,
+            passing=lambda: (),
+            deliver=self.held.extend,
+        )
+        self.let_go = engine.work.take(self.taker)
+
+    def _room(self) -> int:
+        if self.trouble is not None:
+            raise self.trouble
+        return self.room - len(self.held)
+
+    def complete(self) -> None:
+        each = self.held.pop(0)
+        self.engine.work.complete.submit(each.task.id, each.token)
+
+    @property
+    def titles(self) -> list[str]:
+        return [each.task.title for each in self.held]
+
+
+@pytest.fixture
+def quiet(store_url: str) -> Iterator[Engine]:
+    """An engine that writes a group only when it is told to."""
+    engine = Engine(store_url)
+    with healthy(engine):
+        yield engine
+
+
+def create(engine: Engine, *titles: str) -> None:
+    for title in titles:
+        engine.tasks.create.submit(NewTask(title=title))
+
+
+def test_a_new_task_is_created_and_claimed_by_one_commit(quiet: Engine) -> None:
+    hand = Hand(quiet, room=2)
+    create(quiet, "one")
+    assert quiet.commits.step() == 1
+    assert hand.titles == ["one"]
+    (held,) = hand.held
+    assert quiet.tasks.get(held.task.id).status == "running"
+    hand.complete()
+    quiet.commits.step()
+
+
+def test_one_steps_end_starts_the_next_in_the_same_commit(quiet: Engine) -> None:
+    hand = Hand(quiet, room=1)
+    started = quiet.runs.start.submit(NewRun(workflow=CHAIN))
+    commits: list[str | None] = []
+    while quiet.commits.step():
+        commits += [each.task.step for each in hand.held] or [None]
+        if hand.held:
+            hand.complete()
+    assert commits == ["plan", "build", None]
+    assert quiet.runs.get(started.result().id).status == "completed"
+
+
+def test_what_waits_behind_comes_with_the_report_that_makes_room(quiet: Engine) -> None:
+    hand = Hand(quiet, room=1)
+    create(quiet, "one", "two", "three")
+    quiet.commits.step()
+    for title in ("one", "two", "three"):
+        assert hand.titles == [title]
+        hand.complete()
+        quiet.commits.step()
+    assert hand.titles == []
+
+
+def test_who_has_no_room_or_has_gone_is_given_nothing(quiet: Engine) -> None:
+    full, gone = Hand(quiet, room=0), Hand(quiet, room=1)
+    gone.let_go()
+    create(quiet, "one")
+    quiet.commits.step()
+    assert full.held == gone.held == []
+
+
+def test_a_worker_that_found_nothing_is_asked_again_only_when_something_may_be_ready(
+    quiet: Engine,
+) -> None:
+    hand = Hand(quiet, room=1)
+    create(quiet, "one")
+    quiet.commits.step()
+    hand.complete()
+    quiet.commits.step()
+    assert not hand.taker.hungry
+    hand.trouble = RuntimeError("asked in vain")
+    quiet.runs.advance.submit("r_01jxt21q003hd76a96tg")
+    quiet.commits.step()
+    pulled = quiet.work.pull.submit(hand.taker)
+    quiet.commits.step()
+    assert pulled.exception() is hand.trouble
+
+
+def test_a_claim_that_fails_costs_nobody_else_anything(quiet: Engine) -> None:
+    hand = Hand(quiet, room=2)
+    hand.trouble = RuntimeError("no room can be told")
+    created = [quiet.tasks.create.submit(NewTask(title=title)) for title in ("one", "two")]
+    pulled = quiet.work.pull.submit(hand.taker)
+    quiet.commits.step()
+    assert all(each.result().created for each in created)
+    assert pulled.exception() is hand.trouble
+    hand.trouble = None
+    quiet.work.pull.submit(hand.taker)
+    quiet.commits.step()
+    assert hand.titles == ["one", "two"]
+    create(quiet, "three")
+    hand.room = 3
+    quiet.commits.step()
+    assert hand.titles == ["one", "two", "three"]
+    while hand.held:
+        hand.complete()
+    quiet.commits.step()
+
+
+def test_a_single_operation_is_written_though_the_claim_beside_it_fails(quiet: Engine) -> None:
+    hand = Hand(quiet, room=1)
+    hand.trouble = RuntimeError("no room can be told")
+    created = quiet.tasks.create.submit(NewTask(title="one"))
+    quiet.commits.step()
+    assert created.result().created

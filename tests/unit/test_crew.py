@@ -1,0 +1,95 @@
+"""The threads that run plain functions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+from holdfast.threads import Running, SystemThreads
+from holdfast.worker.crew import Crew
+
+PATIENCE = 30
+Job = Callable[[], object]
+
+
+class Counted(SystemThreads):
+    """Real threads, counted, and no more of them than a test allows."""
+
+    def __init__(self, most: int = 1_000) -> None:
+        self.most = most
+        self.started = 0
+
+    def start(self, name: str, target: Callable[[], None]) -> Running:
+        if self.started == self.most:
+            raise RuntimeError("can't start new thread")
+        self.started += 1
+        return super().start(name, target)
+
+
+def crew_of(threads: Counted) -> Crew[Job]:
+    def work(job: Job) -> None:
+        job()
+
+    return Crew(threads, "crew", work)
+
+
+def test_jobs_that_wait_for_one_another_all_begin() -> None:
+    threads = Counted()
+    meeting = threading.Barrier(20, timeout=PATIENCE)
+    with closing(crew_of(threads)) as crew:
+        crew.run([meeting.wait] * 20)
+    assert threads.started == 20
+
+
+def test_a_thread_that_has_nothing_left_is_called_again() -> None:
+    threads = Counted()
+    with closing(crew_of(threads)) as crew:
+        for _ in range(50):
+            done = threading.Event()
+            crew.run([done.set])
+            assert done.wait(PATIENCE)
+            while not crew._idle:  # noqa: SLF001 - until it waits again
+                pass
+    assert threads.started == 1
+
+
+def test_closing_waits_for_what_was_begun_and_what_waits() -> None:
+    began, go_on, done = threading.Event(), threading.Event(), []
+    crew = crew_of(Counted(most=1))
+
+    def first() -> None:
+        began.set()
+        assert go_on.wait(PATIENCE)
+        done.append("first")
+
+    crew.run([first])
+    assert began.wait(PATIENCE)
+    with pytest.raises(RuntimeError):
+        crew.run([lambda: done.append("second")])
+    closer = threading.Thread(target=crew.close)
+    closer.start()
+    go_on.set()
+    closer.join(PATIENCE)
+    assert done == ["first", "second"]
+
+
+def test_a_job_for_which_there_is_no_thread_can_be_taken_back() -> None:
+    crew = crew_of(Counted(most=0))
+    jobs: list[Job] = [lambda: None, lambda: None]
+    with pytest.raises(RuntimeError, match="can't start"):
+        crew.run(jobs)
+    assert crew.take_back(jobs) == jobs
+    assert crew.take_back(jobs) == []
+
+
+def test_a_job_is_done_though_there_is_no_thread_for_the_next(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    done: list[int] = []
+    with closing(crew_of(Counted(most=1))) as crew:
+        crew.run([lambda: done.append(1), lambda: done.append(2)])
+    assert done == [1, 2]
+    assert "no thread for the next step" in caplog.text
