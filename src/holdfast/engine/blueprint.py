@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from holdfast.engine.asked import TaskRow
@@ -57,14 +58,20 @@ def limits(
     retry: RetryPolicy, timeout: float | None, concurrency: Concurrency | None
 ) -> dict[str, Any]:
     """Budgets, time and concurrency in the terms of the store."""
+    return _budgets(retry) | {
+        "timeout": None if timeout is None else positive_microseconds("timeout", timeout),
+        "concurrency_key": None if concurrency is None else TASK_PREFIX + concurrency.key,
+        "capacity": 1 if concurrency is None else concurrency.limit,
+    }
+
+
+@lru_cache(maxsize=100)
+def _budgets(retry: RetryPolicy) -> dict[str, Any]:
     return {
         "max_attempts": retry.max_attempts,
         "max_lost": retry.max_lost,
         "backoff": to_microseconds("backoff", retry.backoff),
         "backoff_max": to_microseconds("backoff_max", retry.backoff_max),
-        "timeout": None if timeout is None else positive_microseconds("timeout", timeout),
-        "concurrency_key": None if concurrency is None else TASK_PREFIX + concurrency.key,
-        "capacity": 1 if concurrency is None else concurrency.limit,
     }
 
 

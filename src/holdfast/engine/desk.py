@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from holdfast.engine.edge import then
 from holdfast.engine.joining import Joining
 from holdfast.engine.operations import Operation
 from holdfast.engine.taking import Takers
@@ -30,11 +31,21 @@ class Desk:
     joining: Joining
     takers: Takers
 
-    def submit(self, operation: Operation, connection: object = None) -> Future[Any]:
-        """Ask the writer, or write at once in a transaction of the application's own."""
-        if connection is not None:
-            return self.joining.ask(operation, connection)
-        return self.commits.submit(operation)
+    def submit(
+        self,
+        operation: Operation,
+        connection: object = None,
+        *,
+        read: Callable[[Any], Any] | None = None,
+    ) -> Future[Any]:
+        """Ask the writer, or write at once in a transaction of the application's own.
+
+        With `read` the result is what that makes of the reply.
+        """
+        if connection is None:
+            return self.commits.submit(operation, read)
+        reply = self.joining.ask(operation, connection)
+        return reply if read is None else then(reply, read)
 
     def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]:
         return self.commits.submit_many(operations)

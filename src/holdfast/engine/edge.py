@@ -98,7 +98,10 @@ class Operation(Generic[S, P, T]):
         if instance is None:
             return self
         undo = None if self._undo is None else _bound(self._undo, instance)
-        return Call(_bound(self._method, instance), undo)
+        call = Call(_bound(self._method, instance), undo)
+        # Found there from now on, before this is asked again.
+        instance.__dict__[self._method.__name__] = call
+        return call
 
 
 def operation(method: Callable[Concatenate[S, P], Future[T]]) -> Operation[S, P, T]:

@@ -135,7 +135,7 @@ def _place(assignment: Assignment) -> tuple[bool, int, int, str]:
 
 
 def _assignment(secret: bytes, row: Row, run: Row | None, needs: dict[str, object]) -> Assignment:
-    task = read_task(row | {"id": row["entity"]})
+    task = read_task(row, row["entity"])
     return Assignment(
         task=task,
         attempt=task.attempt,

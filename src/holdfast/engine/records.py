@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from holdfast.model.effect import Child
@@ -13,21 +14,36 @@ from holdfast.model.status import Hold, Kind, PlanningPhase, RunStatus, Status
 from holdfast.model.task import Lease, Task
 from holdfast.store.database import Row
 
+_KINDS = {each.value: each for each in Kind}
+_STATUSES = {each.value: each for each in Status}
+_PHASES = {each.value: each for each in PlanningPhase}
+_read_hold = lru_cache(maxsize=256)(Hold)
 
-def read_task(row: Row) -> Task:
+
+@lru_cache(maxsize=100)
+def _read_retry(max_attempts: int, max_lost: int, backoff: int, backoff_max: int) -> RetryPolicy:
+    return RetryPolicy(
+        max_attempts=max_attempts,
+        max_lost=max_lost,
+        backoff=backoff / MICROSECONDS,
+        backoff_max=backoff_max / MICROSECONDS,
+    )
+
+
+def read_task(row: Row, identifier: str | None = None) -> Task:
     return Task(
-        id=row["id"],
-        kind=Kind(row["kind"]),
+        id=identifier or row["id"],
+        kind=_KINDS[row["kind"]],
         run_id=row["run_id"],
         parent_id=row["parent_id"],
         step=row["step"],
         title=row["title"],
         agent=row["agent"],
-        status=Status(row["status"]),
-        planning_phase=PlanningPhase(row["planning_phase"]),
+        status=_STATUSES[row["status"]],
+        planning_phase=_PHASES[row["planning_phase"]],
         blocked=bool(row["blocked"]),
-        holds=Hold(row["holds"]),
-        run_holds=Hold(row["run_holds"]),
+        holds=_read_hold(row["holds"]),
+        run_holds=_read_hold(row["run_holds"]),
         due=bool(row["due"]),
         scheduled_for=row["scheduled_for"],
         run_now=bool(row["run_now"]),
@@ -40,12 +56,7 @@ def read_task(row: Row) -> Task:
         attempt=row["attempt"],
         failures=row["failures"],
         lost=row["lost"],
-        retry=RetryPolicy(
-            max_attempts=row["max_attempts"],
-            max_lost=row["max_lost"],
-            backoff=row["backoff"] / MICROSECONDS,
-            backoff_max=row["backoff_max"] / MICROSECONDS,
-        ),
+        retry=_read_retry(row["max_attempts"], row["max_lost"], row["backoff"], row["backoff_max"]),
         timeout=None if row["timeout"] is None else row["timeout"] / MICROSECONDS,
         generation=row["generation"],
         epoch=row["epoch"],

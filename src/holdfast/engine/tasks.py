@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from holdfast.engine import validation
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.desk import Desk
-from holdfast.engine.edge import gather, operation, reading, then
+from holdfast.engine.edge import gather, operation, reading
 from holdfast.engine.listing import PAGE, Page, ask_for_tasks
 from holdfast.engine.operations import (
     AnswerTask,
@@ -68,10 +68,8 @@ class Tasks:
         self, task: NewTask, *, actor: str = USER, connection: object = None
     ) -> Future[Created]:
         """Create one task; the same key with the same body gives back the existing one."""
-        created: Future[Page[Created]] = self._desk.submit(
-            CreateTasks(tasks=(self._row(task),), actor=validation.actor(actor)), connection
-        )
-        return then(created, lambda replies: replies[0])
+        operation = CreateTasks(tasks=(self._row(task),), actor=validation.actor(actor))
+        return self._desk.submit(operation, connection, read=_first)
 
     @operation
     def enqueue(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
@@ -270,6 +268,10 @@ class Tasks:
     def _row(self, task: NewTask) -> TaskRow:
         limit = self._desk.settings.max_payload
         return validation.new_task(task, self._desk.ids, max_payload=limit, now=self._desk.now)
+
+
+def _first(created: list[Created]) -> Created:
+    return created[0]
 
 
 def _about(task_id: str, actor: str) -> dict[str, str]:

@@ -64,10 +64,14 @@ def agents(values: object) -> tuple[str, ...]:
 
 
 def needs(values: object) -> tuple[str, ...]:
+    if values == ():
+        return ()
     return tuple(dict.fromkeys(task_id(value, "needs") for value in listed("needs", values)))
 
 
 def tags(values: object) -> str:
+    if values == ():
+        return "[]"
     return write_tags(names("tags", values))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from itertools import chain
+from typing import Any, TypeVar
 
 from holdfast.engine import (
     advance,
@@ -126,27 +127,33 @@ class Batch:
     """The operations of a group, taken kind by kind, with a reply for each in its own place."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
-        self._operations = operations
         self.replies: list[object] = [None] * len(operations)
+        self._places: dict[type, list[int]] = {}
+        for place, operation in enumerate(operations):
+            self._places.setdefault(type(operation), []).append(place)
+        self._operations = operations
 
     def together(self, kind: type[O], handle: Callable[[list[O]], Sequence[object]]) -> None:
-        places: list[int] = []
-        chosen: list[O] = []
-        for place, operation in enumerate(self._operations):
-            if isinstance(operation, kind):
-                places.append(place)
-                chosen.append(operation)
-        if chosen:
-            for place, reply in zip(places, handle(chosen), strict=True):
+        if places := self._of(kind):
+            for place, reply in zip(places, handle(self._at(places)), strict=True):
                 self.replies[place] = reply
 
     def of(self, kind: type[O]) -> list[O]:
-        return [operation for operation in self._operations if isinstance(operation, kind)]
+        return self._at(self._of(kind))
 
     def each(self, kind: type[O], handle: Callable[[O], object]) -> None:
-        for place, operation in enumerate(self._operations):
-            if isinstance(operation, kind):
-                try:
-                    self.replies[place] = handle(operation)
-                except HoldfastError as error:
-                    self.replies[place] = error
+        places = self._of(kind)
+        operations: list[O] = self._at(places)
+        for place, operation in zip(places, operations, strict=True):
+            try:
+                self.replies[place] = handle(operation)
+            except HoldfastError as error:
+                self.replies[place] = error
+
+    def _of(self, kind: type) -> list[int]:
+        """Where the operations of a kind stand, which may be one of several more special ones."""
+        found = [places for each, places in self._places.items() if issubclass(each, kind)]
+        return found[0] if len(found) == 1 else sorted(chain.from_iterable(found))
+
+    def _at(self, places: Sequence[int]) -> list[Any]:
+        return [self._operations[place] for place in places]

@@ -30,7 +30,7 @@ class NewTask:
     position: int = 0
     tags: tuple[str, ...] = ()
     key: str | None = None
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    retry: RetryPolicy = RetryPolicy()  # noqa: RUF009 - frozen
     timeout: float | None = None
     concurrency: Concurrency | None = None
     enqueue: bool = True

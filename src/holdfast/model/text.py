@@ -13,6 +13,9 @@ MAX_DEPTH = 100
 MAX_NAME = 200
 MAX_TEXT = 10_000
 
+_encode = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+).encode
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*\Z")
 
 
@@ -49,9 +52,7 @@ def encode_json(field: str, value: object, *, limit: int) -> str:
     """The one JSON text of a value: sorted keys, no blanks, nothing a store would refuse."""
     try:
         _check(field, value, 0)
-        text = json.dumps(
-            value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-        )
+        text = _encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(field, f"is not JSON: {error}") from error
     size = len(text) if text.isascii() else len(text.encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 
@@ -25,4 +24,4 @@ def read_fence(secret: bytes, task_id: str, token: str) -> int | None:
 
 
 def _mac(secret: bytes, task_id: str, attempt: int) -> str:
-    return hmac.digest(secret, f"{task_id}.{attempt}".encode(), hashlib.sha256).hex()[:32]
+    return hmac.digest(secret, f"{task_id}.{attempt}".encode(), "sha256").hex()[:32]

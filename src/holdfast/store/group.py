@@ -7,7 +7,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.errors import ShuttingDown, StoreUnreachable, UnknownOutcome
@@ -53,10 +52,28 @@ O = TypeVar("O", bound=Operation)  # noqa: E741 - an operation
 Replies = Sequence[Any]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Entry(Generic[O]):
-    operation: O
-    future: Future[Any] = field(default_factory=Future)
+    """An operation, and the future of what `read` makes of its reply."""
+
+    __slots__ = ("future", "operation", "read")
+
+    def __init__(self, operation: O, read: Callable[[Any], Any] | None = None) -> None:
+        self.operation = operation
+        self.future: Future[Any] = Future()
+        self.read = read
+
+    def answer(self, reply: object) -> None:
+        if isinstance(reply, BaseException):
+            self.future.set_exception(reply)
+        elif self.read is None:
+            self.future.set_result(reply)
+        else:
+            try:
+                made = self.read(reply)
+            except BaseException as error:  # noqa: BLE001 - it is the caller's to see
+                self.future.set_exception(error)
+            else:
+                self.future.set_result(made)
 
 
 class GroupCommit(Generic[O]):
@@ -90,20 +107,26 @@ class GroupCommit(Generic[O]):
     def start(self) -> None:
         self._thread = self._threads.start("holdfast-writer", self._loop)
 
-    def submit(self, operation: O) -> Future[Any]:
-        return self.submit_many((operation,))[0]
+    def submit(self, operation: O, read: Callable[[Any], Any] | None = None) -> Future[Any]:
+        """Have an operation written; `read`, which must be quick, makes the result of its reply."""
+        entry = Entry(operation, read)
+        self._enter((entry,))
+        return entry.future
 
     def submit_many(self, operations: Sequence[O]) -> list[Future[Any]]:
+        entries = [Entry(operation) for operation in operations]
+        self._enter(entries)
+        return [entry.future for entry in entries]
+
+    def _enter(self, entries: Sequence[Entry[O]]) -> None:
         # Before the lock, which another thread may have held when the process was forked.
         self._home.check()
-        entries = [Entry(operation=operation) for operation in operations]
         with self._arrived:
             if self._closed:
                 raise ShuttingDown("the engine is closing and takes no more operations")
             self._inbox += entries
             if self._idle:
                 self._arrived.notify()
-        return [entry.future for entry in entries]
 
     def step(self) -> int:
         """Write one group; the number of operations in it, 0 when nothing was waiting."""
@@ -209,10 +232,7 @@ class GroupCommit(Generic[O]):
         except Exception:
             logger.exception("a hook failed after a commit; the commit stands")
         for entry, reply in zip(group, replies, strict=True):
-            if isinstance(reply, BaseException):
-                entry.future.set_exception(reply)
-            else:
-                entry.future.set_result(reply)
+            entry.answer(reply)
 
     def _abandon(self) -> None:
         with self._arrived:

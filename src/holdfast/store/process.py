@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -13,12 +14,26 @@ _Identity = tuple[int, int]
 _OPEN: dict[object, tuple[int, _Identity]] = {}
 
 
+_forks = itertools.count(1)
+_generation = 0
+
+
+def _note_fork() -> None:
+    global _generation  # noqa: PLW0603 - of the process, as a fork is
+    _generation = next(_forks)
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
 class HomeProcess:
+    """Where something was opened, told by the forks since: to ask the system takes longer."""
+
     def __init__(self) -> None:
-        self._id = os.getpid()
+        self._generation = _generation
 
     def here(self) -> bool:
-        return os.getpid() == self._id
+        return self._generation == _generation
 
     def check(self) -> None:
         if not self.here():
