@@ -38,6 +38,21 @@ class Condition(AbstractContextManager[bool, None], Protocol):
     def notify_all(self) -> None: ...
 
 
+class Flag:
+    """Something that comes true once and that nobody waits for: cheaper than an event."""
+
+    __slots__ = ("_set",)
+
+    def __init__(self) -> None:
+        self._set = False
+
+    def set(self) -> None:
+        self._set = True
+
+    def is_set(self) -> bool:
+        return self._set
+
+
 class Threads(Protocol):
     def start(self, name: str, target: Callable[[], None]) -> Running: ...
 

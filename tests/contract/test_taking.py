@@ -30,7 +30,7 @@ class Hand:
             tags=[],
             room=self._room,
             passing=lambda: (),
-            deliver=self.held.extend,
+            deliver=lambda claimed: self.held.extend(claimed.read()),
         )
         self.let_go = engine.work.take(self.taker)
 

@@ -11,7 +11,7 @@ import pytest
 from holdfast import Context, InvalidInput, Settings, ShuttingDown, StoreUnreachable, UnknownOutcome
 from holdfast.model.result import TransitionResult
 from holdfast.store.database import is_postgresql
-from holdfast.worker.execution import Reply, persist
+from holdfast.worker.execution import Answer, persist
 from holdfast.worker.pool import Worker, WorkerOptions
 from tests.contract.proxy import proxied
 from tests.contract.raw import raw
@@ -80,42 +80,35 @@ def test_a_report_is_sent_again_until_the_store_is_back(store_url: str, kind: st
 class Line:
     """A way to the store that gives the answers a test has laid ready."""
 
-    def __init__(self, *answers: TransitionResult | Exception) -> None:
+    def __init__(self, *answers: Answer) -> None:
         self._answers = list(answers)
         self.sent = 0
 
-    def send(self) -> Reply:
+    def send(self, heard: Callable[[Answer], None]) -> None:
         self.sent += 1
         answer = self._answers.pop(0)
         if isinstance(answer, ShuttingDown):
             raise answer
-        reply = Reply()
-        if isinstance(answer, Exception):
-            reply.set_exception(answer)
-        else:
-            reply.set_result(answer)
-        return reply
+        heard(answer)
 
-
-def persisted(line: Line, may: Callable[[], bool] = lambda: True) -> Reply:
-    """What is heard in the end, which with a line like this is at once."""
-    heard: list[Reply] = []
-    persist(line.send, may, heard.append)
-    (reply,) = heard
-    return reply
+    def persist(self, may: Callable[[], bool] = lambda: True) -> Answer:
+        """What is heard in the end, which on a line like this is at once."""
+        heard: list[Answer] = []
+        persist(self.send, may, heard.append)
+        (answer,) = heard
+        return answer
 
 
 def test_a_report_is_repeated_while_nobody_can_tell_whether_it_was_written() -> None:
     line = Line(StoreUnreachable("away"), UnknownOutcome("who knows"), DONE)
-    assert persisted(line).result(0) is DONE
+    assert line.persist() is DONE
     assert line.sent == 3
 
 
 @pytest.mark.parametrize("last", [DONE, InvalidInput("output", "is too large")])
-def test_a_report_that_was_answered_is_not_repeated(last: TransitionResult | Exception) -> None:
+def test_a_report_that_was_answered_is_not_repeated(last: Answer) -> None:
     line = Line(last)
-    reply = persisted(line)
-    assert last in (reply.exception(0), None if reply.exception(0) else reply.result(0))
+    assert line.persist() is last
     assert line.sent == 1
 
 
@@ -123,7 +116,7 @@ def test_a_report_is_not_repeated_after_its_lease_or_to_an_engine_that_closes() 
     away = StoreUnreachable("away")
     leases = iter([True, False])
     line = Line(away, away, DONE)
-    assert persisted(line, lambda: next(leases)).exception(0) is away
+    assert line.persist(lambda: next(leases)) is away
     assert line.sent == 2
     line = Line(away, ShuttingDown("closing"))
-    assert persisted(line).exception(0) is away
+    assert line.persist() is away

@@ -53,7 +53,6 @@ def execution_of(engine: Engine, timeout: float | None = None) -> Execution:
     return Execution(
         engine=engine,
         assignment=take(engine, create(engine, timeout=timeout)),
-        ended=threading.Event(),
         deadline=now + engine.settings.lease,
         timeout_at=None if timeout is None else now + timeout,
     )

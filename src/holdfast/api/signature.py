@@ -60,7 +60,7 @@ class Signature:
                 return name
         return None
 
-    @property
+    @cached_property
     def needed(self) -> dict[str, Callable[..., Any] | str]:
         """The parameters that other steps fill."""
         return {

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 
 from holdfast.engine import slots
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
-from holdfast.engine.records import read_task
+from holdfast.engine.records import read_task, read_value
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
 from holdfast.store.database import Row
@@ -20,19 +19,19 @@ DUE_AT_ONCE = 1_000
 
 def claim(group: Group, claims: Sequence[Claim]) -> list[list[Assignment]]:
     mark_due(group)
-    return [serve(group, each) for each in claims]
+    return [serve(group, each).read() for each in claims]
 
 
-def serve(group: Group, request: Claim) -> list[Assignment]:
+def serve(group: Group, request: Claim) -> Claimed:
     """Claim what is ready by now."""
-    return _assign(group, _claim(group, request))
+    return _gather(group, _claim(group, request))
 
 
 def claim_by_id(group: Group, claims: Sequence[ClaimById]) -> list[list[Assignment]]:
     mark_due(group)
     named = group.tx.read("keys_of_tasks", ids=[each.task_id for each in claims])
     slots.hold(group, {row["concurrency_key"] for row in named})
-    return [_assign(group, _claim_by_id(group, each)) for each in claims]
+    return [_gather(group, _claim_by_id(group, each)).read() for each in claims]
 
 
 def mark_due(group: Group) -> None:
@@ -102,47 +101,62 @@ def _claim_by_id(group: Group, request: ClaimById) -> list[Row]:
     return rows
 
 
-def _assign(group: Group, rows: list[Row]) -> list[Assignment]:
-    """Give each claimed task its token and what it needs to run, in the order of the queue."""
-    in_runs = [row["entity"] for row in rows if row["run_id"] is not None]
-    needed = [row["entity"] for row in rows]
-    outputs: dict[str, dict[str, object]] = {}
-    if needed:
-        for row in group.tx.read("needed_outputs", ids=needed):
-            given = None if row["output"] is None else json.loads(row["output"])
-            outputs.setdefault(row["task_id"], {})[row["step"] or row["id"]] = given
-    runs: dict[str, Row] = {}
-    if in_runs:
-        ids = sorted({row["run_id"] for row in rows if row["run_id"] is not None})
-        runs = {row["id"]: row for row in group.tx.read("run_inputs", ids=ids)}
-    around = sorted({row["parent_id"] for row in rows if row["item"] is not None})
-    items = {row["id"]: row for row in group.tx.read("items_around", ids=around)} if around else {}
-    assignments = [
-        replace(
-            _assignment(group.secret, row, runs.get(row["run_id"]), outputs.get(row["entity"], {})),
-            item=json.loads(items[row["parent_id"]]["payload"]),
+def _gather(group: Group, rows: list[Row]) -> Claimed:
+    """Claimed tasks with all that they need to run."""
+    given: dict[str, list[Row]] = {}
+    if rows:
+        for row in group.tx.read("needed_outputs", ids=[row["entity"] for row in rows]):
+            given.setdefault(row["task_id"], []).append(row)
+    runs = {row["run_id"] for row in rows if row["run_id"] is not None}
+    found = group.tx.read("run_inputs", ids=sorted(runs)) if runs else []
+    around = {row["parent_id"] for row in rows if row["item"] is not None}
+    items = group.tx.read("items_around", ids=sorted(around)) if around else []
+    return Claimed(
+        secret=group.secret,
+        rows=rows,
+        given=given,
+        runs={row["id"]: row for row in found},
+        items={row["id"]: row for row in items},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claimed:
+    """What a claim took, still as rows: whoever took it reads them, and not the writer."""
+
+    secret: bytes = field(repr=False)
+    rows: list[Row]
+    given: dict[str, list[Row]]
+    runs: dict[str, Row]
+    items: dict[str, Row]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def read(self) -> list[Assignment]:
+        """The assignments, in the order of the queue."""
+        return sorted(map(self._assignment, self.rows), key=_place)
+
+    def _assignment(self, row: Row) -> Assignment:
+        task = read_task(row, row["entity"])
+        run = self.runs.get(row["run_id"])
+        item = self.items.get(row["parent_id"])
+        return Assignment(
+            task=task,
+            attempt=task.attempt,
+            token=make_token(self.secret, task.id, task.attempt),
+            expires_at=row["lease_expires_at"],
+            workflow=None if run is None else run["workflow"],
+            workflow_version=None if run is None else run["workflow_version"],
+            input=None if run is None else read_value(run["input"]),
+            needs={
+                each["step"] or each["id"]: read_value(each["output"])
+                for each in self.given.get(task.id, ())
+            },
+            item=None if item is None else read_value(item["payload"]),
         )
-        if row["parent_id"] in items
-        else _assignment(group.secret, row, runs.get(row["run_id"]), outputs.get(row["entity"], {}))
-        for row in rows
-    ]
-    return sorted(assignments, key=_place)
 
 
 def _place(assignment: Assignment) -> tuple[bool, int, int, str]:
     task = assignment.task
     return (not task.run_now, -task.priority, task.position, task.id)
-
-
-def _assignment(secret: bytes, row: Row, run: Row | None, needs: dict[str, object]) -> Assignment:
-    task = read_task(row, row["entity"])
-    return Assignment(
-        task=task,
-        attempt=task.attempt,
-        token=make_token(secret, task.id, task.attempt),
-        expires_at=row["lease_expires_at"],
-        workflow=run["workflow"] if run else None,
-        workflow_version=run["workflow_version"] if run else None,
-        input=json.loads(run["input"]) if run else None,
-        needs=needs,
-    )

@@ -135,4 +135,4 @@ def _lease(row: Row) -> Lease | None:
 
 
 def read_value(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
-    return None if text is None else json.loads(text)
+    return None if text is None or text == "null" else json.loads(text)

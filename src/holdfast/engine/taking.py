@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from holdfast.engine import picker
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, Pull
-from holdfast.model.task import Assignment
+from holdfast.engine.picker import Claimed
 from holdfast.store.patience import Contended
 
 log = logging.getLogger("holdfast.engine")
@@ -27,7 +27,7 @@ class Taker:
     room: Callable[[], int]
     passed: Callable[[], tuple[str, ...]]
     # After the commit, in the writer's thread: it must neither wait nor fail.
-    deliver: Callable[[list[Assignment]], None]
+    deliver: Callable[[Claimed], None]
     hungry: bool = True
 
     def claim(self) -> Claim | None:
@@ -45,7 +45,7 @@ class Taker:
 
 
 MOST = 1_000
-Handed = list[tuple[Taker, list[Assignment]]]
+Handed = list[tuple[Taker, Claimed]]
 
 
 class Takers:
@@ -96,7 +96,7 @@ class Takers:
         return [each for each in self._takers if each.hungry or group.wakes]
 
 
-def _take(group: Group, taker: Taker, claim: Claim) -> list[Assignment]:
+def _take(group: Group, taker: Taker, claim: Claim) -> Claimed:
     given = picker.serve(group, claim)
     taker.hungry = len(given) == claim.count
     return given

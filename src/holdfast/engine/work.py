@@ -12,29 +12,26 @@ from typing import Any
 from holdfast.engine import validation
 from holdfast.engine.answers import answer_guard
 from holdfast.engine.desk import Desk
-from holdfast.engine.durable import CHILDREN, awaited_signal
-from holdfast.engine.durable_operations import Ask, RecordEffect, Spawn, Suspend, TakeSignal
+from holdfast.engine.durable_operations import RecordEffect, Spawn, TakeSignal
 from holdfast.engine.edge import gather, operation, reading
 from holdfast.engine.operations import (
     Claim,
     ClaimById,
-    Complete,
-    Fail,
     Lose,
     Pull,
-    Release,
     Renew,
 )
+from holdfast.engine.picker import Claimed
 from holdfast.engine.records import read_child
+from holdfast.engine.reports import Reports, Told, small
 from holdfast.engine.taking import Taker
 from holdfast.errors import InvalidInput, ShuttingDown
-from holdfast.model.duration import Moment, parse_moment
+from holdfast.model.duration import Moment
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import Assignment, NewTask, Renewal
-from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
-from holdfast.model.token import read_fence
+from holdfast.model.text import clean_key, clean_name, encode_json
 
 EXPIRED_AT_ONCE = 1_000
 MAX_CLAIM = 1_000
@@ -45,6 +42,7 @@ class Work:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self.reports = Reports(desk)
 
     @operation
     def claim(  # noqa: PLR0913 - all that a worker says of itself
@@ -93,7 +91,7 @@ class Work:
         tags: Sequence[str],
         room: Callable[[], int],
         passing: Callable[[], Sequence[str]],
-        deliver: Callable[[list[Assignment]], None],
+        deliver: Callable[[Claimed], None],
     ) -> Taker:
         """A standing claim, to `take` with."""
         return Taker(
@@ -143,10 +141,10 @@ class Work:
         duration = self._lease(lease)
         operations = [
             Renew(
-                **self._fenced(each.task_id, each.token),
+                **self.reports.fenced(each.task_id, each.token),
                 lease=duration,
-                progress=self._small("progress", each.progress),
-                usage=self._small("usage", each.usage),
+                progress=small("progress", each.progress),
+                usage=small("usage", each.usage),
             )
             for each in validation.renewals(renewals)
         ]
@@ -157,15 +155,7 @@ class Work:
         self, task_id: str, token: str, output: object = None, *, usage: object = None
     ) -> Future[TransitionResult]:
         """Report the result; the same result again is a success, another is refused."""
-        text = encode_json("output", output, limit=self._desk.settings.max_output)
-        return self._desk.submit(
-            Complete(
-                **self._fenced(task_id, token),
-                output=text,
-                digest=digest(text),
-                usage=self._small("usage", usage),
-            )
-        )
+        return self._desk.submit(self.reports.complete(task_id, token, output, usage=usage))
 
     @operation
     def fail(
@@ -178,61 +168,39 @@ class Work:
         usage: object = None,
     ) -> Future[TransitionResult]:
         """Report a failure; it is tried again while its budget lasts and `retryable` is true."""
-        text = encode_json("error", error, limit=self._desk.settings.max_output)
-        return self._desk.submit(
-            Fail(
-                **self._fenced(task_id, token),
-                error=text,
-                digest=digest(text),
-                retryable=validation.flag("retryable", retryable),
-                jitter=self._desk.randomness.random(),
-                usage=self._small("usage", usage),
-            )
-        )
+        report = self.reports.fail(task_id, token, error, retryable=retryable, usage=usage)
+        return self._desk.submit(report)
 
     @operation
     def release(
         self, task_id: str, token: str, *, until: Moment | None = None
     ) -> Future[TransitionResult]:
         """Give a task back, now or until a datetime or for "10m"; it costs no attempt."""
-        chosen = None if until is None else parse_moment("until", until, self._desk.now)
-        return self._desk.submit(Release(**self._fenced(task_id, token), until=chosen))
+        return self._desk.submit(self.reports.release(task_id, token, until=until))
 
     @operation
     def ask(self, task_id: str, token: str, question: object) -> Future[TransitionResult]:
         """Give a task back until somebody answers a question; it costs no attempt."""
-        return self._desk.submit(
-            Ask(
-                **self._fenced(task_id, token),
-                question=encode_json("question", question, limit=validation.JSON_SCALAR_LIMIT),
-            )
-        )
-
-    @operation
-    def record_effect(self, task_id: str, token: str, name: str, value: object) -> Future[Recorded]:
-        """Remember what a side effect gave; the first value under a name stays."""
-        return self._desk.submit(
-            RecordEffect(
-                **self._fenced(task_id, token),
-                name=clean_key("name", name),
-                value=encode_json("value", value, limit=self._desk.settings.max_output),
-            )
-        )
+        return self._desk.submit(self.reports.ask(task_id, token, question))
 
     @operation
     def suspend(
         self, task_id: str, token: str, wait: Wait, *, note: tuple[str, object] | None = None
     ) -> Future[TransitionResult]:
         """Give a task back until a wait is over, and remember a note with it; it costs nothing."""
-        name, value = (None, None) if note is None else note
+        return self._desk.submit(self.reports.suspend(task_id, token, wait, note=note))
+
+    def tell(self, report: Told, heard: Callable[[Any], object]) -> None:
+        """Have a report written; `heard` is called with the answer or the error, by the writer."""
+        self._desk.commits.tell(report, heard)
+
+    @operation
+    def record_effect(self, task_id: str, token: str, name: str, value: object) -> Future[Recorded]:
+        """Remember what a side effect gave; the first value under a name stays."""
         return self._desk.submit(
-            Suspend(
-                **self._fenced(task_id, token),
-                until=None
-                if wait.until is None
-                else parse_moment("until", wait.until, self._desk.now),
-                awaited=_awaited(wait),
-                name=None if name is None else clean_key("name", name),
+            RecordEffect(
+                **self.reports.fenced(task_id, token),
+                name=clean_key("name", name),
                 value=encode_json("value", value, limit=self._desk.settings.max_output),
             )
         )
@@ -244,7 +212,7 @@ class Work:
         """Take the oldest signal nobody has taken, and remember it under a name, once."""
         return self._desk.submit(
             TakeSignal(
-                **self._fenced(task_id, token),
+                **self.reports.fenced(task_id, token),
                 target=validation.target(target),
                 signal=clean_name("signal", signal),
                 name=clean_key("name", name),
@@ -268,7 +236,7 @@ class Work:
                 raise InvalidInput("tasks", "a child has neither needs, parent nor key of its own")
         return self._desk.submit(
             Spawn(
-                **self._fenced(task_id, token),
+                **self.reports.fenced(task_id, token),
                 name=clean_key("name", name),
                 tasks=tuple(replace(row, position=place) for place, row in enumerate(rows)),
                 actor="worker",
@@ -300,7 +268,7 @@ class Work:
     @reading
     def guard(self, task_id: str, token: str) -> TransitionResult:
         """Ask, before a side effect, whether this attempt may still act."""
-        report = self._fenced(task_id, token)
+        report = self.reports.fenced(task_id, token)
         row = (report["task_id"], report["fence"])
         records = self._desk.view(lambda tx: tx.read("attempt_records", rows=[row]))
         return answer_guard(report["fence"], records[0])
@@ -312,28 +280,6 @@ class Work:
         lost = [Lose(task_id=row["id"], fence=row["attempt"]) for row in rows]
         return gather(self._desk.submit_many(lost) if lost else [])
 
-    def _fenced(self, task_id: str, token: str) -> dict[str, Any]:
-        identifier = validation.task_id(task_id)
-        text = clean_text("token", token)
-        # A token that is not genuine fences with 0, which no attempt has: the row decides.
-        return {
-            "task_id": identifier,
-            "fence": read_fence(self._desk.secret, identifier, text) or 0,
-        }
-
     def _lease(self, seconds: float | None) -> int:
         chosen = self._desk.settings.lease if seconds is None else seconds
         return positive_microseconds("lease", chosen)
-
-    def _small(self, field: str, value: object) -> str | None:
-        if value is None:
-            return None
-        return encode_json(field, value, limit=validation.JSON_SCALAR_LIMIT)
-
-
-def _awaited(wait: Wait) -> str | None:
-    if wait == Wait():
-        raise InvalidInput("wait", "say until when, for which signal, or for the children")
-    if wait.signal is None:
-        return CHILDREN if wait.children else None
-    return awaited_signal(validation.target(wait.target), clean_name("signal", wait.signal))

@@ -53,27 +53,48 @@ Replies = Sequence[Any]
 
 
 class Entry(Generic[O]):
-    """An operation, and the future of what `read` makes of its reply."""
+    """An operation, and who is told the reply to it, or the error there is instead."""
 
-    __slots__ = ("future", "operation", "read")
+    __slots__ = ("operation", "tell")
+
+    def __init__(self, operation: O, tell: Callable[[Any], object]) -> None:
+        self.operation = operation
+        self.tell = tell
+
+    def begin(self) -> bool:
+        """Whether somebody still wants it."""
+        return True
+
+    def answer(self, reply: object) -> None:
+        try:
+            self.tell(reply)
+        except Exception:
+            logger.exception("whoever was told of a commit failed; the commit stands")
+
+
+class Asked(Entry[O]):
+    """An operation with a future, of what `read` makes of the reply."""
+
+    __slots__ = ("future", "read")
 
     def __init__(self, operation: O, read: Callable[[Any], Any] | None = None) -> None:
-        self.operation = operation
+        super().__init__(operation, self._settle)
         self.future: Future[Any] = Future()
         self.read = read
 
-    def answer(self, reply: object) -> None:
+    def begin(self) -> bool:
+        return self.future.set_running_or_notify_cancel()
+
+    def _settle(self, reply: object) -> None:
         if isinstance(reply, BaseException):
             self.future.set_exception(reply)
-        elif self.read is None:
-            self.future.set_result(reply)
+            return
+        try:
+            made = reply if self.read is None else self.read(reply)
+        except BaseException as error:  # noqa: BLE001 - it is the caller's to see
+            self.future.set_exception(error)
         else:
-            try:
-                made = self.read(reply)
-            except BaseException as error:  # noqa: BLE001 - it is the caller's to see
-                self.future.set_exception(error)
-            else:
-                self.future.set_result(made)
+            self.future.set_result(made)
 
 
 class GroupCommit(Generic[O]):
@@ -109,12 +130,16 @@ class GroupCommit(Generic[O]):
 
     def submit(self, operation: O, read: Callable[[Any], Any] | None = None) -> Future[Any]:
         """Have an operation written; `read`, which must be quick, makes the result of its reply."""
-        entry = Entry(operation, read)
-        self._enter((entry,))
-        return entry.future
+        asked = Asked(operation, read)
+        self._enter((asked,))
+        return asked.future
+
+    def tell(self, operation: O, tell: Callable[[Any], object]) -> None:
+        """Have an operation written, and `tell`, which must be quick, its reply or its error."""
+        self._enter((Entry(operation, tell),))
 
     def submit_many(self, operations: Sequence[O]) -> list[Future[Any]]:
-        entries = [Entry(operation) for operation in operations]
+        entries = [Asked(operation) for operation in operations]
         self._enter(entries)
         return [entry.future for entry in entries]
 
@@ -186,34 +211,35 @@ class GroupCommit(Generic[O]):
             seen.update(entry.operation.keys)
             if not free:
                 behind.append(entry)
-            elif entry.future.set_running_or_notify_cancel():
+            elif entry.begin():
                 group.append(entry)
                 room -= entry.operation.size
         self._waiting.extendleft(reversed(behind))
         return group
 
-    def _write(self, group: Sequence[Entry[O]]) -> None:
+    def _write(self, group: Sequence[Entry[O]]) -> BaseException | None:
+        """Write a group and answer it; what is given back is the error that all of it got."""
         try:
             replies = self._commit(group)
         except (StoreUnreachable, UnknownOutcome) as error:
-            _fail(group, error)
+            return _fail(group, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one caller
             if len(group) == 1:
-                _fail(group, error)
-            else:
-                self._write_one_by_one(group)
+                return _fail(group, error)
+            self._write_one_by_one(group)
         except BaseException as error:
             _fail(group, error)
             raise
         else:
             self._resolve(group, replies)
+        return None
 
     def _write_one_by_one(self, group: Sequence[Entry[O]]) -> None:
         for index, entry in enumerate(group):
-            self._write([entry])
-            if isinstance(entry.future.exception(), StoreUnreachable):
+            error = self._write([entry])
+            if isinstance(error, StoreUnreachable):
                 # The others would only wait as long again to hear the same.
-                _fail(group[index + 1 :], entry.future.exception())
+                _fail(group[index + 1 :], error)
                 return
 
     def _commit(self, group: Sequence[Entry[O]]) -> Replies:
@@ -241,10 +267,10 @@ class GroupCommit(Generic[O]):
             self._waiting.clear()
             self._inbox.clear()
         error = ShuttingDown("the writer stopped before this operation was written")
-        _fail([entry for entry in left if entry.future.set_running_or_notify_cancel()], error)
+        _fail([entry for entry in left if entry.begin()], error)
 
 
-def _fail(entries: Sequence[Entry[O]], error: BaseException | None) -> None:
+def _fail(entries: Sequence[Entry[O]], error: BaseException) -> BaseException:
     for entry in entries:
-        if not entry.future.done():
-            entry.future.set_exception(error)
+        entry.answer(error)
+    return error

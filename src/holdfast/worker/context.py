@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
 from holdfast.engine.edge import reading
@@ -12,7 +13,7 @@ from holdfast.engine.validation import JSON_SCALAR_LIMIT
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.model.text import encode_json
-from holdfast.threads import Event
+from holdfast.threads import Flag
 from holdfast.worker.durable import (
     AttemptEnded,
     Flow,
@@ -31,16 +32,19 @@ class Context:
         self,
         engine: Engine,
         assignment: Assignment,
-        ended: Event,
+        ended: Flag,
         deadline: Callable[[], float],
     ) -> None:
         self._engine = engine
         self._assignment = assignment
         self._ended = ended
-        self._memory = Memory(engine, assignment)
         self.asynchronous = False
         self._deadline = deadline
         self.noted: Any = None
+
+    @cached_property
+    def _memory(self) -> Memory:
+        return Memory(self._engine, self._assignment)
 
     @property
     def task_id(self) -> str:

@@ -6,12 +6,12 @@ import inspect
 import logging
 import traceback
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 from holdfast.engine.engine import Engine
+from holdfast.engine.reports import Told
 from holdfast.errors import (
     InvalidInput,
     ShuttingDown,
@@ -22,7 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
-from holdfast.threads import Event, program_ends
+from holdfast.threads import Flag, program_ends
 from holdfast.worker.context import Context
 from holdfast.worker.durable import AttemptEnded, Suspended
 
@@ -30,7 +30,7 @@ TRACEBACK_LINES = 30
 LENGTH = 2_000
 
 log = logging.getLogger("holdfast.worker")
-Reply = Future[TransitionResult]
+Answer = TransitionResult | BaseException
 
 
 class UnknownFunction(Exception):
@@ -68,9 +68,9 @@ def _nothing(*_: object) -> None:
 class Execution:
     engine: Engine
     assignment: Assignment
-    ended: Event
     deadline: float
     timeout_at: float | None
+    ended: Flag = field(default_factory=Flag)
     # Its function has returned: its place is free.
     vacated: Callable[[], object] = _nothing
     # And what was said to its report has been heard.
@@ -141,13 +141,13 @@ class Execution:
     def complete(self, invocation: Invocation, result: object) -> bool:
         try:
             output = invocation.encode(result)
-            return self._report(self.engine.work.complete.submit, output)
+            return self._report(self.engine.work.reports.complete, output)
         except Exception as error:  # noqa: BLE001 - a result that is not JSON is a failure
             return self.fail(error, retryable=not isinstance(error, InvalidInput))
 
     def suspend(self, suspended: Suspended) -> bool:
         """Give the task back until what it waits for is there."""
-        return self._report(self.engine.work.suspend.submit, suspended.wait, note=suspended.note)
+        return self._report(self.engine.work.reports.suspend, suspended.wait, note=suspended.note)
 
     def fail(self, error: BaseException, *, retryable: bool = True) -> bool:
         """Report a failure, unless nobody wants to hear of it; the answer is whether it did."""
@@ -161,29 +161,29 @@ class Execution:
         self.raised = tell_error(described)
         # What failed for good below it fails it for good.
         again = retryable and not isinstance(error, TaskFailed)
-        return self._report(self.engine.work.fail.submit, described, retryable=again)
+        return self._report(self.engine.work.reports.fail, described, retryable=again)
 
     def release(self) -> bool:
         """Give the task back; it costs it nothing."""
-        return self._report(self.engine.work.release.submit)
+        return self._report(self.engine.work.reports.release)
 
-    def hear(self, reply: Reply) -> None:
+    def hear(self, answer: Answer) -> None:
         """Log what was said to a report, where it is not as it should be."""
-        error = reply.exception()
-        if error is not None:
-            log.error("%s: its report was not written, its lease will run out: %s", self, error)
-        elif not (answer := reply.result()).ok:
+        if isinstance(answer, BaseException):
+            log.error("%s: its report was not written, its lease will run out: %s", self, answer)
+        elif not answer.ok:
             log.warning("%s: its report was refused: %s", self, answer.detail or answer.reason)
         elif self.raised is not None:
             again = "it is tried again" if answer.status == "queued" else "it is not tried again"
             log.warning("%s raised %s; %s", self, self.raised, again)
 
-    def _report(self, submit: Callable[..., Reply], *said: object, **options: object) -> bool:
-        # Before it is submitted: its commit tells everyone that the attempt has ended.
+    def _report(self, make: Callable[..., Told], *said: object, **options: object) -> bool:
+        # Before it is sent: its commit tells everyone that the attempt has ended.
         self.reported = True
-        send = partial(submit, self.task_id, self.assignment.token, *said, **options)
+        report = make(self.task_id, self.assignment.token, *said, **options)
         # What a timeout reports is not its end: the function still has its place.
         heard = self._conclude if self.returned else self.hear
+        send = partial(self.engine.work.tell, report)
         try:
             persist(send, lambda: self.engine.clock.monotonic() < self.deadline, heard)
         except ShuttingDown as error:
@@ -191,9 +191,9 @@ class Execution:
             return False
         return True
 
-    def _conclude(self, reply: Reply) -> None:
+    def _conclude(self, answer: Answer) -> None:
         try:
-            self.hear(reply)
+            self.hear(answer)
         finally:
             self.finished(self)
 
@@ -203,25 +203,25 @@ class Execution:
 
 
 def persist(
-    send: Callable[[], Reply], may: Callable[[], bool], heard: Callable[[Reply], None]
+    send: Callable[[Callable[[Answer], None]], None],
+    may: Callable[[], bool],
+    heard: Callable[[Answer], None],
 ) -> None:
     """Send a report again while the store is away and it `may`: said twice, it counts once.
 
     Nobody is held up: it is sent again by whoever brings the news.
     """
 
-    def hear(reply: Reply) -> None:
-        if isinstance(reply.exception(), StoreUnreachable | UnknownOutcome) and may():
+    def hear(answer: Answer) -> None:
+        if isinstance(answer, StoreUnreachable | UnknownOutcome) and may():
             try:
-                again = send()
+                send(hear)
             except Exception:  # noqa: BLE001 - what the store said is the better reason
-                heard(reply)
-            else:
-                again.add_done_callback(hear)
+                heard(answer)
         else:
-            heard(reply)
+            heard(answer)
 
-    send().add_done_callback(hear)
+    send(hear)
 
 
 def describe(error: BaseException) -> dict[str, object]:

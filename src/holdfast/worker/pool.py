@@ -20,6 +20,7 @@ from typing import Self
 
 from holdfast.engine import validation
 from holdfast.engine.engine import Engine
+from holdfast.engine.picker import Claimed
 from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.model.text import clean_name
@@ -68,7 +69,7 @@ class Worker:
         self._wake = engine.threads.event()
         self._lock = engine.threads.lock()
         self._running: dict[tuple[str, int], Execution] = {}
-        self._arrived: list[tuple[list[Assignment], float]] = []
+        self._arrived: list[tuple[Claimed, float]] = []
         self._busy = 0
         self._asked = self._looked = engine.clock.monotonic()
         self._pulling: Future[None] | None = None
@@ -171,11 +172,11 @@ class Worker:
         self._asked = self._engine.clock.monotonic()
         return 0 if self._stopping.is_set() else self._options.concurrency - self._busy
 
-    def _deliver(self, assignments: list[Assignment]) -> None:
-        if assignments:
+    def _deliver(self, claimed: Claimed) -> None:
+        if claimed:
             with self._lock:
-                self._busy += len(assignments)
-                self._arrived.append((assignments, self._asked))
+                self._busy += len(claimed)
+                self._arrived.append((claimed, self._asked))
             self._wake.set()
 
     def _vacate(self) -> None:
@@ -243,15 +244,14 @@ class Worker:
     def _begin_arrived(self) -> None:
         with self._lock:
             arrived, self._arrived = self._arrived, []
-        for assignments, asked in arrived:
-            self._begin([self._execution(each, asked) for each in assignments])
+        for claimed, asked in arrived:
+            self._begin([self._execution(each, asked) for each in claimed.read()])
 
     def _execution(self, assignment: Assignment, asked: float) -> Execution:
         timeout = assignment.task.timeout
         return Execution(
             engine=self._engine,
             assignment=assignment,
-            ended=self._engine.threads.event(),
             deadline=asked + self._engine.settings.lease,
             timeout_at=None if timeout is None else self._engine.clock.monotonic() + timeout,
             vacated=self._vacate,
@@ -264,13 +264,11 @@ class Worker:
             self._running.update({each.key: each for each in executions})
         if first or any(each.timeout_at is not None for each in executions):
             self._heartbeat.kick()
-        bound = [
-            (each, invocation)
-            for each in executions
-            if (invocation := self._bind(each)) is not None
-        ]
-        coroutines = [each for each in bound if each[1].asynchronous]
-        functions = [each for each in bound if not each[1].asynchronous]
+        coroutines: list[tuple[Execution, Invocation]] = []
+        functions: list[tuple[Execution, Invocation]] = []
+        for each in executions:
+            if (invocation := self._bind(each)) is not None:
+                (coroutines if invocation.asynchronous else functions).append((each, invocation))
         if coroutines:
             self._loop.call_soon_threadsafe(self._run_on_loop, coroutines)
         if functions:

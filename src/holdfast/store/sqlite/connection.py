@@ -12,12 +12,15 @@ import apsw
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreError, UnsafeSqlite
+from holdfast.settings import MEBIBYTE
 from holdfast.store.sqlite.checkpoints import LIMIT
 
 # Before this version two processes that checkpoint at once can corrupt a WAL database.
 SAFE_VERSION = (3, 51, 3)
 # The log and its index beside the file get the same from SQLite.
 MODE = 0o600
+KIBIBYTE = 1024
+CACHE = 64 * MEBIBYTE
 
 
 def refuse_unsafe(version: str) -> None:
@@ -74,6 +77,8 @@ def _configure(connection: apsw.Connection, path: Path, *, read_only: bool) -> N
     connection.pragma("journal_size_limit", LIMIT)
     connection.pragma("foreign_keys", True)  # noqa: FBT003
     connection.pragma("temp_store", "MEMORY")
+    # SQLite's own 2 MB hold a few thousand tasks; beyond, every look at one is a read of the file.
+    connection.pragma("cache_size", -(CACHE // KIBIBYTE))
     connection.pragma("query_only", read_only)
 
 

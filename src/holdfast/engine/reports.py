@@ -1,0 +1,97 @@
+"""What a worker says of its attempt, as operations: each carries the fence its token proves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.engine import validation
+from holdfast.engine.desk import Desk
+from holdfast.engine.durable import CHILDREN, awaited_signal
+from holdfast.engine.durable_operations import Ask, Suspend
+from holdfast.engine.operations import Complete, Fail, Release
+from holdfast.errors import InvalidInput
+from holdfast.model.duration import Moment, parse_moment
+from holdfast.model.effect import Wait
+from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
+from holdfast.model.token import read_fence
+
+Told = Complete | Fail | Release | Ask | Suspend
+
+
+class Reports:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def complete(
+        self, task_id: str, token: str, output: object = None, *, usage: object = None
+    ) -> Complete:
+        text = encode_json("output", output, limit=self._desk.settings.max_output)
+        return Complete(
+            **self.fenced(task_id, token),
+            output=text,
+            digest=digest(text),
+            usage=small("usage", usage),
+        )
+
+    def fail(
+        self,
+        task_id: str,
+        token: str,
+        error: object,
+        *,
+        retryable: bool = True,
+        usage: object = None,
+    ) -> Fail:
+        text = encode_json("error", error, limit=self._desk.settings.max_output)
+        return Fail(
+            **self.fenced(task_id, token),
+            error=text,
+            digest=digest(text),
+            retryable=validation.flag("retryable", retryable),
+            jitter=self._desk.randomness.random(),
+            usage=small("usage", usage),
+        )
+
+    def release(self, task_id: str, token: str, *, until: Moment | None = None) -> Release:
+        chosen = None if until is None else parse_moment("until", until, self._desk.now)
+        return Release(**self.fenced(task_id, token), until=chosen)
+
+    def ask(self, task_id: str, token: str, question: object) -> Ask:
+        text = encode_json("question", question, limit=validation.JSON_SCALAR_LIMIT)
+        return Ask(**self.fenced(task_id, token), question=text)
+
+    def suspend(
+        self, task_id: str, token: str, wait: Wait, *, note: tuple[str, object] | None = None
+    ) -> Suspend:
+        name, value = (None, None) if note is None else note
+        until = wait.until
+        return Suspend(
+            **self.fenced(task_id, token),
+            until=None if until is None else parse_moment("until", until, self._desk.now),
+            awaited=_awaited(wait),
+            name=None if name is None else clean_key("name", name),
+            value=encode_json("value", value, limit=self._desk.settings.max_output),
+        )
+
+    def fenced(self, task_id: str, token: str) -> dict[str, Any]:
+        identifier = validation.task_id(task_id)
+        text = clean_text("token", token)
+        # A token that is not genuine fences with 0, which no attempt has: the row decides.
+        return {
+            "task_id": identifier,
+            "fence": read_fence(self._desk.secret, identifier, text) or 0,
+        }
+
+
+def small(field: str, value: object) -> str | None:
+    if value is None:
+        return None
+    return encode_json(field, value, limit=validation.JSON_SCALAR_LIMIT)
+
+
+def _awaited(wait: Wait) -> str | None:
+    if wait == Wait():
+        raise InvalidInput("wait", "say until when, for which signal, or for the children")
+    if wait.signal is None:
+        return CHILDREN if wait.children else None
+    return awaited_signal(validation.target(wait.target), clean_name("signal", wait.signal))
