@@ -90,13 +90,22 @@ class SystemThreads:
 class Loop:
     """A thread that looks again and again: after each pause, or sooner when it is kicked.
 
-    `look` does what is due now and gives the pause in seconds, or None to end.
+    `look` does what is due now and gives the pause in seconds, or None to end. However often it is
+    kicked, it lets `rest` seconds pass between two looks.
     """
 
-    def __init__(self, threads: Threads, name: str, look: Callable[[], float | None]) -> None:
+    def __init__(
+        self,
+        threads: Threads,
+        name: str,
+        look: Callable[[], float | None],
+        *,
+        rest: float = 0.0,
+    ) -> None:
         self._threads = threads
         self._name = name
         self._look = look
+        self._rest = rest
         self._kicked = threads.event()
         self._stop = threads.event()
         self._thread: Running | None = None
@@ -117,6 +126,6 @@ class Loop:
         while not self._stop.is_set():
             self._kicked.clear()
             pause = self._look()
-            if pause is None:
+            if pause is None or (self._rest and self._stop.wait(min(self._rest, pause))):
                 return
-            self._kicked.wait(pause)
+            self._kicked.wait(max(0.0, pause - self._rest))

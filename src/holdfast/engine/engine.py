@@ -66,7 +66,7 @@ class Engine:
         ids = Ids(self.clock, self.randomness)
         new_writer = partial(Writer, secret=secret.encode(), dialect=self.database.dialect, ids=ids)
         takers = Takers()
-        self._writer = new_writer(takers=takers)
+        self._writer = new_writer(takers=takers, name=self.notifier.name)
         self.commits = GroupCommit(
             self.database, self._writer.apply, self.threads, self.settings, self._committed
         )
@@ -116,9 +116,12 @@ class Engine:
             yield connection
         self.notifier.notify()
 
-    def on_hint(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back whenever something may have become ready or ended; returns the way out."""
-        return self.notifier.subscribe(callback)
+    def on_hint(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
+        """Call back whenever something may have become ready or ended; returns the way out.
+
+        A taker of this process need not hear again of what it was `served`.
+        """
+        return self.notifier.subscribe(callback, served=served)
 
     def on_end(self, callback: Callable[[Sequence[str]], None]) -> Callable[[], None]:
         """Call back with the tasks and runs that a commit of this process ended."""
@@ -167,7 +170,7 @@ class Engine:
         for taker, given in handed:
             taker.deliver(given)
         if group.wakes or group.tells:
-            self.notifier.notify()
+            self.notifier.notify(served=group.served)
         self._leaves.tell(group.left)
         self._ends.tell(group.ended)
         if group.ended:

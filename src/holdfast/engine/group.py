@@ -31,6 +31,7 @@ class Group:
     left: list[tuple[str, int]] = field(default_factory=list)
     wakes: bool = False
     tells: bool = False
+    served: bool = False
 
     def change_tasks(
         self, query: str, *, rows: Rows | None = None, **parameters: object

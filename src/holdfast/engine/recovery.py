@@ -13,6 +13,8 @@ from holdfast.errors import ShuttingDown
 from holdfast.threads import Loop, Threads
 
 log = logging.getLogger("holdfast.recovery")
+# Under load there is a hint with every commit, and hardly ever something due sooner.
+REST = 0.02
 
 
 class Recovery:
@@ -22,7 +24,7 @@ class Recovery:
         self._desk = desk
         self._work = work
         self._outcomes = outcomes
-        loop = Loop(threads, "holdfast-recovery", self._look)
+        loop = Loop(threads, "holdfast-recovery", self._look, rest=REST)
         self.start, self.close = loop.start, loop.close
         # Something was scheduled: look again when it may be due.
         self.kick = loop.kick

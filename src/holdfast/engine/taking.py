@@ -69,7 +69,8 @@ class Takers:
         else's operation is to fail for it.
         """
         asked = {pull.taker for pull in pulls}
-        hopeful = [] if self._failing else self._hopeful(group)
+        group.served = not self._failing
+        hopeful = self._hopeful(group) if group.served else []
         if not asked and not hopeful:
             return []
         self._failing = True
@@ -87,16 +88,21 @@ class Takers:
 
     def _claim(self, group: Group, chosen: set[Taker]) -> Handed:
         return [
-            (taker, _take(group, taker, claim))
+            (taker, given)
             for taker in self._takers
-            if taker in chosen and (claim := taker.claim()) is not None
+            if taker in chosen and (given := _take(group, taker)) is not None
         ]
 
     def _hopeful(self, group: Group) -> list[Taker]:
         return [each for each in self._takers if each.hungry or group.wakes]
 
 
-def _take(group: Group, taker: Taker, claim: Claim) -> Claimed:
+def _take(group: Group, taker: Taker) -> Claimed | None:
+    claim = taker.claim()
+    # Without room it was not offered what may be there: it is hungry when it has some again.
+    taker.hungry = True
+    if claim is None:
+        return None
     given = picker.serve(group, claim)
     taker.hungry = len(given) == claim.count
     return given

@@ -63,9 +63,16 @@ class Writer:
     """Order matters: reports, control, what follows from them, new work, and claims last."""
 
     def __init__(
-        self, *, secret: bytes, dialect: Dialect, ids: Ids, takers: Takers | None = None
+        self,
+        *,
+        secret: bytes,
+        dialect: Dialect,
+        ids: Ids,
+        takers: Takers | None = None,
+        name: str = "",
     ) -> None:
         self._secret = secret
+        self._name = name
         self._takers = takers or Takers()
         self._dialect = dialect
         self._ids = ids
@@ -106,7 +113,7 @@ class Writer:
         batch.together(ClaimById, lambda chosen: picker.claim_by_id(group, chosen))
         self.handed = self._takers.serve(group, batch.of(Pull))
         if self._dialect == "postgresql" and (group.wakes or group.tells):
-            group.tx.run("send_hint")
+            group.tx.run("send_hint", sender=self._name)
         self.last = group
         return batch.replies
 

@@ -13,11 +13,21 @@ from holdfast.threads import Threads
 
 
 class Notifier(Protocol):
-    def notify(self) -> None:
-        """Tell the subscribers of this process, after a commit of this process."""
+    @property
+    def name(self) -> str:
+        """What this process signs its hints with, so that it need not listen to itself."""
 
-    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back on every hint, from any thread, until what is returned is called."""
+    def notify(self, *, served: bool = False) -> None:
+        """Tell the subscribers of this process, after a commit of this process.
+
+        `served` says that what became ready was offered to the process's own workers already.
+        """
+
+    def subscribe(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
+        """Call back on hints, from any thread, until what is returned is called.
+
+        Who is a worker itself need not hear of what was `served`.
+        """
 
     def start(self) -> None: ...
 

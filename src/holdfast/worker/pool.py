@@ -71,7 +71,8 @@ class Worker:
         self._running: dict[tuple[str, int], Execution] = {}
         self._arrived: list[tuple[Claimed, float]] = []
         self._busy = 0
-        self._asked = self._looked = engine.clock.monotonic()
+        self._asked = self._looked = self._pulled = engine.clock.monotonic()
+        self._hinted = True
         self._pulling: Future[None] | None = None
         self._crew = Crew(engine.threads, "holdfast-step", self._call)
         self._heartbeat = Heartbeat(engine, self._executions)
@@ -99,7 +100,7 @@ class Worker:
         )
         self._unsubscribe: Sequence[Callable[[], None]] = (
             self._engine.work.take(self._taker),
-            self._engine.on_hint(self._wake.set),
+            self._engine.on_hint(self._hint, served=False),
             self._engine.on_leave(self._end_others),
         )
         self._heartbeat.start()
@@ -179,6 +180,11 @@ class Worker:
                 self._arrived.append((claimed, self._asked))
             self._wake.set()
 
+    def _hint(self) -> None:
+        """There may be work that this process knows nothing of."""
+        self._hinted = True
+        self._wake.set()
+
     def _vacate(self) -> None:
         with self._lock:
             self._busy -= 1
@@ -211,13 +217,22 @@ class Worker:
 
     def _ask_for_more(self) -> None:
         """What this process makes ready comes by itself; the rest has to be asked for."""
-        if self._busy >= self._options.concurrency or not (
-            self._pulling is None or self._pulling.done()
-        ):
+        asked, now = self._pulling, self._engine.clock.monotonic()
+        late = now >= self._pulled + self._engine.settings.poll
+        if not (self._hinted or late) or self._busy >= self._options.concurrency:
             return
-        asked, self._pulling = self._pulling, self._engine.work.pull.submit(self._taker)
+        if asked is not None and not asked.done():
+            return
+        self._hinted, self._pulled = False, now
+        self._pulling = self._engine.work.pull.submit(self._taker)
+        # A hint that comes meanwhile is about what this one may have missed.
+        self._pulling.add_done_callback(self._pulled_once)
         if asked is not None:
             asked.result()
+
+    def _pulled_once(self, _: Future[None]) -> None:
+        if self._hinted:
+            self._wake.set()
 
     def _close(self) -> None:
         for unsubscribe in self._unsubscribe:
@@ -335,7 +350,9 @@ class Worker:
         with self._lock:
             self._running.pop(execution.key, None)
         # A report that was written has brought the next task with it.
-        if self._stopping.is_set() or not execution.reported:
+        if not execution.reported:
+            self._hint()
+        elif self._stopping.is_set():
             self._wake.set()
 
 

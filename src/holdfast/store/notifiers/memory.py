@@ -11,22 +11,26 @@ logger = logging.getLogger(__name__)
 
 
 class MemoryNotifier:
+    name = ""
+
     def __init__(self, threads: Threads) -> None:
         self._lock = threads.lock()
         # Replaced, never changed, so that notify() can walk it without the lock.
-        self._subscribers: dict[object, Callable[[], None]] = {}
+        self._subscribers: dict[object, tuple[Callable[[], None], bool]] = {}
 
-    def notify(self) -> None:
-        for callback in self._subscribers.values():
+    def notify(self, *, served: bool = False) -> None:
+        for callback, wants_served in self._subscribers.values():
+            if served and not wants_served:
+                continue
             try:
                 callback()
             except Exception:
                 logger.exception("a subscriber failed on a hint")
 
-    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+    def subscribe(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
         key = object()
         with self._lock:
-            self._subscribers = {**self._subscribers, key: callback}
+            self._subscribers = {**self._subscribers, key: (callback, served)}
 
         def unsubscribe() -> None:
             with self._lock:

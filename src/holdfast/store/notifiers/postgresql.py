@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import selectors
 import socket
 from collections.abc import Callable
@@ -27,15 +28,16 @@ class PostgresqlNotifier:
         self._randomness = randomness
         self._threads = threads
         self._memory = MemoryNotifier(threads)
+        self.name = f"{socket.gethostname()}-{os.getpid()}-{id(self)}"
         self._stop = threads.event()
         self._wake, self._woken = socket.socketpair()
         self._listener: Running | None = None
 
-    def notify(self) -> None:
-        self._memory.notify()
+    def notify(self, *, served: bool = False) -> None:
+        self._memory.notify(served=served)
 
-    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        return self._memory.subscribe(callback)
+    def subscribe(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
+        return self._memory.subscribe(callback, served=served)
 
     def start(self) -> None:
         self._listener = self._threads.start("holdfast-listen", self._loop)
@@ -70,7 +72,8 @@ class PostgresqlNotifier:
                 selector.select()
                 connection.pgconn.consume_input()
                 heard = False
-                while connection.pgconn.notifies() is not None:
-                    heard = True
+                while (hint := connection.pgconn.notifies()) is not None:
+                    # Of its own commits this process has told itself, and sooner.
+                    heard |= hint.extra != self.name.encode()
                 if heard:
                     self._memory.notify()

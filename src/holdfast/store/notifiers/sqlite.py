@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 
 class SqliteNotifier:
+    name = ""
+
     def __init__(self, path: Path, clock: Clock, threads: Threads, settings: Settings) -> None:
         self._path = path.absolute()
         self._clock = clock
@@ -27,11 +29,11 @@ class SqliteNotifier:
         self._stop = threads.event()
         self._watcher: Running | None = None
 
-    def notify(self) -> None:
-        self._memory.notify()
+    def notify(self, *, served: bool = False) -> None:
+        self._memory.notify(served=served)
 
-    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        return self._memory.subscribe(callback)
+    def subscribe(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
+        return self._memory.subscribe(callback, served=served)
 
     def start(self) -> None:
         # Opened here, so that no commit after start() goes unseen.

@@ -1,3 +1,3 @@
 -- name: send_hint
 -- purpose: nothing to send: other processes watch data_version
-SELECT 1 WHERE false
+SELECT :sender WHERE false
