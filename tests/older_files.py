@@ -8,6 +8,8 @@ from pathlib import Path
 import apsw
 
 FIXTURES = Path(__file__).parent / "fixtures"
+# How many tasks the fixture of that name has.
+TASKS = 40
 
 
 def make(path: Path, fixture: str, *more: str) -> Path:
