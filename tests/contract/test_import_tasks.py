@@ -115,37 +115,24 @@ def test_whoever_waits_does_so_behind_anything_but_what_is_done(hf: Holdfast, so
         assert arrived.blocked_by("b.3") == ["b.2"]
 
 
-def test_one_that_is_done_does_not_hide_an_open_one_before_it(arrived: Arrived) -> None:
-    assert arrived.blocked_by("e.3") == ["e.1"]
+def test_whoever_waits_does_so_behind_all_before_it_that_are_not_done(
+    hf: Holdfast, source: Path
+) -> None:
+    for middle, blocked_by in (("done", ["e.1"]), ("queued", ["e.1", "e.2"])):
+        change(source, f"UPDATE tasks SET status = '{middle}' WHERE id = 'e.2'")  # noqa: S608
+        arrived = Arrived(hf, import_tasks(source, into=hf, name=middle))
+        assert arrived.blocked_by("e.3") == blocked_by
 
 
-def test_what_waited_for_one_that_is_gone_is_left_to_a_person(hf: Holdfast, source: Path) -> None:
-    report = import_tasks(source, into=hf)
-    arrived = Arrived(hf, report)
-    assert arrived["f.2"].status is Status.IDLE
-    assert arrived.blocked_by("f.3") == ["f.2"]
-    assert [each.old for each in report.remarks] == ["planned", "waiting", "f.2"]
-
-
-def test_a_chain_that_had_failed_goes_on_with_a_retry(hf: Holdfast, arrived: Arrived) -> None:
+def test_plans_go_on_as_if_they_had_been_made_here(hf: Holdfast, arrived: Arrived) -> None:
     assert hf.tasks.retry(arrived.ids["d"]).ok
     assert (arrived["d.2"].state, arrived["d.3"].state) == ("ready", "blocked")
     arrived.finish("d.2", "d.3")
-    assert arrived["d"].status is Status.DONE
-    assert arrived["d.1"].attempt == 1
-
-
-def test_a_plan_that_had_ended_runs_again_in_its_order(hf: Holdfast, arrived: Arrived) -> None:
+    assert (arrived["d"].status, arrived["d.1"].attempt) == (Status.DONE, 1)
     assert hf.tasks.reopen(arrived.ids["g"]).ok
     assert [arrived[name].state for name in ("g.1", "g.3")] == ["ready", "blocked"]
-
-
-def test_drafts_of_an_open_plan_are_finalized_as_a_chain(hf: Holdfast, arrived: Arrived) -> None:
     assert hf.tasks.finalize_plan(arrived.ids["planning"]).ok
     assert arrived.blocked_by("planning.2") == ["planning.1"]
-
-
-def test_a_child_that_fails_after_the_import_fails_its_plan(hf: Holdfast, arrived: Arrived) -> None:
     break_for_good(hf.engine, arrived.ids["a.2"])
     assert (arrived["a"].status, arrived["a.3"].state) == (Status.FAILED, "stalled")
 
@@ -217,34 +204,26 @@ def test_tasks_that_came_later_follow_and_leave_the_others_alone(
     hf: Holdfast, source: Path
 ) -> None:
     import_tasks(source, into=hf)
-    change(
-        source,
-        "INSERT INTO tasks (id, list_id, title, status) VALUES ('new', 'inbox', 'New', 'queued')",
-    )
+    new = "INSERT INTO tasks (id, list_id, title, status) VALUES ('new', 'inbox', 'New', 'queued')"
+    change(source, new)
     report = import_tasks(source, into=hf)
     assert [each.old for each in report.moved if each.created] == ["new"]
 
 
-def test_the_report_counts_what_became_of_each_status(hf: Holdfast, source: Path) -> None:
-    report = import_tasks(source, into=hf)
-    assert report.counts[("waiting", "blocked")] == 5
-    assert report.counts[("running", "ready")] == 2
-    assert str(report).startswith(f"{TASKS} made, 0 here before\n  done → done: 10\n")
-    assert "see f.2: waits" in str(report)
-
-
-def test_the_older_file_is_only_read(hf: Holdfast, source: Path) -> None:
-    before = source.read_bytes()
-    import_tasks(str(source), into=hf)
-    assert source.read_bytes() == before
-    assert sorted(each.name for each in source.parent.glob("older*")) == ["older.db"]
-
-
-def test_what_was_running_waits_no_more_and_the_scheduled_keeps_its_time(
+def test_the_report_tells_what_became_of_each_status_and_what_a_person_has_to_see(
     hf: Holdfast, source: Path
 ) -> None:
     change(source, "UPDATE tasks SET scheduled_for = '2126-01-01' WHERE id = 'running'")
-    arrived = Arrived(hf, import_tasks(source, into=hf, agent="developer"))
-    assert arrived["running"].state == "ready"
+    before = source.read_bytes()
+    report = import_tasks(str(source), into=hf, agent="developer")
+    assert report.counts["waiting", "blocked"] == 5
+    assert report.counts["running", "ready"] == 2
+    assert str(report).startswith(f"{TASKS} made, 0 here before\n  done → done: 10\n")
+    assert [each.old for each in report.remarks] == ["planned", "waiting", "e.3", "f.2"]
+    arrived = Arrived(hf, report)
+    assert (arrived["f.2"].status, arrived.blocked_by("f.3")) == (Status.IDLE, ["f.2"])
     assert arrived["later"].scheduled_for == 4_930_704_000_000_000
     assert len(hf.tasks.list(agent="developer")) == TASKS
+    # The older file is only read.
+    assert source.read_bytes() == before
+    assert sorted(each.name for each in source.parent.glob("older*")) == ["older.db"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from holdfast.engine import validation
@@ -63,10 +64,14 @@ class Imports:
     def prepare(self, units: Sequence[PastTree | PastRun], actor: str) -> list[Import]:
         """What the writer will be asked, one operation for each unit; all checked, none written."""
         ids = self._ids([unit for unit in units if isinstance(unit, PastTree)])
-        return [
-            self._tree(unit, ids, actor) if isinstance(unit, PastTree) else self._run(unit, actor)
-            for unit in units
-        ]
+        operations: list[Import] = []
+        for unit in units:
+            if isinstance(unit, PastTree):
+                operations.append(self._tree(unit, ids, actor))
+            else:
+                with told(f"runs[{unit.run.key}]"):
+                    operations.append(self._run(unit, actor))
+        return operations
 
     def _ids(self, trees: Sequence[PastTree]) -> dict[str, str]:
         """Ids in the order the tasks had there, which decides between two of one position."""
@@ -80,7 +85,10 @@ class Imports:
             if task.parent is not None:
                 children.setdefault(task.parent, []).append(task.name)
         unit = Unit(tasks=tasks, ids=ids, children=children)
-        rows = [self._row(unit, task, tree.body) for task in tree.tasks]
+        rows = []
+        for task in tree.tasks:
+            with told(f"tasks[{task.name}]"):
+                rows.append(self._row(unit, task, tree.body))
         return replace(self._import(unit, actor), tasks=validation.batch(rows))
 
     def _run(self, past: PastRun, actor: str) -> Import:
@@ -103,17 +111,15 @@ class Imports:
 
     def _import(self, unit: Unit, actor: str) -> Import:
         lease = positive_microseconds("lease", self._desk.settings.lease)
-        past = tuple(self._past(unit, task) for task in unit.tasks.values())
-        return Import(past=past, actor=actor, lease=lease)
+        past: list[Past] = []
+        for task in unit.tasks.values():
+            with told(f"tasks[{task.name}]"):
+                past.append(self._past(unit, task))
+        return Import(past=tuple(past), actor=actor, lease=lease)
 
     def _row(self, unit: Unit, past: PastTask, body: str) -> TaskRow:
         limit = self._desk.settings.max_payload
-        try:
-            row = validation.new_task(
-                past.task, self._desk.ids, max_payload=limit, now=self._desk.now
-            )
-        except InvalidInput as error:
-            raise InvalidInput(f"tasks[{past.name}].{error.field}", error.reason) from error
+        row = validation.new_task(past.task, self._desk.ids, max_payload=limit, now=self._desk.now)
         ready = past.status is Status.QUEUED and not unit.is_planned(past)
         return replace(
             row,
@@ -131,7 +137,7 @@ class Imports:
             task_id=unit.ids[task.name],
             agent=task.task.agent,
             ended=task.status.value if ended else None,
-            result=encode_json(f"{task.name}.result", task.result, limit=limit),
+            result=encode_json("result", task.result, limit=limit),
             after=unit.ended_before(task) if ended else (),
             enqueue=task.status is Status.QUEUED and unit.is_planned(task),
             phase=task.phase.value,
@@ -155,6 +161,15 @@ class Imports:
         for row in self._desk.view(read):
             if row["body_digest"] != bodies[row["key"]]:
                 raise KeyConflict(row["key"], row["id"])
+
+
+@contextmanager
+def told(place: str) -> Iterator[None]:
+    """Say of bad input where it stands."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{place}.{error.field}", error.reason) from error
 
 
 def pages(names: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -118,11 +118,16 @@ def _end(group: Group, led: Sequence[Led]) -> None:
         names = order.get_ready()
         ready = [ended[name] for name in names]
         _attempt(group, [each for each in ready if not each.past.settled])
-        if settled := [each.past.task_id for each in ready if each.past.settled]:
-            group.change_tasks("settle_plans", ids=settled)
+        _settle(group, [each.past for each in ready if each.past.settled])
         group.change_tasks("unblock_dependents", ids=names)
         order.done(*names)
     _add_late_needs(group, ended.values())
+
+
+def _settle(group: Group, plans: Sequence[Past]) -> None:
+    rows = group.change_tasks("settle_plans", ids=[plan.task_id for plan in plans]) if plans else []
+    if {row["entity"]: row["status"] for row in rows} != {p.task_id: p.ended for p in plans}:
+        raise RuntimeError("a plan does not end as its children did; nothing of it is imported")
 
 
 def _attempt(group: Group, led: Sequence[Led]) -> None:

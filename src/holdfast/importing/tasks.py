@@ -145,22 +145,31 @@ class Shape:
         return PastTree(tasks=tuple(past), body=body(rows))
 
     def _chain(self, siblings: Sequence[OldTask]) -> Iterator[PastTask]:
-        """Who waits is behind the sibling before it, and behind the last one that is not done.
+        """Who waits is behind the sibling before it, and behind all before it that are not done.
 
         Whoever else came into the queue did so by itself: it keeps to the one before it only if
         that is done, so that doing that one again has it wait.
         """
         before: OldTask | None = None
-        unfinished: OldTask | None = None
+        unfinished: list[OldTask] = []
         for task in siblings:
-            needs: list[str] = []
+            needs: list[OldTask] = []
             if task.status == "waiting":
-                needs = [each.id for each in (before, unfinished) if each is not None]
+                needs = [*unfinished, *([before] if before is not None else [])]
+                # It stands for all that it waits for.
+                unfinished = []
+                self._remark_idle(task, needs)
             elif STATUSES[task.status] is not Status.IDLE and before is not None:
-                needs = [before.id] if before.status == "done" else []
-            yield self._past(task, tuple(dict.fromkeys(needs)))
+                needs = [before] if before.status == "done" else []
+            yield self._past(task, tuple(dict.fromkeys(each.id for each in needs)))
             before = task
-            unfinished = unfinished if task.status == "done" else task
+            unfinished += [task] if task.status != "done" else []
+
+    def _remark_idle(self, task: OldTask, needs: Sequence[OldTask]) -> None:
+        for need in needs:
+            if need.status in {"manual", "draft"}:
+                reason = f"waits for {need.id}, which is idle: enqueue that, or unblock this"
+                self.remarks.append(Remark(old=task.id, reason=reason))
 
     def _past(self, task: OldTask, needs: tuple[str, ...]) -> PastTask:
         status, phase = STATUSES[task.status], self._phase(task)
