@@ -8,8 +8,9 @@ from pathlib import Path
 import apsw
 
 FIXTURES = Path(__file__).parent / "fixtures"
-# How many tasks the fixture of that name has.
+# How many tasks the one has, and how many runs and steps of them come over from the other.
 TASKS = 40
+RUNS_AND_STEPS = 72
 
 
 def make(path: Path, fixture: str, *more: str) -> Path:

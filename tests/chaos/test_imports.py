@@ -15,7 +15,7 @@ from tests.chaos.boundaries import Boundary, watch
 from tests.chaos.errands import Replies
 from tests.chaos.processes import send
 from tests.contract.raw import dump, raw
-from tests.older_files import TASKS, make
+from tests.older_files import RUNS_AND_STEPS, TASKS, make
 
 FURTHER = 60
 # As many different parts of the whole at least are what a killed import left.
@@ -70,7 +70,7 @@ def test_an_import_killed_anywhere_and_begun_again_is_as_if_undisturbed(
     make(tmp_path / "tasks.db", "older_tasks")
     make(tmp_path / "runs.db", "older_runs")
     whole = f"sqlite:///{tmp_path}/whole.db"
-    assert send(bring, whole, tmp_path, None).replies == ([TASKS, 67], True)
+    assert send(bring, whole, tmp_path, None).replies == ([TASKS, RUNS_AND_STEPS], True)
     made: list[int] = []
     places = itertools.count(FURTHER, FURTHER)
     while (ended := send(bring, store_url, tmp_path, next(places))).killed:

@@ -35,6 +35,7 @@ IN_ORDER = {
     "mixed": ["plan", "review"],
     "stories": ["implement.3", "verify.3", "implement.4", "verify.4", "test"],
     "unseen": ["verify.2", "implement.3", "verify.3"],
+    "cut-off": ["verify.1", "implement.2", "verify.2"],
     "unplanned": ["plan", "implement", "verify"],
 }
 AGENTS = ["default", "dev_plan", "dev_work", "dev_review"]
