@@ -2,6 +2,7 @@
 
 The layers, each knowing only those below it:
 
+- `importing` takes over what older programs left: `import_tasks`, `import_runs`; import it by name
 - `api`      functions become tasks and steps: `Holdfast`, `needs`, handles
 - `worker`   pulls tasks under leases and runs them: `Worker`, `Context`
 - `engine`   the one writer of state: tasks, runs, the worker's protocol, `why`, `doctor`

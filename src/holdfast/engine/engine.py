@@ -11,6 +11,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.engine.desk import Desk
 from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
+from holdfast.engine.import_desk import Imports
 from holdfast.engine.joining import Joining
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.listeners import Listeners
@@ -88,6 +89,7 @@ class Engine:
         self.work = Work(self._desk)
         self.leases = Leases(self._desk)
         self.signals = Signals(self._desk)
+        self.imports = Imports(self._desk)
         self.recovery = Recovery(self._desk, self.work, self.threads, outcomes=self.outcomes)
 
     def start(self) -> Engine:

@@ -226,6 +226,39 @@ class StartRun(Sized):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Past:
+    """How far a task had come in an older store; `after` are those that ended before it."""
+
+    task_id: str
+    agent: str
+    ended: str | None = None
+    result: str = "null"
+    after: tuple[str, ...] = ()
+    enqueue: bool = False
+    phase: str = "none"
+    settled: bool = False
+    late: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Import(Sized):
+    """One run of an older store, or one tree of its tasks, with the past of each task."""
+
+    run: StartRun | None = None
+    tasks: tuple[TaskRow, ...] = ()
+    past: tuple[Past, ...]
+    actor: str
+    lease: int
+    cancelled: bool = False
+    keys: Keys = ()
+
+    @property
+    def size(self) -> int:
+        rows = sum(task.size for task in self.tasks) if self.run is None else self.run.size
+        return rows + sum(len(each.result) for each in self.past)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Claim(Sized):
     worker: str
     agents: tuple[str, ...]
@@ -299,6 +332,7 @@ Operation = (
     | AdvanceRun
     | CreateTasks
     | StartRun
+    | Import
     | Claim
     | Pull
     | ClaimById

@@ -10,6 +10,7 @@ from holdfast.engine import (
     advance,
     creation,
     durable,
+    importing,
     leases,
     lifecycle,
     locks,
@@ -38,6 +39,7 @@ from holdfast.engine.operations import (
     ControlledRun,
     CreateTasks,
     Fail,
+    Import,
     Lose,
     Operation,
     Pull,
@@ -104,6 +106,7 @@ class Writer:
         batch.together(CreateTasks, lambda chosen: creation.create_tasks(group, chosen))
         batch.each(Spawn, lambda operation: durable.spawn(group, operation))
         batch.together(StartRun, lambda chosen: creation.start_runs(group, chosen))
+        batch.together(Import, lambda chosen: importing.take_over(group, chosen))
         advance.derive(group)
         batch.together(AcquireLease, lambda chosen: leases.acquire_all(group, chosen))
         batch.each(RenewLease, lambda operation: leases.renew(group, operation))

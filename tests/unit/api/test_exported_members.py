@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import holdfast
+from holdfast import importing
 
 
 def test_every_exported_name_exists_and_the_list_is_sorted() -> None:
@@ -12,6 +13,11 @@ def test_every_exported_name_exists_and_the_list_is_sorted() -> None:
 
 def test_nothing_public_is_reachable_without_being_exported() -> None:
     modules = {"api", "clock", "engine", "errors", "ids", "model", "randomness", "settings"}
-    modules |= {"store", "threads", "worker"}
+    modules |= {"importing", "store", "threads", "worker"}
     public = {name for name in vars(holdfast) if not name.startswith("_")}
     assert public - modules == set(holdfast.__all__)
+
+
+def test_what_imports_older_files_is_exported_by_its_own_module() -> None:
+    assert importing.__all__ == ["ImportReport", "Moved", "Remark", "import_runs", "import_tasks"]
+    assert [name for name in importing.__all__ if not hasattr(importing, name)] == []

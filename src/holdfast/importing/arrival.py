@@ -1,0 +1,71 @@
+"""Hands what was read to the engine, and reports what has become of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from holdfast.api.holdfast import Holdfast
+from holdfast.engine.import_desk import pages
+from holdfast.engine.records import read_task
+from holdfast.importing.report import ImportReport, Moved
+from holdfast.model.past import PastRun, PastTree
+from holdfast.model.run import Created
+from holdfast.store.database import Row, Transaction
+
+
+def take_over_trees(
+    into: Holdfast, trees: Sequence[PastTree], was: Mapping[str, str]
+) -> ImportReport:
+    replies = into.engine.imports.take_over(trees)
+    made = {each.id for reply in replies for each in reply if each.created}
+    names = {str(task.task.key): task.name for tree in trees for task in tree.tasks}
+
+    def read(tx: Transaction) -> dict[str, Row]:
+        return {
+            names[row["key"]]: row
+            for page in pages(sorted(names))
+            for row in tx.read("tasks_by_id", ids=_holders(tx, page))
+        }
+
+    found = into.engine.database.view(read)
+    return ImportReport(
+        moved=tuple(
+            Moved(
+                old=name,
+                was=was[name],
+                id=found[name]["id"] if name in found else None,
+                became=read_task(found[name]).state if name in found else "deleted",
+                created=name in found and found[name]["id"] in made,
+            )
+            for name in names.values()
+        )
+    )
+
+
+def take_over_runs(into: Holdfast, runs: Sequence[PastRun], was: Mapping[str, str]) -> ImportReport:
+    """`was` says how each run stood, and each step by run and name, as in `run/step`."""
+    replies = into.engine.imports.take_over(runs)
+
+    def read(tx: Transaction) -> list[Moved]:
+        return [
+            moved
+            for run, (created,) in zip(runs, replies, strict=True)
+            for moved in _moved(tx, str(run.run.input["id"]), created, was)
+        ]
+
+    return ImportReport(moved=tuple(into.engine.database.view(read)))
+
+
+def _moved(tx: Transaction, old: str, run: Created, was: Mapping[str, str]) -> Iterator[Moved]:
+    status = tx.read("run_by_id", run_id=run.id)[0]["status"]
+    yield Moved(old=old, was=was[old], id=run.id, became=status, created=run.created)
+    for task in map(read_task, tx.read("run_tasks", run_id=run.id)):
+        name = f"{old}/{task.step}"
+        # What a step has made here since was never there.
+        if name in was:
+            state = task.state
+            yield Moved(old=name, was=was[name], id=task.id, became=state, created=run.created)
+
+
+def _holders(tx: Transaction, keys: Sequence[str]) -> list[str]:
+    return [row["id"] for row in tx.read("tasks_by_key", keys=keys)]

@@ -1,0 +1,123 @@
+"""The steps of one older run in a row; a loop becomes a step for each of its stories."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast.importing.rows import Row, plain, sortable
+from holdfast.model.status import Status
+
+STEP_STATUSES = {
+    "waiting": Status.QUEUED,
+    "pending": Status.QUEUED,
+    "running": Status.QUEUED,
+    "done": Status.DONE,
+    "failed": Status.FAILED,
+}
+STORY_STATUSES = ("pending", "running", "done", "failed")
+OPEN_VERIFIER = ("pending", "running")
+FAILED_BEFORE = "it had failed when it was imported"
+
+
+class Contradiction(Exception):
+    """A run that no pipeline could have come to."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """One step of the row, with the status it had there and the one it gets."""
+
+    name: str
+    was: str
+    status: Status
+    agent: str
+    payload: Row
+    result: Any = None
+
+
+def line_up(steps: Sequence[Row], stories: Sequence[Row]) -> list[Link]:
+    """Steps in their order; the stories of a loop one by one, each followed by its verifier."""
+    loop = next((step for step in steps if step.get("type") == "loop"), None)
+    if loop is None or not stories:
+        return [_link(step, step["step_id"], step["status"]) for step in steps]
+    verifier = _verifier(loop, steps)
+    links: list[Link] = []
+    for step in steps:
+        if step is loop:
+            links += _expand(loop, verifier, stories)
+        elif step is not verifier:
+            links.append(_link(step, step["step_id"], step["status"]))
+    return links
+
+
+def read_config(loop: Row) -> dict[str, Any]:
+    config = json.loads(loop.get("loop_config") or "{}")
+    if not isinstance(config, dict):
+        raise TypeError
+    return config
+
+
+def _verifier(loop: Row, steps: Sequence[Row]) -> Row | None:
+    """The step that looks at each story on its own, if there is one."""
+    config = read_config(loop)
+    if not (config.get("verify_each") or config.get("verifyEach")):
+        return None
+    name = config.get("verify_step") or config.get("verifyStep")
+    later = [step for step in steps if step["step_index"] > loop["step_index"]]
+    return next((step for step in later if step["step_id"] == name), None)
+
+
+def _expand(loop: Row, verifier: Row | None, stories: Sequence[Row]) -> Iterator[Link]:
+    statuses = _story_statuses(loop, stories)
+    unseen = _unverified(loop, verifier, stories)
+    for number, (story, status) in enumerate(zip(stories, statuses, strict=True), start=1):
+        link = _link(loop, f"{loop['step_id']}.{number}", status, story)
+        yield replace(link, was=story["status"])
+        if verifier is not None:
+            judged = "done" if status == "done" else "waiting"
+            if story is unseen:
+                judged = verifier["status"]
+            yield _link(verifier, f"{verifier['step_id']}.{number}", judged, story)
+
+
+def _story_statuses(loop: Row, stories: Sequence[Row]) -> list[str]:
+    """A story that is open stays so; a loop that failed did so at the first that is not done."""
+    statuses = [story["status"] for story in stories]
+    unfinished = [place for place, status in enumerate(statuses) if status != "done"]
+    if loop["status"] == "done" and unfinished:
+        story = stories[unfinished[0]]
+        raise Contradiction(f"its loop is done, and the story {story['id']} is {story['status']}")
+    if loop["status"] == "failed" and unfinished and "failed" not in statuses:
+        statuses[unfinished[0]] = "failed"
+    return statuses
+
+
+def _unverified(loop: Row, verifier: Row | None, stories: Sequence[Row]) -> Row | None:
+    """The story that was called done before anybody had looked at it: the last, if any.
+
+    So it is while its verifier is open or has failed, and between the two, when nothing is open.
+    """
+    done = [story for story in stories if story["status"] == "done"]
+    if verifier is None or not done:
+        return None
+    at_work = any(story["status"] == "running" for story in stories)
+    between = loop["status"] == "running" and not at_work
+    if not between and verifier["status"] not in {*OPEN_VERIFIER, "failed"}:
+        return None
+    return max(done, key=lambda story: (sortable(story.get("updated_at")), story["story_index"]))
+
+
+def _link(step: Row, name: str, status: str, story: Row | None = None) -> Link:
+    payload = plain(step) if story is None else {**plain(step), "story": plain(story)}
+    told = (step if story is None else story).get("output")
+    return Link(
+        name=name,
+        was=status,
+        status=STEP_STATUSES[status],
+        agent=str(step.get("agent_id") or "default"),
+        payload=payload,
+        result=told or FAILED_BEFORE if status == "failed" else told,
+    )

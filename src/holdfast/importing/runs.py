@@ -1,0 +1,194 @@
+"""Tables of runs and steps become runs of a workflow whose steps follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from holdfast.api.holdfast import Holdfast
+from holdfast.errors import InvalidInput
+from holdfast.importing.arrival import take_over_runs
+from holdfast.importing.loops import (
+    FAILED_BEFORE,
+    STEP_STATUSES,
+    STORY_STATUSES,
+    Contradiction,
+    Link,
+    line_up,
+    read_config,
+)
+from holdfast.importing.report import ImportReport, Remark
+from holdfast.importing.rows import Mistakes, Row, body, plain, sortable
+from holdfast.model.graph import Step, Workflow
+from holdfast.model.past import PastRun, PastTask
+from holdfast.model.run import NewRun
+from holdfast.model.status import TERMINAL, Status
+from holdfast.model.task import NewTask
+from holdfast.store.older.file import read_tables
+
+TABLES = {
+    "runs": ("id", "workflow_id", "status"),
+    "steps": ("id", "run_id", "step_id", "step_index", "status"),
+    "stories": ("id", "run_id", "story_index", "status"),
+}
+RUN_STATUSES = ("running", "completed", "failed", "cancelled")
+STATUSES = {"runs": RUN_STATUSES, "steps": tuple(STEP_STATUSES), "stories": STORY_STATUSES}
+INDEXES = {"steps": "step_index", "stories": "story_index"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OldRun:
+    row: Row
+    steps: tuple[Row, ...]
+    stories: tuple[Row, ...]
+
+    @property
+    def id(self) -> str:
+        return str(self.row["id"])
+
+    @property
+    def status(self) -> str:
+        return str(self.row["status"])
+
+
+def import_runs(source: str | Path, *, into: Holdfast, name: str = "runs") -> ImportReport:
+    """Take over the tables `runs` and `steps` of an older file, and its `stories` if it has any.
+
+    The file is only read. Importing it again makes nothing twice: runs are known by `name` and
+    their ids there. A run that contradicts itself is left out, and the report says why.
+    """
+    runs = _read(read_tables(Path(source), TABLES, optional=("stories",)))
+    left_out: list[Remark] = []
+    remarks: list[Remark] = []
+    past: list[PastRun] = []
+    was: dict[str, str] = {}
+    mistakes = Mistakes("runs")
+    for run in runs:
+        try:
+            links = _settle(run, line_up(run.steps, run.stories), remarks)
+            past.append(_past(run, links, f"import:{name}:{run.id}"))
+        except Contradiction as reason:
+            left_out.append(Remark(old=run.id, reason=str(reason)))
+        except InvalidInput as error:
+            mistakes.add(run.id, str(error))
+        else:
+            was |= {run.id: run.status} | {f"{run.id}/{link.name}": link.was for link in links}
+    mistakes.refuse()
+    report = take_over_runs(into, past, was)
+    return replace(report, left_out=tuple(left_out), remarks=tuple(remarks))
+
+
+def _read(tables: Mapping[str, Sequence[Row]]) -> list[OldRun]:
+    every = {table: Mistakes(table) for table in tables}
+    for table, mistakes in every.items():
+        ids = [
+            mistakes.identifier(f"row {place}", "id", row["id"])
+            for place, row in enumerate(tables[table], start=1)
+        ]
+        mistakes.unique(ids, "its id is there twice")
+        for row in tables[table]:
+            mistakes.status(row["id"], row["status"], STATUSES[table])
+    below = {table: _below(every[table], tables, table) for table in INDEXES}
+    found = [mistake for mistakes in every.values() for mistake in mistakes.found]
+    every["runs"].found = found
+    every["runs"].refuse()
+    return [
+        OldRun(
+            row=row,
+            steps=tuple(below["steps"].get(row["id"], [])),
+            stories=tuple(below["stories"].get(row["id"], [])),
+        )
+        for row in sorted(tables["runs"], key=_age)
+    ]
+
+
+def _age(row: Row) -> tuple[object, ...]:
+    return (sortable(row.get("created_at")), sortable(row["id"]))
+
+
+def _below(
+    mistakes: Mistakes, tables: Mapping[str, Sequence[Row]], table: str
+) -> dict[object, list[Row]]:
+    """What belongs to each run, in its order; two of one place have none."""
+    column = INDEXES[table]
+    runs = {row["id"] for row in tables["runs"]}
+    found: dict[object, list[Row]] = {}
+    for row in tables[table]:
+        if row["run_id"] not in runs:
+            mistakes.add(row["id"], f"its run {row['run_id']} is not there")
+        if not isinstance(row[column], int):
+            mistakes.add(row["id"], f"{column} is {row[column]!r}, not a whole number")
+        if row.get("type") == "loop" and not _is_config(row):
+            mistakes.add(row["id"], f"loop_config {row.get('loop_config')!r} is no JSON object")
+        found.setdefault(row["run_id"], []).append(row)
+    for run, rows in found.items():
+        places = [str(row[column]) for row in rows]
+        mistakes.unique((f"{run}: {place}" for place in places), f"this {column} is there twice")
+        rows.sort(key=lambda row: sortable(row[column]))
+    return found
+
+
+def _is_config(loop: Row) -> bool:
+    try:
+        read_config(loop)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _settle(run: OldRun, links: list[Link], remarks: list[Remark]) -> list[Link]:
+    """What the run says of itself must be what its steps say."""
+    unfinished = [place for place, link in enumerate(links) if link.status is not Status.DONE]
+    if not links:
+        raise Contradiction("it has no steps")
+    if run.status == "completed" and unfinished:
+        link = links[unfinished[0]]
+        raise Contradiction(f"it is completed, and its step {link.name} is {link.was}")
+    if run.status in {"failed", "cancelled"} and not unfinished:
+        raise Contradiction(f"it is {run.status}, and every step of it is done")
+    if run.status == "failed" and not any(link.status is Status.FAILED for link in links):
+        place = unfinished[0]
+        reason = f"it has failed, and none of its steps: {links[place].name} is failed for it"
+        remarks.append(Remark(old=run.id, reason=reason))
+        links[place] = replace(links[place], status=Status.FAILED, result=FAILED_BEFORE)
+    return links
+
+
+def _past(run: OldRun, links: Sequence[Link], key: str) -> PastRun:
+    names = [link.name for link in links]
+    before = [(), *((name,) for name in names)]
+    steps = tuple(
+        Step(id=link.name, needs=needs, agent=link.agent)
+        for link, needs in zip(links, before, strict=False)
+    )
+    workflow = Workflow.define(str(run.row["workflow_id"]), steps)
+    return PastRun(
+        run=NewRun(workflow=workflow, input=plain(run.row), key=key),
+        tasks=tuple(_chain(links)),
+        body=body([run.row, *run.steps, *run.stories]),
+        cancelled=run.status == "cancelled",
+    )
+
+
+def _chain(links: Sequence[Link]) -> Iterator[PastTask]:
+    """Each behind the one before it and behind the last that is not done; what ran too early, late.
+
+    A step that is done may stand before one that is not: whatever comes after both waits.
+    """
+    before: Link | None = None
+    unfinished: Link | None = None
+    for link in links:
+        first = [each for each in (before, unfinished) if each is not None]
+        early = [each for each in first if each.status is not Status.DONE]
+        late = early if link.status in TERMINAL else []
+        yield PastTask(
+            name=link.name,
+            task=NewTask(title=link.name, agent=link.agent, payload=link.payload),
+            status=link.status,
+            needs=tuple(dict.fromkeys(each.name for each in first if each not in late)),
+            late=tuple(dict.fromkeys(each.name for each in late)),
+            result=link.result,
+        )
+        before = link
+        unfinished = unfinished if link.status is Status.DONE else link

@@ -1,0 +1,232 @@
+"""One table of tasks with one status for everything becomes tasks, needs and plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from holdfast.api.holdfast import Holdfast
+from holdfast.importing.arrival import take_over_trees
+from holdfast.importing.report import ImportReport, Remark
+from holdfast.importing.rows import Mistakes, Row, body, plain, sortable
+from holdfast.model.past import PastTask, PastTree
+from holdfast.model.status import PlanningPhase, Status
+from holdfast.model.task import NewTask
+from holdfast.store.older.file import read_tables
+
+COLUMNS = ("id", "status", "parent_task_id", "sort_order", "created_at")
+# Its worker knows nothing of leases here: what ran there begins again.
+STATUSES = {
+    "manual": Status.IDLE,
+    "draft": Status.IDLE,
+    "planning": Status.IDLE,
+    "planned": Status.IDLE,
+    "queued": Status.QUEUED,
+    "running": Status.QUEUED,
+    "waiting": Status.QUEUED,
+    "done": Status.DONE,
+    "failed": Status.FAILED,
+}
+LONGEST_TITLE = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OldTask:
+    id: str
+    status: str
+    parent: str | None
+    position: int
+    scheduled_for: datetime | None
+    row: Row
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        places = (self.row["sort_order"], self.row["created_at"])
+        return (*(sortable(each) for each in places), self.id)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chosen:
+    """What the caller chose for every task that comes over."""
+
+    name: str
+    agent: str
+    step: str | None
+
+
+def import_tasks(
+    source: str | Path,
+    *,
+    into: Holdfast,
+    name: str = "tasks",
+    agent: str = "default",
+    step: str | None = None,
+) -> ImportReport:
+    """Take over a table `tasks` of an older file, which is only read.
+
+    Importing it again makes nothing twice: tasks are known by `name` and their ids there. They are
+    for the `agent`, and carried out by the task function `step`, whose arguments are their columns.
+    """
+    rows = read_tables(Path(source), {"tasks": COLUMNS})["tasks"]
+    shape = Shape(_read(rows), Chosen(name=name, agent=agent, step=step))
+    trees = [shape.tree(root) for root in shape.roots]
+    was = {task.id: task.status for task in shape.tasks}
+    return replace(take_over_trees(into, trees, was), remarks=tuple(shape.remarks))
+
+
+def _read(rows: Sequence[Row]) -> list[OldTask]:
+    mistakes = Mistakes("tasks")
+    tasks = [_task(mistakes, place, row) for place, row in enumerate(rows, start=1)]
+    mistakes.unique((task.id for task in tasks), "its id is there twice")
+    parents = {task.id: task.parent for task in tasks}
+    for task in tasks:
+        if task.parent is not None and task.parent not in parents:
+            mistakes.add(task.id, f"its parent {task.parent} is not there")
+    for each in _cycle(parents):
+        mistakes.add(each, "is its own parent, near or far")
+    mistakes.refuse()
+    return sorted(tasks, key=lambda task: task.order)
+
+
+def _task(mistakes: Mistakes, place: int, row: Row) -> OldTask:
+    name = mistakes.identifier(f"row {place}", "id", row["id"])
+    shown = name or f"row {place}"
+    parent = row["parent_task_id"]
+    return OldTask(
+        id=name,
+        status=mistakes.status(shown, row["status"], STATUSES),
+        parent=None if parent is None else mistakes.identifier(shown, "parent_task_id", parent),
+        position=mistakes.number(shown, "sort_order", row["sort_order"]),
+        scheduled_for=mistakes.moment(shown, "scheduled_for", row.get("scheduled_for")),
+        row=row,
+    )
+
+
+def _cycle(parents: dict[str, str | None]) -> Iterator[str]:
+    """Those from whom no way up leads to a task without a parent."""
+    good: set[str | None] = {None}
+    for name in parents:
+        path: dict[str, None] = {}
+        at: str | None = name
+        while at is not None and at not in good and at in parents and at not in path:
+            path[at] = None
+            at = parents[at]
+        if at in path:
+            yield name
+        else:
+            good.update(path)
+
+
+class Shape:
+    """How the tasks of a file belong together; `remarks` grow as trees are made."""
+
+    def __init__(self, tasks: Sequence[OldTask], chosen: Chosen) -> None:
+        self.tasks = tasks
+        self.remarks: list[Remark] = []
+        self._chosen = chosen
+        self._ranks = {task.id: rank for rank, task in enumerate(tasks)}
+        self._children: dict[str | None, list[OldTask]] = {}
+        for task in tasks:
+            self._children.setdefault(task.parent, []).append(task)
+        self.roots = self._children.get(None, [])
+
+    def tree(self, root: OldTask) -> PastTree:
+        past: list[PastTask] = []
+        rows: list[Row] = []
+        families: list[list[OldTask]] = [[root]]
+        while families:
+            siblings = families.pop()
+            past += self._chain(siblings)
+            rows += [task.row for task in siblings]
+            families += [self._children[each.id] for each in siblings if each.id in self._children]
+        return PastTree(tasks=tuple(past), body=body(rows))
+
+    def _chain(self, siblings: Sequence[OldTask]) -> Iterator[PastTask]:
+        """Who waits is behind the sibling before it, and behind all before it that are not done.
+
+        Whoever else came into the queue did so by itself: it keeps to the one before it only if
+        that is done, so that doing that one again has it wait.
+        """
+        before: OldTask | None = None
+        unfinished: list[OldTask] = []
+        for task in siblings:
+            needs: list[OldTask] = []
+            if task.status == "waiting":
+                needs = [*unfinished, *([before] if before is not None else [])]
+                # It stands for all that it waits for.
+                unfinished = []
+                self._remark_idle(task, needs)
+            elif STATUSES[task.status] is not Status.IDLE and before is not None:
+                needs = [before] if before.status == "done" else []
+            yield self._past(task, tuple(dict.fromkeys(each.id for each in needs)))
+            before = task
+            unfinished += [task] if task.status != "done" else []
+
+    def _remark_idle(self, task: OldTask, needs: Sequence[OldTask]) -> None:
+        for need in needs:
+            if need.status in {"manual", "draft"}:
+                reason = f"waits for {need.id}, which is idle: enqueue that, or unblock this"
+                self.remarks.append(Remark(old=task.id, reason=reason))
+
+    def _past(self, task: OldTask, needs: tuple[str, ...]) -> PastTask:
+        status, phase = STATUSES[task.status], self._phase(task)
+        if task.status == "waiting" and not needs:
+            status = Status.IDLE
+            reason = "waits, and what it waited for is gone: it is idle; enqueue it if it may run"
+            self.remarks.append(Remark(old=task.id, reason=reason))
+        if task.status == "planned" and phase is PlanningPhase.ACTIVE:
+            reason = "is planned and has no children: its plan is open; add some and finalize it"
+            self.remarks.append(Remark(old=task.id, reason=reason))
+        return PastTask(
+            name=task.id,
+            task=self._new(task, status),
+            status=status,
+            phase=phase,
+            settled=phase is not PlanningPhase.NONE and status is not Status.IDLE,
+            parent=task.parent,
+            needs=needs,
+            result=_result(task, status),
+            rank=self._ranks[task.id],
+        )
+
+    def _phase(self, task: OldTask) -> PlanningPhase:
+        """Whoever ended as its children did was their plan, though its status no longer says."""
+        below = {child.status for child in self._children.get(task.id, [])}
+        match task.status:
+            case "planning":
+                return PlanningPhase.ACTIVE
+            case "planned":
+                return PlanningPhase.FINALIZED if below else PlanningPhase.ACTIVE
+            case "done" if below == {"done"}:
+                return PlanningPhase.FINALIZED
+            case "failed" if "failed" in below:
+                return PlanningPhase.FINALIZED
+            case _:
+                return PlanningPhase.NONE
+
+    def _new(self, task: OldTask, status: Status) -> NewTask:
+        later = status in {Status.IDLE, Status.QUEUED} and task.status != "running"
+        return NewTask(
+            title=_title(task),
+            step=self._chosen.step,
+            agent=self._chosen.agent,
+            payload=plain(task.row),
+            scheduled_for=task.scheduled_for if later else None,
+            position=task.position,
+            key=f"import:{self._chosen.name}:{task.id}",
+        )
+
+
+def _title(task: OldTask) -> str:
+    title = str(task.row.get("title") or task.id)
+    return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1] + "…"
+
+
+def _result(task: OldTask, status: Status) -> Any:  # noqa: ANN401 - JSON is any value
+    if status is Status.FAILED:
+        told = task.row.get("error") or task.row.get("result")
+        return told or "it had failed when it was imported"
+    return task.row.get("result") if status is Status.DONE else None

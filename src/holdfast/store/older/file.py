@@ -1,0 +1,59 @@
+"""A SQLite file that another program wrote, read whole and never written to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from holdfast.errors import InvalidInput
+from holdfast.store import queries
+
+DIRECTORY = Path(__file__).parent
+BUSY = 5_000
+
+Row = dict[str, Any]
+
+
+def read_tables(
+    source: Path, wanted: Mapping[str, Collection[str]], optional: Collection[str] = ()
+) -> dict[str, list[Row]]:
+    """The rows of some tables as they stand at one moment; each must have the columns wanted.
+
+    Their names are in lower case. A table that is `optional` may be missing, and is then empty.
+    """
+    tables: dict[str, list[Row]] = {}
+    try:
+        with closing(_open(source)) as connection, connection:
+            for table, columns in wanted.items():
+                tables[table] = _read(connection, table, columns, optional=table in optional)
+    except (apsw.Error, UnicodeDecodeError) as error:
+        raise InvalidInput("source", f"{source} cannot be read: {error}") from error
+    return tables
+
+
+def _open(source: Path) -> apsw.Connection:
+    if not source.is_file():
+        raise InvalidInput("source", f"{source} is no file")
+    connection = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_timeout(BUSY)
+    return connection
+
+
+def _read(
+    connection: apsw.Connection, table: str, wanted: Collection[str], *, optional: bool
+) -> list[Row]:
+    known = queries.load("sqlite", DIRECTORY)
+    rows = connection.execute(known["older_columns"].text, {"table": table})
+    columns = [str(name) for (name,) in rows]
+    if not columns:
+        if optional:
+            return []
+        raise InvalidInput(f"source.{table}", "there is no such table in this file")
+    if missing := [name for name in wanted if name not in columns]:
+        raise InvalidInput(f"source.{table}", f"has no column {', '.join(missing)}")
+    found = connection.execute(known[f"older_{table}"].text)
+    return [dict(zip(columns, row, strict=True)) for row in found]
