@@ -28,16 +28,19 @@ class Hand:
             "anna",
             agents=["default"],
             tags=[],
-            room=self._room,
-            passing=lambda: (),
+            room=self.left,
+            passing=self._passing,
             deliver=lambda claimed: self.held.extend(claimed.read()),
         )
         self.let_go = engine.work.take(self.taker)
 
-    def _room(self) -> int:
+    def left(self) -> int:
+        return self.room - len(self.held)
+
+    def _passing(self) -> tuple[str, ...]:
         if self.trouble is not None:
             raise self.trouble
-        return self.room - len(self.held)
+        return ()
 
     def complete(self) -> None:
         each = self.held.pop(0)
@@ -122,7 +125,7 @@ def test_a_worker_that_found_nothing_is_asked_again_only_when_something_may_be_r
 
 def test_a_claim_that_fails_costs_nobody_else_anything(quiet: Engine) -> None:
     hand = Hand(quiet, room=2)
-    hand.trouble = RuntimeError("no room can be told")
+    hand.trouble = RuntimeError("nobody can tell what to pass by")
     created = [quiet.tasks.create.submit(NewTask(title=title)) for title in ("one", "two")]
     pulled = quiet.work.pull.submit(hand.taker)
     quiet.commits.step()
@@ -143,7 +146,42 @@ def test_a_claim_that_fails_costs_nobody_else_anything(quiet: Engine) -> None:
 
 def test_a_single_operation_is_written_though_the_claim_beside_it_fails(quiet: Engine) -> None:
     hand = Hand(quiet, room=1)
-    hand.trouble = RuntimeError("no room can be told")
+    hand.trouble = RuntimeError("nobody can tell what to pass by")
     created = quiet.tasks.create.submit(NewTask(title="one"))
     quiet.commits.step()
     assert created.result().created
+
+
+def test_a_worker_that_cannot_tell_its_room_is_given_nothing_and_stops_nobody(
+    quiet: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    hand = Hand(quiet, room=1)
+    hand.taker.room = lambda: int("many")
+    created = quiet.tasks.create.submit(NewTask(title="one"))
+    quiet.commits.step()
+    assert created.result().created
+    assert hand.held == []
+    assert "anna cannot tell how many tasks it takes" in caplog.text
+
+
+def test_a_place_is_free_only_in_the_group_of_the_report_that_gives_it_up(quiet: Engine) -> None:
+    hand = Hand(quiet, room=1)
+    create(quiet, "one", "two")
+    quiet.commits.step()
+    (held,) = hand.held
+    report = quiet.work.reports.complete(held.task.id, held.token)
+    answers: list[object] = []
+
+    def returns_just_now() -> int:
+        hand.taker.room = hand.left
+        quiet.work.tell(report, hand.held.clear, answers.append)
+        return 0
+
+    hand.taker.room = returns_just_now
+    quiet.work.pull.submit(hand.taker)
+    quiet.commits.step()
+    assert (hand.held, answers) == ([], [])
+    quiet.commits.step()
+    assert (hand.titles, len(answers)) == (["two"], 1)
+    hand.complete()
+    quiet.commits.step()

@@ -70,7 +70,7 @@ class Desk:
     def __post_init__(self) -> None:
         settings = Settings(url="sqlite:///unused.db", group_size=self.size)
         self.group: GroupCommit[Note] = GroupCommit(
-            self.paper, self.apply, SystemThreads(), settings, self.on_commit
+            self.paper, self.apply, SystemThreads(), settings, on_commit=self.on_commit
         )
 
     def apply(self, _transaction: Transaction, notes: Sequence[Note]) -> list[object]:

@@ -69,7 +69,12 @@ class Engine:
         takers = Takers()
         self._writer = new_writer(takers=takers, name=self.notifier.name)
         self.commits = GroupCommit(
-            self.database, self._writer.apply, self.threads, self.settings, self._committed
+            self.database,
+            self._writer.apply,
+            self.threads,
+            self.settings,
+            on_commit=self._committed,
+            on_take=takers.look,
         )
         self.outcomes = Outcomes(self.database, self.threads)
         self._desk = Desk(

@@ -23,22 +23,22 @@ class Taker:
     agents: tuple[str, ...]
     tags: str
     lease: int
-    # How many more it takes; asked right before the claim is sent.
+    # How many more it takes; asked when the operations are taken that will be written with it.
     room: Callable[[], int]
     passed: Callable[[], tuple[str, ...]]
     # After the commit, in the writer's thread: it must neither wait nor fail.
     deliver: Callable[[Claimed], None]
     hungry: bool = True
+    free: int = 0
 
     def claim(self) -> Claim | None:
-        count = self.room()
-        if count <= 0:
+        if self.free <= 0:
             return None
         return Claim(
             worker=self.worker,
             agents=self.agents,
             tags=self.tags,
-            count=min(count, MOST),
+            count=min(self.free, MOST),
             lease=self.lease,
             passed=self.passed(),
         )
@@ -61,6 +61,15 @@ class Takers:
             self._takers = tuple(each for each in self._takers if each is not taker)
 
         return remove
+
+    def look(self) -> None:
+        """Note the room of each: a place is free in the group of the report that gives it up."""
+        for taker in self._takers:
+            try:
+                taker.free = taker.room()
+            except Exception:
+                taker.free = 0
+                log.exception("%s cannot tell how many tasks it takes", taker.worker)
 
     def serve(self, group: Group, pulls: Collection[Pull]) -> Handed:
         """Claim for whoever asked, and for the others when this group may have work for them.

@@ -190,9 +190,14 @@ class Work:
         """Give a task back until a wait is over, and remember a note with it; it costs nothing."""
         return self._desk.submit(self.reports.suspend(task_id, token, wait, note=note))
 
-    def tell(self, report: Told, heard: Callable[[Any], object]) -> None:
-        """Have a report written; `heard` is called with the answer or the error, by the writer."""
-        self._desk.commits.tell(report, heard)
+    def tell(
+        self, report: Told, entered: Callable[[], None], heard: Callable[[Any], object]
+    ) -> None:
+        """Have a report written; `heard` is called with the answer or the error, by the writer.
+
+        `entered` is called as soon as whatever is claimed comes after it.
+        """
+        self._desk.commits.tell(report, heard, entered)
 
     @operation
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> Future[Recorded]:

@@ -104,13 +104,15 @@ class GroupCommit(Generic[O]):
     is raised to that operation's caller alone.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - where it writes, how, and who hears of it
         self,
         database: Writable,
         apply: Callable[[Transaction, Sequence[O]], Replies],
         threads: Threads,
         settings: Settings,
+        *,
         on_commit: Callable[[Replies], None],
+        on_take: Callable[[], None] = lambda: None,
     ) -> None:
         self._home = HomeProcess()
         self._database = database
@@ -118,6 +120,7 @@ class GroupCommit(Generic[O]):
         self._threads = threads
         self._size = settings.group_size
         self._on_commit = on_commit
+        self._on_take = on_take
         self._arrived = threads.condition()
         self._inbox: list[Entry[O]] = []
         self._idle = False
@@ -134,22 +137,30 @@ class GroupCommit(Generic[O]):
         self._enter((asked,))
         return asked.future
 
-    def tell(self, operation: O, tell: Callable[[Any], object]) -> None:
-        """Have an operation written, and `tell`, which must be quick, its reply or its error."""
-        self._enter((Entry(operation, tell),))
+    def tell(
+        self, operation: O, tell: Callable[[Any], object], entered: Callable[[], None]
+    ) -> None:
+        """Have an operation written, and `tell`, which must be quick, its reply or its error.
+
+        `entered` is called when it is sure to be in the next group that is taken, if not too long.
+        """
+        self._enter((Entry(operation, tell),), entered)
 
     def submit_many(self, operations: Sequence[O]) -> list[Future[Any]]:
         entries = [Asked(operation) for operation in operations]
         self._enter(entries)
         return [entry.future for entry in entries]
 
-    def _enter(self, entries: Sequence[Entry[O]]) -> None:
+    def _enter(
+        self, entries: Sequence[Entry[O]], entered: Callable[[], None] = lambda: None
+    ) -> None:
         # Before the lock, which another thread may have held when the process was forked.
         self._home.check()
         with self._arrived:
             if self._closed:
                 raise ShuttingDown("the engine is closing and takes no more operations")
             self._inbox += entries
+            entered()
             if self._idle:
                 self._arrived.notify()
 
@@ -158,6 +169,7 @@ class GroupCommit(Generic[O]):
         with self._arrived:
             self._waiting += self._inbox
             self._inbox.clear()
+            self._on_take()
         group = self._take()
         if group:
             self._write(group)

@@ -129,14 +129,18 @@ class Execution:
     def leave(self, report: Callable[[], bool]) -> None:
         """The function has returned: report, and finish when the answer to that is there."""
         self.returned = True
-        # First, so that the commit of its report hands out the next task for its place.
-        self.vacated()
         sent = False
         try:
             sent = report()
         finally:
             if not sent:
+                self._vacate()
                 self.finished(self)
+
+    def _vacate(self) -> None:
+        """Give up its place, with its report: that one's commit hands out the next task for it."""
+        vacated, self.vacated = self.vacated, _nothing
+        vacated()
 
     def complete(self, invocation: Invocation, result: object) -> bool:
         try:
@@ -182,8 +186,8 @@ class Execution:
         self.reported = True
         report = make(self.task_id, self.assignment.token, *said, **options)
         # What a timeout reports is not its end: the function still has its place.
-        heard = self._conclude if self.returned else self.hear
-        send = partial(self.engine.work.tell, report)
+        heard, entered = (self._conclude, self._vacate) if self.returned else (self.hear, _nothing)
+        send = partial(self.engine.work.tell, report, entered)
         try:
             persist(send, lambda: self.engine.clock.monotonic() < self.deadline, heard)
         except ShuttingDown as error:
