@@ -110,18 +110,30 @@ def _assign(group: Group, rows: list[Row]) -> list[Assignment]:
     if in_runs:
         ids = sorted({row["run_id"] for row in rows if row["run_id"] is not None})
         runs = {row["id"]: row for row in group.tx.read("run_inputs", ids=ids)}
-    around = sorted({row["parent_id"] for row in rows if row["item"] is not None})
-    items = {row["id"]: row for row in group.tx.read("items_around", ids=around)} if around else {}
     assignments = [
-        replace(
-            _assignment(group.secret, row, runs.get(row["run_id"]), outputs.get(row["entity"], {})),
-            item=json.loads(items[row["parent_id"]]["payload"]),
-        )
-        if row["parent_id"] in items
-        else _assignment(group.secret, row, runs.get(row["run_id"]), outputs.get(row["entity"], {}))
+        _assignment(group.secret, row, runs.get(row["run_id"]), outputs.get(row["entity"], {}))
         for row in rows
     ]
-    return sorted(assignments, key=_place)
+    return sorted(_in_items(group, assignments), key=_place)
+
+
+def _in_items(group: Group, assignments: list[Assignment]) -> list[Assignment]:
+    """Give the steps of items their values, and what was said of the groups around them."""
+    parents = {each.task.parent_id for each in assignments if each.task.item is not None}
+    if not parents:
+        return assignments
+    values: dict[str, str] = {}
+    said: dict[str, str] = {}
+    for row in group.tx.read("items_around", ids=sorted(filter(None, parents))):
+        values.setdefault(row["root"], row["payload"])
+        if row["feedback"] is not None:
+            said.setdefault(row["root"], row["feedback"])
+    return [
+        replace(each, item=json.loads(values[parent]), around=json.loads(said.get(parent, "null")))
+        if (parent := each.task.parent_id) in values
+        else each
+        for each in assignments
+    ]
 
 
 def _place(assignment: Assignment) -> tuple[bool, int, int, str]:

@@ -16,7 +16,7 @@ from holdfast.engine.durable import CHILDREN, awaited_signal
 from holdfast.engine.durable_operations import Ask, RecordEffect, Spawn, Suspend, TakeSignal
 from holdfast.engine.edge import gather, operation, reading
 from holdfast.engine.operations import Claim, ClaimById, Complete, Fail, Lose, Release, Renew
-from holdfast.engine.records import read_child
+from holdfast.engine.records import read_child, read_value
 from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.effect import Child, Recorded, Wait
@@ -158,12 +158,20 @@ class Work:
         return self._desk.submit(Release(**self._fenced(task_id, token), until=chosen))
 
     @operation
-    def ask(self, task_id: str, token: str, question: object) -> Future[TransitionResult]:
-        """Give a task back until somebody answers a question; it costs no attempt."""
+    def ask(
+        self,
+        task_id: str,
+        token: str,
+        question: object,
+        *,
+        note: tuple[str, object] | None = None,
+    ) -> Future[TransitionResult]:
+        """Give a task back until somebody answers, and remember a note; it costs no attempt."""
         return self._desk.submit(
             Ask(
                 **self._fenced(task_id, token),
                 question=encode_json("question", question, limit=validation.JSON_SCALAR_LIMIT),
+                **self._note(note),
             )
         )
 
@@ -183,7 +191,6 @@ class Work:
         self, task_id: str, token: str, wait: Wait, *, note: tuple[str, object] | None = None
     ) -> Future[TransitionResult]:
         """Give a task back until a wait is over, and remember a note with it; it costs nothing."""
-        name, value = (None, None) if note is None else note
         return self._desk.submit(
             Suspend(
                 **self._fenced(task_id, token),
@@ -191,8 +198,7 @@ class Work:
                 if wait.until is None
                 else parse_moment("until", wait.until, self._desk.now),
                 awaited=_awaited(wait),
-                name=None if name is None else clean_key("name", name),
-                value=encode_json("value", value, limit=self._desk.settings.max_output),
+                **self._note(note),
             )
         )
 
@@ -250,6 +256,13 @@ class Work:
         return [read_child(found[each]) for each in ids]
 
     @reading
+    def needed_around(self, task_id: str) -> dict[str, Any]:
+        """What the steps gave, by name, that the loops around a task need."""
+        identifier = validation.task_id(task_id)
+        rows = self._desk.view(lambda tx: tx.read("needed_around", task_id=identifier))
+        return {row["step"]: read_value(row["output"]) for row in rows}
+
+    @reading
     def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         """Which of some attempts (task and number) are over, whoever ended them."""
         rows = sorted((validation.task_id(task), number) for task, number in attempts)
@@ -278,6 +291,16 @@ class Work:
         return {
             "task_id": identifier,
             "fence": read_fence(self._desk.secret, identifier, text) or 0,
+        }
+
+    def _note(self, note: tuple[str, object] | None) -> dict[str, Any]:
+        if note is None:
+            return {}
+        name, value = note
+        limit = self._desk.settings.max_output
+        return {
+            "name": clean_key("name", name),
+            "value": encode_json("value", value, limit=limit),
         }
 
     def _lease(self, seconds: float | None) -> int:

@@ -40,6 +40,14 @@ class Suspended(BaseException):
         self.note = note
 
 
+class Asking(Suspended):
+    """Leaves the function until somebody has answered its question."""
+
+    def __init__(self, question: object, note: tuple[str, object]) -> None:
+        super().__init__(Wait(), note)
+        self.question = question
+
+
 class Callee(Protocol):
     """A function that was made a task: what `map` and `spawn` can call."""
 
@@ -55,6 +63,7 @@ class Memory:
 
     def __init__(self, engine: Engine, assignment: Assignment) -> None:
         self._engine = engine
+        self._task = assignment.task
         self._name = (assignment.task.id, assignment.token)
         self._target = assignment.task.run_id or assignment.task.id
         self._known: dict[str, Any] | None = None if assignment.attempt > 1 else {}
@@ -114,6 +123,16 @@ class Memory:
         if until is None or now < until:
             raise Suspended(Wait(until=until, target=self._target, signal=signal), note)
         yield from self._remember(place, {"timeout": True})
+
+    def ask(self, question: object) -> Flow[Any]:
+        place = self.place("ask")
+        known = yield from self._remembered()
+        if place in known:
+            return known[place]
+        # A question that still stands was not answered: its hold was lifted in another way.
+        if f"{place} asked" not in known or self._task.question is not None:
+            raise Asking(question, (f"{place} asked", question))
+        return (yield from self._remember(place, self._task.feedback))
 
     def spawn(self, name: str, tasks: list[NewTask]) -> Flow[list[str]]:
         place = self.place(name)

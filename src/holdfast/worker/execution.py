@@ -26,7 +26,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.threads import Event, program_ends
 from holdfast.worker.context import Context
-from holdfast.worker.durable import AttemptEnded, Suspended
+from holdfast.worker.durable import Asking, AttemptEnded, Suspended
 
 TRACEBACK_LINES = 30
 LENGTH = 2_000
@@ -132,6 +132,10 @@ class Execution:
 
     def suspend(self, suspended: Suspended) -> Reply | None:
         """Give the task back until what it waits for is there."""
+        if isinstance(suspended, Asking):
+            return self._report(
+                self.engine.work.ask.submit, suspended.question, note=suspended.note
+            )
         return self._report(self.engine.work.suspend.submit, suspended.wait, note=suspended.note)
 
     def fail(self, error: BaseException, *, retryable: bool = True) -> Reply | None:
