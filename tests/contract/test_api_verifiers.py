@@ -170,7 +170,9 @@ def test_a_verifier_of_a_whole_loop_sends_back_the_items_it_names(hf: Holdfast) 
         return "".join(changes)
 
     with hf.worker(concurrency=1):
-        assert flow.start(stories=["a", "b", "c"]).result(PATIENCE) == "ABC"
+        run = flow.start(stories=["a", "b", "c"])
+        assert run.result(PATIENCE) == "ABC"
+    assert not hf.tasks.get(run.task("build.0.implement").id).superseded
     assert sorted(done[:3]) == [f"{each} nothing said" for each in "abc"]
     assert sorted(done[3:5]) == ["a rhyme", "c rhyme"]
     assert sorted(done[5:]) == [f"{each} {{'all': 'again'}}" for each in "abc"]
@@ -194,8 +196,10 @@ def test_a_step_that_fails_goes_back_to_a_loop_whose_steps_hear_why(hf: Holdfast
         return "".join(built)
 
     with hf.worker():
-        assert flow.start(stories=["a"]).result(PATIENCE) == "a"
+        run = flow.start(stories=["a"])
+        assert run.result(PATIENCE) == "a"
     assert done == ["a None", "a ValueError: red 1", "a ValueError: red 2"]
+    assert not hf.tasks.get(run.task("build.0").id).superseded
 
 
 def test_a_verifier_out_of_rounds_may_go_back_further_with_what_it_said(hf: Holdfast) -> None:
