@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Handle, Holdfast, RunHandle, TaskFailed, WorkflowBuilder
+from holdfast import Context, Handle, Holdfast, RunHandle, TaskFailed, WorkflowBuilder, needs
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -21,11 +21,11 @@ def gated(hf: Holdfast) -> WorkflowBuilder:
     def build() -> str:
         return "built"
 
-    gate = flow.approval("approve", "Merge it?", needs=[build])
+    flow.approval("approve", "Merge it?")
 
-    @flow.step(needs=gate)
-    def merge() -> str:
-        return "merged"
+    @flow.step
+    def merge(what: str = needs(build)) -> str:
+        return f"{what} and merged"
 
     return flow
 
@@ -46,9 +46,34 @@ def test_a_run_goes_on_when_a_person_approves(hf: Holdfast) -> None:
         approval = waiting(hf, run)
         assert hf.tasks.get(approval.id).title == "Merge it?"
         assert hf.approve(approval, {"by": "ada"}).ok
-        assert run.result(PATIENCE) == "merged"
+        assert run.result(PATIENCE) == "built and merged"
         assert approval.result(PATIENCE) == {"by": "ada"}
     assert not hf.reject(approval.id).ok
+
+
+def test_what_is_written_after_an_approval_waits_for_it_unless_its_needs_say_otherwise(
+    hf: Holdfast,
+) -> None:
+    flow = gated(hf)
+
+    @flow.step(needs=["build"])
+    def aside() -> None: ...
+
+    @flow.step
+    def last(what: str = needs("merge")) -> str:
+        return what
+
+    loop = flow.loop("loop", over="input.names")
+
+    @loop.step
+    def greet(item: str) -> str:
+        return item
+
+    graph = {step.id: step.needs for step in flow.graph.steps}
+    assert graph["merge"] == ("build", "approve")
+    assert (graph["aside"], graph["last"]) == (("build",), ("merge", "approve"))
+    assert graph["loop"] == ("last", "approve")
+    assert flow.graph.steps[-1].steps[0].needs == ()
 
 
 def test_a_run_fails_when_a_person_rejects(hf: Holdfast) -> None:

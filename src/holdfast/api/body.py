@@ -50,6 +50,7 @@ class Body:
     ) -> Callable[P, T] | Callable[[Callable[P, T]], Callable[P, T]]:
         """Add a step. Without any needs it follows the step before; `needs=[]` starts at once.
 
+        Unless `needs` says otherwise, it waits for the approval written before it too.
         `needs` is a step, by its function or its name, or a list of them. Options: `agent`,
         `tags`, `priority`, `timeout`, `concurrency` (a key, or a key and its limit),
         `max_attempts`, `max_lost`, `backoff`, `backoff_max`; `when`, without which it is skipped:
@@ -115,6 +116,7 @@ class Body:
     ) -> str:
         """Add a place where a person has to say yes; gives its name, for the needs of others.
 
+        What is written after it waits for it, unless its own `needs=` says otherwise.
         `hf.approve(run.task(name))` lets the run go on, `hf.reject(run.task(name), why)` fails it.
         """
         course = Course(approval=clean_text("question", question), when=self._when(when))
@@ -163,8 +165,11 @@ class Body:
         self, needs: Needed | Sequence[Needed] | None, sources: Sequence[str], course: Course
     ) -> tuple[str, ...]:
         wanted = [*sources, *(self._name(each) for each in _listed(needs))]
-        if not wanted and needs is None:
-            wanted += [*self.members][-1:]
+        if needs is None:
+            wanted += [] if wanted else [*self.members][-1:]
+            # A gate holds for all that is written after it, whatever else they take.
+            gates = [each.name for each in self.members.values() if "approval" in each.course]
+            wanted += gates[-1:]
         condition = course.get("when")
         if condition is not None and condition.step is not None:
             wanted.append(condition.step)
