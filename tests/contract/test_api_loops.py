@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_type
 
@@ -63,8 +62,8 @@ def test_each_item_goes_through_the_steps_and_the_loop_gives_the_list(hf: Holdfa
         assert all(isinstance(each, Change) for each in changes)
         return [each.lines for each in changes]
 
-    decorated: Callable[[Story, int, Change], Change] = test
-    assert_type(decorated(PLAN[0], 1, Change("one", 3)), Change)
+    assert_type(test(PLAN[0], 1, Change("one", 3)), Change)
+    assert_type(merge([]), list[int])
     order.clear()
     with hf.worker():
         assert feature.start().result(PATIENCE) == [3, 5, 8]

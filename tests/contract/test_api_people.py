@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Handle, Holdfast, RunHandle, TaskFailed, WorkflowBuilder, needs
+from holdfast import (
+    Context,
+    Handle,
+    Holdfast,
+    RunHandle,
+    TaskFailed,
+    Verdict,
+    WorkflowBuilder,
+    needs,
+)
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -115,6 +124,29 @@ def test_a_step_asks_and_goes_on_with_the_answers_and_holds_no_worker_meanwhile(
         assert run.result(PATIENCE) == ["main", "a", "b"]
     assert not hf.answer(task, "late").ok
     assert (hf.tasks.get(task).failures, hf.tasks.get(task).question) == (0, None)
+
+
+def test_who_asks_still_hears_what_a_verifier_said(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+    heard: list[str | None] = []
+
+    @flow.step
+    def implement(ctx: Context, feedback: str | None) -> str:
+        heard.append(feedback)
+        return f"{ctx.ask('which branch?')} {feedback}"
+
+    @flow.step(verifies=implement)
+    def verify(subject: str) -> Verdict:
+        return Verdict.accept() if "long" in subject else Verdict.reject("too long")
+
+    with hf.worker():
+        run = flow.start()
+        task = run.task("implement").id
+        for answer in ("main", "other"):
+            assert eventually(partial(asked, hf, task, "which branch?"))
+            assert hf.answer(task, answer).ok
+        assert run.result(PATIENCE) == "other too long"
+    assert heard == [None, None, "too long", "too long"]
 
 
 def test_an_answer_outlives_the_attempt_that_heard_it(hf: Holdfast) -> None:

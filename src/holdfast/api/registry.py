@@ -12,6 +12,7 @@ from holdfast.errors import InvalidInput, in_words
 from holdfast.model.reference import Reference, Unresolved
 from holdfast.model.task import Assignment
 from holdfast.worker.context import Context
+from holdfast.worker.durable import feedback_before
 from holdfast.worker.execution import Invocation, UnknownFunction
 
 if TYPE_CHECKING:
@@ -34,9 +35,10 @@ class Registry:
             member = self._member(str(assignment.workflow), assignment.task.step)
             signature = _found(None if member is None else member.signature, assignment)
             arguments = self._given(signature, assignment.input or {})
-            if member is not None:
+            if member is not None and member.sources:
                 arguments |= self._needed(member, signature, assignment)
-                arguments |= _filled(member, signature, assignment)
+            if member is not None and signature.filled:
+                arguments |= self._filled(member, signature, assignment)
         else:
             signature = _found(self.tasks.get(str(assignment.task.step)), assignment)
             arguments = self._given(signature, assignment.task.payload or {})
@@ -77,6 +79,22 @@ class Registry:
             for name, reference in member.sources.items()
         }
 
+    def _filled(
+        self, member: Member, signature: Signature, assignment: Assignment
+    ) -> dict[str, Any]:
+        feedback = assignment.feedback
+        if "feedback" in signature.filled and assignment.task.feedback is not None:
+            feedback = feedback_before(self._engine().work.effects(assignment.task.id), feedback)
+        values = _values(member, assignment, feedback)
+        arguments: dict[str, Any] = {}
+        for name, parameter in signature.filled.items():
+            if name not in values:
+                raise UnknownFunction(f"{member.name} wants its {name}, which its run lacks")
+            # Nothing was said yet: what the function itself says of that stands.
+            if name != "feedback" or feedback is not None or parameter.default is parameter.empty:
+                arguments[name] = signature.decode(name, values[name])
+        return arguments
+
 
 def _is_step(assignment: Assignment) -> bool:
     """Whether it carries out a step of a workflow, not a call of a task function."""
@@ -111,24 +129,13 @@ def _part(name: str, reference: Reference, output: object) -> object:
         raise InvalidInput(name, str(error)) from error
 
 
-def _filled(member: Member, signature: Signature, assignment: Assignment) -> dict[str, Any]:
-    values: dict[str, Any] = {"attempt": assignment.attempt}
-    if (feedback := assignment.feedback) is not None:
-        values["feedback"] = _in_words(feedback)
+def _values(member: Member, assignment: Assignment, feedback: object) -> dict[str, Any]:
+    values: dict[str, Any] = {"attempt": assignment.attempt, "feedback": _in_words(feedback)}
     if assignment.task.item is not None:
         values["item"] = assignment.item
     if (verified := member.course.get("verifies")) in assignment.needs:
         values["subject"] = assignment.needs[verified]
-    arguments: dict[str, Any] = {}
-    for name, parameter in signature.filled.items():
-        if name in values:
-            arguments[name] = signature.decode(name, values[name])
-        elif name == "feedback":
-            if parameter.default is parameter.empty:
-                arguments[name] = None
-        else:
-            raise UnknownFunction(f"{member.name} wants its {name}, which its run lacks")
-    return arguments
+    return values
 
 
 def _in_words(feedback: object) -> object:

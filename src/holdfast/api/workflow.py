@@ -34,6 +34,7 @@ class WorkflowBuilder(Body):
         self._engine = engine
         self._concurrency = concurrency
         self._graph: Workflow | None = None
+        self._taken: Inputs | None = None
 
     @operation
     def start(
@@ -48,12 +49,10 @@ class WorkflowBuilder(Body):
 
         With a `connection` it is part of the application's own transaction there.
         """
-        inputs = Inputs(self.name, self.known.values())
         if unnamed:
-            raise InvalidInput(
-                "start", f"inputs go by name: start({inputs.first or 'name'}={unnamed[0]!r})"
-            )
-        run = NewRun(workflow=self.graph, input=inputs.encode(given), key=key)
+            first = self._inputs.first or "name"
+            raise InvalidInput("start", f"inputs go by name: start({first}={unnamed[0]!r})")
+        run = NewRun(workflow=self.graph, input=self._inputs.encode(given), key=key)
         engine = self._engine()
         return then(
             engine.runs.start.submit(run, connection=connection),
@@ -71,8 +70,14 @@ class WorkflowBuilder(Body):
             self._graph = Workflow.define(self.name, steps, concurrency=self._concurrency)
         return self._graph
 
+    @property
+    def _inputs(self) -> Inputs:
+        if self._taken is None:
+            self._taken = Inputs(self.name, self.known.values())
+        return self._taken
+
     def _changed(self) -> None:
-        self._graph = None
+        self._graph = self._taken = None
 
     def _decode(self, step: str, output: Any) -> Any:  # noqa: ANN401 - what its function returns
         # A run keeps the graph it was started with, and so may have steps that are here no longer.
