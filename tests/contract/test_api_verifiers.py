@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Holdfast, TaskFailed, Verdict, WorkflowBuilder, goto, needs
+from holdfast import Context, Holdfast, Loop, TaskFailed, Verdict, WorkflowBuilder, goto, needs
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -25,9 +25,8 @@ class Judge:
         return self._says.pop(0) if self._says else Verdict.accept()
 
 
-def made(hf: Holdfast, judge: Judge, **verifier: Any) -> tuple[WorkflowBuilder, list[str]]:
-    """A loop of one step and its verifier; the list is what was done, with which feedback."""
-    flow = hf.workflow("flow")
+def building(flow: WorkflowBuilder) -> tuple[Loop, list[str]]:
+    """A loop of one step; the list is what was done, with which feedback."""
     build = flow.loop("build", over="input.stories")
     done: list[str] = []
 
@@ -36,7 +35,15 @@ def made(hf: Holdfast, judge: Judge, **verifier: Any) -> tuple[WorkflowBuilder, 
         done.append(f"{item} {feedback}")
         return f"{item}{len(done)}"
 
-    @build.step(verifies=implement, backoff=0, **verifier)
+    return build, done
+
+
+def made(hf: Holdfast, judge: Judge, **verifier: Any) -> tuple[WorkflowBuilder, list[str]]:
+    """The same with a verifier."""
+    flow = hf.workflow("flow")
+    build, done = building(flow)
+
+    @build.step(verifies="implement", backoff=0, **verifier)
     def verify(subject: str) -> Verdict:
         return judge.look(subject)
 
@@ -181,13 +188,7 @@ def test_a_verifier_of_a_whole_loop_sends_back_the_items_it_names(hf: Holdfast) 
 
 def test_a_step_that_fails_goes_back_to_a_loop_whose_steps_hear_why(hf: Holdfast) -> None:
     flow = hf.workflow("flow")
-    build = flow.loop("build", over="input.stories")
-    done: list[str] = []
-
-    @build.step
-    def implement(item: str, feedback: str | None) -> str:
-        done.append(f"{item} {feedback}")
-        return item
+    build, done = building(flow)
 
     @flow.step(max_attempts=1, on_failure=goto(build, max_rounds=2))
     def check(ctx: Context, built: list[str] = needs(build)) -> str:
@@ -197,7 +198,7 @@ def test_a_step_that_fails_goes_back_to_a_loop_whose_steps_hear_why(hf: Holdfast
 
     with hf.worker():
         run = flow.start(stories=["a"])
-        assert run.result(PATIENCE) == "a"
+        assert run.result(PATIENCE) == "a3"
     assert done == ["a None", "a ValueError: red 1", "a ValueError: red 2"]
     assert not hf.tasks.get(run.task("build.0").id).superseded
 

@@ -15,9 +15,10 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.orm import Session
 
-from holdfast import Holdfast, InvalidInput, KeyConflict
+from holdfast import Holdfast, InvalidInput, KeyConflict, TaskFunction
 
 PATIENCE = 30
+Ship = TaskFunction[[int], int, int]
 
 
 @pytest.fixture
@@ -213,14 +214,18 @@ class TestSqlAlchemy:
             yield opened
             assert opened.doctor().ok
 
-    @pytest.mark.parametrize("kind", [Connection, Session, type("Ours", (Session,), {})])
-    def test_it_is_there_exactly_when_that_transaction_commits_and_wakes_a_worker(
-        self, hf: Holdfast, app: Engine, kind: type[Connection | Session]
-    ) -> None:
+    @pytest.fixture
+    def ship(self, hf: Holdfast) -> Ship:
         @hf.task
         def ship(order: int) -> int:
             return order
 
+        return ship
+
+    @pytest.mark.parametrize("kind", [Connection, Session, type("Ours", (Session,), {})])
+    def test_it_is_there_exactly_when_that_transaction_commits_and_wakes_a_worker(
+        self, hf: Holdfast, app: Engine, ship: Ship, kind: type[Connection | Session]
+    ) -> None:
         flow = hf.workflow("flow")
 
         @flow.step
@@ -237,12 +242,8 @@ class TestSqlAlchemy:
 
     @pytest.mark.parametrize("kind", [Connection, Session])
     def test_it_is_gone_with_that_transaction(
-        self, hf: Holdfast, app: Engine, kind: type[Connection | Session]
+        self, hf: Holdfast, app: Engine, ship: Ship, kind: type[Connection | Session]
     ) -> None:
-        @hf.task
-        def ship(order: int) -> int:
-            return order
-
         with kind(app) as connection:
             ship.enqueue(7, key="order-7", connection=connection)
             connection.rollback()
@@ -254,12 +255,8 @@ class TestSqlAlchemy:
 
     @pytest.mark.parametrize("kind", [Connection, Session])
     def test_a_transaction_that_begins_with_the_enqueue_is_one_that_sqlalchemy_commits(
-        self, hf: Holdfast, app: Engine, kind: type[Connection | Session]
+        self, hf: Holdfast, app: Engine, ship: Ship, kind: type[Connection | Session]
     ) -> None:
-        @hf.task
-        def ship(order: int) -> int:
-            return order
-
         with kind(app) as connection:
             job = ship.enqueue(7, connection=connection)
             connection.commit()

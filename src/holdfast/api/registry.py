@@ -26,22 +26,19 @@ class Registry:
         self.workflows: dict[str, WorkflowBuilder] = {}
 
     def knows(self, workflow: str | None, step: str | None) -> bool:
-        if workflow is None:
-            return step in self.tasks
-        return workflow in self.workflows and self._member(workflow, step) is not None
+        return self._signature(workflow, step) is not None
 
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
-        if _is_step(assignment):
-            member = self._member(str(assignment.workflow), assignment.task.step)
-            signature = _found(None if member is None else member.signature, assignment)
-            arguments = self._given(signature, assignment.input or {})
-            if member is not None and member.sources:
-                arguments |= self._needed(member, signature, assignment)
-            if member is not None and signature.filled:
-                arguments |= self._filled(member, signature, assignment)
-        else:
-            signature = _found(self.tasks.get(str(assignment.task.step)), assignment)
-            arguments = self._given(signature, assignment.task.payload or {})
+        workflow = assignment.workflow if _is_step(assignment) else None
+        signature = self._signature(workflow, assignment.task.step)
+        if signature is None:
+            raise UnknownFunction(_missing(workflow, assignment))
+        given = assignment.task.payload if workflow is None else assignment.input
+        arguments = self._given(signature, given or {})
+        if workflow is not None:
+            member = self.workflows[workflow].known[signature.name]
+            arguments |= self._needed(member, signature, assignment)
+            arguments |= self._filled(member, signature, assignment)
         if signature.context is not None:
             arguments[signature.context] = context
         return Invocation(
@@ -50,10 +47,12 @@ class Registry:
             encode=lambda result: signature.encode("return", result),
         )
 
-    def _member(self, workflow: str, step: str | None) -> Member | None:
+    def _signature(self, workflow: str | None, step: str | None) -> Signature | None:
+        if workflow is None:
+            return self.tasks.get(str(step))
         builder = self.workflows.get(workflow)
-        found = None if builder is None else builder.known.get(str(step))
-        return None if found is None or found.signature is None else found
+        member = None if builder is None else builder.known.get(str(step))
+        return None if member is None else member.signature
 
     def _given(self, signature: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
         arguments: dict[str, Any] = {}
@@ -68,6 +67,8 @@ class Registry:
     def _needed(
         self, member: Member, signature: Signature, assignment: Assignment
     ) -> dict[str, Any]:
+        if not member.sources:
+            return {}
         outputs = assignment.needs
         wanted = {str(each.step) for each in member.sources.values()}
         if assignment.task.item is not None and not wanted <= outputs.keys():
@@ -82,6 +83,8 @@ class Registry:
     def _filled(
         self, member: Member, signature: Signature, assignment: Assignment
     ) -> dict[str, Any]:
+        if not signature.filled:
+            return {}
         feedback = assignment.feedback
         if "feedback" in signature.filled and assignment.task.feedback is not None:
             feedback = feedback_before(self._engine().work.effects(assignment.task.id), feedback)
@@ -102,13 +105,10 @@ def _is_step(assignment: Assignment) -> bool:
     return assignment.workflow is not None and (task.parent_epoch is None or task.item is not None)
 
 
-def _found(signature: Signature | None, assignment: Assignment) -> Signature:
-    if signature is not None:
-        return signature
-    workflow = assignment.workflow if _is_step(assignment) else None
+def _missing(workflow: str | None, assignment: Assignment) -> str:
     place = f"{workflow}@{assignment.workflow_version}" if workflow else "no workflow"
     task = assignment.task
-    raise UnknownFunction(f"{task.id}: this program has no function for {task.step} of {place}")
+    return f"{task.id}: this program has no function for {task.step} of {place}"
 
 
 def _output(member: Member, reference: Reference, outputs: Mapping[str, Any]) -> object:

@@ -15,6 +15,10 @@ class Ask(Report):
     name: str | None = None
     value: str = "null"
 
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.question, self.value)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordEffect(Report):
