@@ -11,7 +11,9 @@ The layers, each knowing only those below it:
 - `errors`, `clock`, `ids`, `randomness`, `settings`, `threads`
 """
 
-from holdfast.api.handle import Handle
+from holdfast.api.body import Loop
+from holdfast.api.failure import goto
+from holdfast.api.handle import Handle, RunHandle
 from holdfast.api.holdfast import Holdfast
 from holdfast.api.signature import needs
 from holdfast.api.task import TaskFunction
@@ -32,6 +34,7 @@ from holdfast.model.graph import Concurrency
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.task import NewTask, Renewal
+from holdfast.model.verdict import Verdict
 from holdfast.settings import Settings
 from holdfast.worker.context import Context
 from holdfast.worker.durable import AttemptEnded
@@ -47,11 +50,13 @@ __all__ = [
     "InvalidDefinition",
     "InvalidInput",
     "KeyConflict",
+    "Loop",
     "NewTask",
     "NotFound",
     "Refusal",
     "Renewal",
     "RetryPolicy",
+    "RunHandle",
     "Settings",
     "ShuttingDown",
     "StoreError",
@@ -60,7 +65,9 @@ __all__ = [
     "TaskFunction",
     "TransitionResult",
     "UnknownOutcome",
+    "Verdict",
     "Worker",
     "WorkflowBuilder",
+    "goto",
     "needs",
 ]

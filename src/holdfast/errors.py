@@ -59,7 +59,7 @@ class TaskFailed(HoldfastError):
         self, identifier: str, status: str, error: object, step: str | None = None
     ) -> None:
         where = "" if step is None else f" at step {step!r}"
-        why = "" if error is None else f": {_whole(error)}"
+        why = "" if error is None else f": {in_words(error)}"
         super().__init__(f"{identifier} ended {status}{where}{why}")
         self.identifier = identifier
         self.status = status
@@ -69,10 +69,11 @@ class TaskFailed(HoldfastError):
 
 def tell_error(error: object) -> str:
     """The error of an attempt in one line: its type and the first line of its message."""
-    return _whole(error).partition("\n")[0]
+    return in_words(error).partition("\n")[0]
 
 
-def _whole(error: object) -> str:
+def in_words(error: object) -> str:
+    """The error of an attempt: its type and its message."""
     match error:
         case {"type": kind, "message": message}:
             return f"{kind}: {message}" if message else str(kind)

@@ -12,10 +12,13 @@ from typing import Any
 import apsw
 import psycopg
 import pytest
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.orm import Session
 
-from holdfast import Holdfast, InvalidInput, KeyConflict
+from holdfast import Holdfast, InvalidInput, KeyConflict, TaskFunction
 
 PATIENCE = 30
+Ship = TaskFunction[[int], int, int]
 
 
 @pytest.fixture
@@ -193,3 +196,94 @@ class TestPsycopg:
             pytest.raises(InvalidInput, match="without a Holdfast store"),
         ):
             ship.enqueue(connection=other)
+
+
+class TestSqlAlchemy:
+    """The application's Connection or Session on `postgresql+psycopg`, as SQLAlchemy gives it."""
+
+    @pytest.fixture
+    def app(self, postgres_url: str) -> Iterator[Engine]:
+        app = create_engine(postgres_url.replace("postgresql://", "postgresql+psycopg://"))
+        yield app
+        app.dispose()
+
+    @pytest.fixture
+    def hf(self, postgres_url: str) -> Iterator[Holdfast]:
+        # It would look only once a minute: what comes sooner has woken it.
+        with Holdfast(postgres_url, poll=60) as opened:
+            yield opened
+            assert opened.doctor().ok
+
+    @pytest.fixture
+    def ship(self, hf: Holdfast) -> Ship:
+        @hf.task
+        def ship(order: int) -> int:
+            return order
+
+        return ship
+
+    @pytest.mark.parametrize("kind", [Connection, Session, type("Ours", (Session,), {})])
+    def test_it_is_there_exactly_when_that_transaction_commits_and_wakes_a_worker(
+        self, hf: Holdfast, app: Engine, ship: Ship, kind: type[Connection | Session]
+    ) -> None:
+        flow = hf.workflow("flow")
+
+        @flow.step
+        def first(order: int) -> int:
+            return order
+
+        with hf.worker(), kind(app) as connection:
+            connection.execute(text("CREATE TABLE orders (id integer)"))
+            job = ship.enqueue(7, connection=connection)
+            run = flow.start(order=8, connection=connection)
+            assert (hf.tasks.list(), hf.runs.list()) == ([], [])
+            connection.commit()
+            assert (job.result(PATIENCE), run.result(PATIENCE)) == (7, 8)
+
+    @pytest.mark.parametrize("kind", [Connection, Session])
+    def test_it_is_gone_with_that_transaction(
+        self, hf: Holdfast, app: Engine, ship: Ship, kind: type[Connection | Session]
+    ) -> None:
+        with kind(app) as connection:
+            ship.enqueue(7, key="order-7", connection=connection)
+            connection.rollback()
+        with kind(app) as connection:
+            ship.enqueue(7, key="order-7", connection=connection)
+        assert hf.tasks.list() == []
+        with kind(app) as connection, connection.begin():
+            assert ship.enqueue(7, key="order-7", connection=connection).created
+
+    @pytest.mark.parametrize("kind", [Connection, Session])
+    def test_a_transaction_that_begins_with_the_enqueue_is_one_that_sqlalchemy_commits(
+        self, hf: Holdfast, app: Engine, ship: Ship, kind: type[Connection | Session]
+    ) -> None:
+        with kind(app) as connection:
+            job = ship.enqueue(7, connection=connection)
+            connection.commit()
+        assert [task.id for task in hf.tasks.list()] == [job.id]
+
+    def test_an_autocommit_connection_is_refused(self, hf: Holdfast, app: Engine) -> None:
+        @hf.task
+        def ship() -> None: ...
+
+        with (
+            app.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+            pytest.raises(InvalidInput, match="autocommit mode"),
+        ):
+            ship.enqueue(connection=connection)
+        assert hf.tasks.list() == []
+
+    def test_another_driver_is_refused_with_the_reason(self, hf: Holdfast, sqlite_url: str) -> None:
+        def ship() -> None: ...
+
+        other = create_engine("sqlite://")
+        enqueue = hf.task(ship).enqueue
+        with other.connect() as connection, Session(other) as session:
+            for each in (connection, session):
+                with pytest.raises(InvalidInput, match=r"on postgresql\+psycopg, not sqlite3\."):
+                    enqueue(connection=each)
+            with Holdfast(sqlite_url) as embedded:
+                enqueue = embedded.task(ship).enqueue
+                with pytest.raises(InvalidInput, match="two SQLite libraries on one file"):
+                    enqueue(connection=connection)
+        other.dispose()

@@ -7,17 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Context, Holdfast, StoreUnreachable, Worker
+from holdfast.model.task import Assignment
 from holdfast.threads import Running, SystemThreads
+from holdfast.worker.execution import Invocation
+from holdfast.worker.pool import WorkerOptions
 from tests.contract.stages import create
-from tests.contract.workers import started, worker_of
+from tests.contract.workers import OneFunction, started, worker_of
 from tests.programs import running
 from tests.race.racers import eventually
 
 PROGRAM = """
 import asyncio, sys, threading
 from concurrent.futures import ThreadPoolExecutor
-from holdfast import Holdfast
+from holdfast import Context, Holdfast, StoreUnreachable, Worker
+from holdfast.model.task import Assignment
 
 hf = Holdfast(sys.argv[1], poll=0.05)
 began = threading.Event()
@@ -92,3 +96,23 @@ def test_a_worker_that_cannot_begin_a_step_gives_it_back_and_stops(
         outcomes = [[each.outcome for each in engine.tasks.attempts(task)] for task in ids]
         assert outcomes == [["released"]] * 3
     assert "cannot begin, so that this worker stops: can't start new thread" in caplog.text
+
+
+class UnreadAtFirst(OneFunction):
+    """A program that cannot read what its task needs the first time, as the store is away."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda ctx: ctx.attempt)
+
+    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+        if assignment.attempt == 1:
+            raise StoreUnreachable("not now")
+        return super().bind(assignment, context)
+
+
+def test_a_task_whose_needs_cannot_be_read_is_given_back_and_pays_nothing(store_url: str) -> None:
+    with started(store_url) as engine:
+        task_id = create(engine)
+        with Worker(engine, UnreadAtFirst(), WorkerOptions()):
+            assert eventually(lambda: engine.tasks.get(task_id).output == 2)
+        assert engine.tasks.get(task_id).failures == 0

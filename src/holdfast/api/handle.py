@@ -6,16 +6,20 @@ import asyncio
 import json
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Generic, TypeGuard, TypeVar
 
-from holdfast.engine.edge import refuse_to_wait_in_writer
+from holdfast.engine.edge import reading, refuse_to_wait_in_writer
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, TaskFailed
 from holdfast.model.duration import parse_duration
-from holdfast.model.status import RunStatus, Status
+from holdfast.model.status import Kind, RunStatus, Status
+from holdfast.model.task import Task
 
 T = TypeVar("T")
 Row = dict[str, Any]
+# What a step gave, by its name, from its JSON; of a loop, the list of what its items gave.
+Decode = Callable[[str, Any], Any]
 
 
 class Result(Generic[T]):
@@ -97,6 +101,38 @@ class Handle(Generic[T]):
         return Result(self._engine, self.id, self._read)
 
 
+class RunHandle(Handle[Any]):
+    """A handle on a run, and the way to its tasks."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        identifier: str,
+        decode: Decode,
+        *,
+        created: bool,
+    ) -> None:
+        read = partial(read_run_result, engine, decode=decode)
+        super().__init__(engine, identifier, read, created=created)
+        self._decode = decode
+
+    @reading
+    def task(self, address: str) -> Handle[Any]:
+        """A handle on one task: `run.task("plan")`, `run.task("build.2.implement")`.
+
+        Items count from 0, as in the list: `build.2` is the third item, `build` the whole loop.
+        `NotFound` means that there is no such step, or that its item has not begun.
+        """
+        found = self._engine.runs.task(self.id, address)
+        return Handle(self._engine, found.id, partial(self._read_of, found), created=False)
+
+    def _read_of(self, task: Task, row: Row) -> Any:  # noqa: ANN401 - what its function returns
+        output = read_task_result(row)
+        if task.kind is Kind.GROUP and task.item is not None:
+            return self._decode(str(task.step), [output])[0]
+        return self._decode(str(task.step), output)
+
+
 def read_task_result(row: Row) -> Any:  # noqa: ANN401 - JSON is any value
     """What an ended task gave, as JSON."""
     if row["status"] != Status.DONE:
@@ -104,15 +140,28 @@ def read_task_result(row: Row) -> Any:  # noqa: ANN401 - JSON is any value
     return None if row["output"] is None else json.loads(row["output"])
 
 
-def read_run_result(engine: Engine, row: Row, decode: Callable[[str, object], object]) -> Any:  # noqa: ANN401 - what its last steps return
+def read_run_result(engine: Engine, row: Row, decode: Decode) -> Any:  # noqa: ANN401 - what its last steps return
     """What an ended run gave: the output of its last step, or of its last steps by name."""
     if row["status"] != RunStatus.COMPLETED:
-        tasks = engine.runs.tasks(row["id"])
-        failed = (task.step for task in tasks if task.status is Status.FAILED)
-        raise failure(row, next(failed, None))
+        raise failure(row, _first_failed(engine.runs.tasks(row["id"])))
     outputs = engine.runs.outputs(row["id"])
     decoded = {step: decode(step, output) for step, output in outputs.items()}
     return next(iter(decoded.values())) if len(decoded) == 1 else decoded
+
+
+def _first_failed(tasks: list[Task]) -> str | None:
+    """The address of the first task that failed by itself: a group fails with what is in it."""
+    known = {task.id: task for task in tasks}
+    for task in tasks:
+        if task.status is Status.FAILED and not task.superseded and task.kind is not Kind.GROUP:
+            return _address(known, task)
+    return None
+
+
+def _address(known: dict[str, Task], task: Task) -> str:
+    own = str(task.item) if task.kind is Kind.GROUP and task.item is not None else str(task.step)
+    above = known.get(task.parent_id or "")
+    return own if above is None else f"{_address(known, above)}.{own}"
 
 
 def failure(row: Row, step: str | None = None) -> TaskFailed:

@@ -6,13 +6,13 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
-from functools import partial
 from typing import Any, ParamSpec, Self, TypeVar, overload
 from weakref import WeakSet
 
-from holdfast.api.handle import Handle, is_run_id, read_run_result, read_task_result
+from holdfast.api.handle import Handle, RunHandle, is_run_id, read_task_result
 from holdfast.api.options import (
     default_retry,
     read_concurrency,
@@ -24,11 +24,11 @@ from holdfast.api.registry import Registry
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.engine.doctor import Diagnosis
-from holdfast.engine.edge import Call, reading
+from holdfast.engine.edge import Call, operation, reading
 from holdfast.engine.engine import Engine
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.run_desk import Runs
-from holdfast.engine.tasks import Tasks
+from holdfast.engine.tasks import USER, Tasks
 from holdfast.engine.why import Explanation
 from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
@@ -69,7 +69,7 @@ class Holdfast:
         check_url(url)
         self.settings = Settings(url=url, **read_settings(settings))
         self._retry = default_retry(self.settings)
-        self._functions = Registry()
+        self._functions = Registry(lambda: self.engine)
         self._closed = False
         self._lives: dict[int, Life] = {}
 
@@ -115,6 +115,27 @@ class Holdfast:
         """`hf.signal(run_id, name, payload)`: what `wait_for` in that run waits for."""
         return self.engine.signals.send
 
+    @operation
+    def approve(
+        self, task: str | Handle[Any], note: object = None, *, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Let an approval pass, or a task that waits for one run again: `run.task("approve")`."""
+        return self.engine.tasks.approve.submit(_id(task), note, actor=actor)
+
+    @operation
+    def reject(
+        self, task: str | Handle[Any], reason: object = None, *, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Fail an approval, or a task that waits for one; the reason is its error."""
+        return self.engine.tasks.reject.submit(_id(task), reason, actor=actor)
+
+    @operation
+    def answer(
+        self, task: str | Handle[Any], answer: object, *, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Answer what a step asked with `ctx.ask(…)`; its question is in `hf.tasks.get(id)`."""
+        return self.engine.tasks.answer.submit(_id(task), answer, actor=actor)
+
     def transaction(self) -> AbstractContextManager[Any]:
         """A write transaction of your own on the store: pass what it gives as `connection`.
 
@@ -135,7 +156,7 @@ class Holdfast:
         Of a run it tells the holds, and one line for each task that is not done. With `agents`
         and `tags`, as a worker with these would find it. Takes an id or a handle; print it.
         """
-        identifier = what.id if isinstance(what, Handle) else what
+        identifier = _id(what)
         if is_run_id(identifier):
             return self.engine.why_run(identifier, agents=agents, tags=tags)
         return self.engine.why(identifier, agents=agents, tags=tags)
@@ -146,8 +167,7 @@ class Holdfast:
         engine = self.engine
         if is_run_id(identifier):
             engine.runs.get(identifier)
-            read = partial(read_run_result, engine, decode=lambda _, output: output)
-            return Handle(engine, identifier, read, created=False)
+            return RunHandle(engine, identifier, lambda _, output: output, created=False)
         engine.tasks.get(identifier)
         return Handle(engine, identifier, read_task_result, created=False)
 
@@ -241,6 +261,10 @@ class Holdfast:
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
+
+
+def _id(what: str | Handle[Any]) -> str:
+    return what.id if isinstance(what, Handle) else what
 
 
 def _own_name(function: Callable[..., Any]) -> str:

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from holdfast.api.member import Member
 from holdfast.api.signature import Signature
 from holdfast.api.workflow import WorkflowBuilder
+from holdfast.errors import InvalidInput, in_words
+from holdfast.model.reference import Reference, Unresolved
 from holdfast.model.task import Assignment
 from holdfast.worker.context import Context
+from holdfast.worker.durable import feedback_before
 from holdfast.worker.execution import Invocation, UnknownFunction
+
+if TYPE_CHECKING:
+    from holdfast.engine.engine import Engine
 
 
 class Registry:
-    def __init__(self) -> None:
+    def __init__(self, engine: Callable[[], Engine]) -> None:
+        self._engine = engine
         self.tasks: dict[str, Signature] = {}
         self.workflows: dict[str, WorkflowBuilder] = {}
 
     def knows(self, workflow: str | None, step: str | None) -> bool:
-        if workflow is None:
-            return step in self.tasks
-        return workflow in self.workflows and step in self.workflows[workflow].steps
+        return self._signature(workflow, step) is not None
 
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
-        signature = self._find(assignment)
-        given = assignment.input if _is_step(assignment) else assignment.task.payload
-        arguments = self._arguments(signature, given or {}, assignment)
+        workflow = assignment.workflow if _is_step(assignment) else None
+        signature = self._signature(workflow, assignment.task.step)
+        if signature is None:
+            raise UnknownFunction(_missing(workflow, assignment))
+        given = assignment.task.payload if workflow is None else assignment.input
+        arguments = self._given(signature, given or {})
+        if workflow is not None:
+            member = self.workflows[workflow].known[signature.name]
+            arguments |= self._needed(member, signature, assignment)
+            arguments |= self._filled(member, signature, assignment)
         if signature.context is not None:
             arguments[signature.context] = context
         return Invocation(
@@ -34,27 +47,15 @@ class Registry:
             encode=lambda result: signature.encode("return", result),
         )
 
-    def _find(self, assignment: Assignment) -> Signature:
-        step = assignment.task.step
-        workflow = assignment.workflow if _is_step(assignment) else None
-        if not self.knows(workflow, step) or step is None:
-            place = f"{workflow}@{assignment.workflow_version}" if workflow else "no workflow"
-            message = f"{assignment.task.id}: this program has no function for {step} of {place}"
-            raise UnknownFunction(message)
+    def _signature(self, workflow: str | None, step: str | None) -> Signature | None:
         if workflow is None:
-            return self.tasks[step]
-        return self.workflows[workflow].steps[step].signature
+            return self.tasks.get(str(step))
+        builder = self.workflows.get(workflow)
+        member = None if builder is None else builder.known.get(str(step))
+        return None if member is None else member.signature
 
-    def _arguments(
-        self, signature: Signature, given: Mapping[str, Any], assignment: Assignment
-    ) -> dict[str, Any]:
+    def _given(self, signature: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
         arguments: dict[str, Any] = {}
-        for name, step in signature.needed.items():
-            known = step if isinstance(step, str) else step.__name__
-            if known not in assignment.needs:
-                message = f"{signature.name} wants the output of {known}, which its run lacks"
-                raise UnknownFunction(message)
-            arguments[name] = signature.decode(name, assignment.needs[known])
         for name, parameter in signature.inputs.items():
             if name in given:
                 arguments[name] = signature.decode(name, given[name])
@@ -63,7 +64,84 @@ class Registry:
                 raise UnknownFunction(message)
         return arguments
 
+    def _needed(
+        self, member: Member, signature: Signature, assignment: Assignment
+    ) -> dict[str, Any]:
+        if not member.sources:
+            return {}
+        outputs = assignment.needs
+        wanted = {str(each.step) for each in member.sources.values()}
+        if assignment.task.item is not None and not wanted <= outputs.keys():
+            outputs = outputs | self._engine().work.needed_around(assignment.task.id)
+        return {
+            name: signature.decode(
+                name, _part(name, reference, _output(member, reference, outputs))
+            )
+            for name, reference in member.sources.items()
+        }
+
+    def _filled(
+        self, member: Member, signature: Signature, assignment: Assignment
+    ) -> dict[str, Any]:
+        if not signature.filled:
+            return {}
+        feedback = assignment.feedback
+        if "feedback" in signature.filled and assignment.task.feedback is not None:
+            feedback = feedback_before(self._engine().work.effects(assignment.task.id), feedback)
+        values = _values(member, assignment, feedback)
+        arguments: dict[str, Any] = {}
+        for name, parameter in signature.filled.items():
+            if name not in values:
+                raise UnknownFunction(f"{member.name} wants its {name}, which its run lacks")
+            # Nothing was said yet: what the function itself says of that stands.
+            if name != "feedback" or feedback is not None or parameter.default is parameter.empty:
+                arguments[name] = signature.decode(name, values[name])
+        return arguments
+
 
 def _is_step(assignment: Assignment) -> bool:
     """Whether it carries out a step of a workflow, not a call of a task function."""
-    return assignment.workflow is not None and assignment.task.parent_epoch is None
+    task = assignment.task
+    return assignment.workflow is not None and (task.parent_epoch is None or task.item is not None)
+
+
+def _missing(workflow: str | None, assignment: Assignment) -> str:
+    place = f"{workflow}@{assignment.workflow_version}" if workflow else "no workflow"
+    task = assignment.task
+    return f"{task.id}: this program has no function for {task.step} of {place}"
+
+
+def _output(member: Member, reference: Reference, outputs: Mapping[str, Any]) -> object:
+    name = str(reference.step)
+    if name not in outputs:
+        message = f"{member.name} wants the output of {name}, which its run lacks"
+        raise UnknownFunction(message)
+    return outputs[name]
+
+
+def _part(name: str, reference: Reference, output: object) -> object:
+    """The part of an output that a path leads to; of a step that was skipped, nothing."""
+    if output is None:
+        return None
+    try:
+        return reference.resolve({"steps": {str(reference.step): output}})
+    except Unresolved as error:
+        raise InvalidInput(name, str(error)) from error
+
+
+def _values(member: Member, assignment: Assignment, feedback: object) -> dict[str, Any]:
+    values: dict[str, Any] = {"attempt": assignment.attempt, "feedback": _in_words(feedback)}
+    if assignment.task.item is not None:
+        values["item"] = assignment.item
+    if (verified := member.course.get("verifies")) in assignment.needs:
+        values["subject"] = assignment.needs[verified]
+    return values
+
+
+def _in_words(feedback: object) -> object:
+    """What was said; the error of a step that went back, in words as a verifier's are."""
+    match feedback:
+        case {"type": str(), "message": str(), "traceback": list()}:
+            return in_words(feedback)
+        case _:
+            return feedback

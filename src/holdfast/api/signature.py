@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,28 +22,37 @@ RESERVED = frozenset({"key", "connection"})
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """A parameter's default that stands for another step's output."""
+    """Stands for another step's output, or for a part of it."""
 
-    step: Callable[..., Any] | str
+    step: Any
+    path: str | None = None
 
 
-def needs(step: Any) -> Any:  # noqa: ANN401 - it stands where any type of value is expected
-    """Stand, as a parameter's default, for the output of another step."""
-    return Needs(step)
+def needs(step: Any, path: str | None = None) -> Any:  # noqa: ANN401 - it stands where any type of value is expected
+    """Stand for the output of another step: as a parameter's default, in `over` or in `when`.
+
+    A `path` chooses a part of it: `needs(plan, "stories")`, `needs(plan, "owner.name")`. Of a
+    loop, the output is the list of what its items gave.
+    """
+    return Needs(step, path)
 
 
 class Signature:
-    """A function's parameters by what fills them: the context, the input, other steps."""
+    """A function's parameters by what fills them: the context, the input, other steps.
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    Those named in `filled` are the engine's to fill.
+    """
+
+    def __init__(self, function: Callable[..., Any], filled: Collection[str] = ()) -> None:
         self.function = function
+        self._filled = filled
         self.name = getattr(function, "__name__", repr(function))
         parameters = inspect.signature(function).parameters
         self._parameters = dict(parameters)
         mistakes = [
             f"parameter {name!r}: {reason}"
             for name, parameter in parameters.items()
-            if (reason := _unusable(name, parameter))
+            if (reason := _unusable(name, parameter, filled))
         ]
         if mistakes:
             raise InvalidDefinition(self.name, mistakes)
@@ -61,10 +70,15 @@ class Signature:
         return None
 
     @cached_property
-    def needed(self) -> dict[str, Callable[..., Any] | str]:
+    def filled(self) -> dict[str, inspect.Parameter]:
+        """The parameters that the engine fills, by their names."""
+        return {name: each for name, each in self._parameters.items() if name in self._filled}
+
+    @cached_property
+    def needed(self) -> dict[str, Needs]:
         """The parameters that other steps fill."""
         return {
-            name: parameter.default.step
+            name: parameter.default
             for name, parameter in self._parameters.items()
             if isinstance(parameter.default, Needs)
         }
@@ -72,7 +86,7 @@ class Signature:
     @cached_property
     def inputs(self) -> dict[str, inspect.Parameter]:
         """The parameters that the caller fills."""
-        skipped = {self.context, *self.needed}
+        skipped = {self.context, *self.needed, *self.filled}
         return {name: each for name, each in self._parameters.items() if name not in skipped}
 
     @cached_property
@@ -129,6 +143,14 @@ class Signature:
         except ValidationError as error:
             raise InvalidInput(name, self._wrong(name, error)) from error
 
+    def takes(self, name: str, value: object) -> bool:
+        """Whether a value fits what is annotated."""
+        try:
+            self.decode(name, value)
+        except InvalidInput:
+            return False
+        return True
+
     def _wrong(self, name: str, error: ValidationError) -> str:
         return f"{_first(error)}; {self.name!r} {'gives' if name == 'return' else 'takes'} it"
 
@@ -147,9 +169,11 @@ class Signature:
         return {}
 
 
-def _unusable(name: str, parameter: inspect.Parameter) -> str | None:
+def _unusable(name: str, parameter: inspect.Parameter, filled: Collection[str]) -> str | None:
     if name in RESERVED:
         return f"the name is Holdfast's own; {', '.join(sorted(RESERVED))} are options of the call"
+    if name in filled and isinstance(parameter.default, Needs):
+        return f"the name is Holdfast's own; {', '.join(filled)} are filled by it in a step"
     if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
         return "a step takes named parameters, not * or **"
     if parameter.kind is parameter.POSITIONAL_ONLY:

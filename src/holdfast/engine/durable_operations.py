@@ -9,7 +9,15 @@ from holdfast.engine.asked import Keys, Report, Sized, TaskRow
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask(Report):
+    """Give the task back until somebody answers; `name` is remembered with it."""
+
     question: str
+    name: str | None = None
+    value: str = "null"
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.question, self.value)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

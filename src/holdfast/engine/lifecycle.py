@@ -53,6 +53,9 @@ def release(group: Group, reports: Sequence[Release]) -> list[TransitionResult]:
 
 
 def ask(group: Group, reports: Sequence[Ask]) -> list[TransitionResult]:
+    noted = [(r.task_id, r.fence, r.name, r.value) for r in reports if r.name is not None]
+    if noted:
+        group.tx.write("record_effects", rows=noted)
     changed = group.change_tasks(
         "ask_tasks", rows=[(r.task_id, r.fence, r.question) for r in reports]
     )

@@ -96,7 +96,7 @@ def _make_items(group: Group, loop: Row, step: Step) -> None:
             item=first + place,
             position=first + place,
             step=loop["step"],
-            title=f"{loop['step']} {first + place + 1}",
+            title=f"{loop['step']}.{first + place}",
             agent="default",
             status="idle",
             priority=loop["priority"],

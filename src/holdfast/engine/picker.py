@@ -110,13 +110,16 @@ def _gather(group: Group, rows: list[Row]) -> Claimed:
     runs = {row["run_id"] for row in rows if row["run_id"] is not None}
     found = group.tx.read("run_inputs", ids=sorted(runs)) if runs else []
     around = {row["parent_id"] for row in rows if row["item"] is not None}
-    items = group.tx.read("items_around", ids=sorted(around)) if around else []
+    groups: dict[str, list[Row]] = {}
+    if around:
+        for row in group.tx.read("items_around", ids=sorted(around)):
+            groups.setdefault(row["root"], []).append(row)
     return Claimed(
         secret=group.secret,
         rows=rows,
         given=given,
         runs={row["id"]: row for row in found},
-        items={row["id"]: row for row in items},
+        around=groups,
     )
 
 
@@ -128,7 +131,8 @@ class Claimed:
     rows: list[Row]
     given: dict[str, list[Row]]
     runs: dict[str, Row]
-    items: dict[str, Row]
+    # The groups around a step of an item, the nearest first.
+    around: dict[str, list[Row]]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -140,7 +144,8 @@ class Claimed:
     def _assignment(self, row: Row) -> Assignment:
         task = read_task(row, row["entity"])
         run = self.runs.get(row["run_id"])
-        item = self.items.get(row["parent_id"])
+        groups = self.around.get(row["parent_id"], [])
+        said = next((each["feedback"] for each in groups if each["feedback"] is not None), None)
         return Assignment(
             task=task,
             attempt=task.attempt,
@@ -153,7 +158,8 @@ class Claimed:
                 each["step"] or each["id"]: read_value(each["output"])
                 for each in self.given.get(task.id, ())
             },
-            item=None if item is None else read_value(item["payload"]),
+            item=read_value(groups[0]["payload"]) if groups else None,
+            around=read_value(said),
         )
 
 

@@ -56,22 +56,37 @@ class Reports:
         chosen = None if until is None else parse_moment("until", until, self._desk.now)
         return Release(**self.fenced(task_id, token), until=chosen)
 
-    def ask(self, task_id: str, token: str, question: object) -> Ask:
+    def ask(
+        self,
+        task_id: str,
+        token: str,
+        question: object,
+        *,
+        note: tuple[str, object] | None = None,
+    ) -> Ask:
         text = encode_json("question", question, limit=validation.JSON_SCALAR_LIMIT)
-        return Ask(**self.fenced(task_id, token), question=text)
+        return Ask(**self.fenced(task_id, token), question=text, **self._note(note))
 
     def suspend(
         self, task_id: str, token: str, wait: Wait, *, note: tuple[str, object] | None = None
     ) -> Suspend:
-        name, value = (None, None) if note is None else note
         until = wait.until
         return Suspend(
             **self.fenced(task_id, token),
             until=None if until is None else parse_moment("until", until, self._desk.now),
             awaited=_awaited(wait),
-            name=None if name is None else clean_key("name", name),
-            value=encode_json("value", value, limit=self._desk.settings.max_output),
+            **self._note(note),
         )
+
+    def _note(self, note: tuple[str, object] | None) -> dict[str, Any]:
+        if note is None:
+            return {}
+        name, value = note
+        limit = self._desk.settings.max_output
+        return {
+            "name": clean_key("name", name),
+            "value": encode_json("value", value, limit=limit),
+        }
 
     def fenced(self, task_id: str, token: str) -> dict[str, Any]:
         identifier = validation.task_id(task_id)

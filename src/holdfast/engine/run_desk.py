@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import Future
 from typing import Any
 
@@ -18,8 +19,10 @@ from holdfast.model.result import AdvanceResult, TransitionResult
 from holdfast.model.run import Created, NewRun, Run
 from holdfast.model.status import Hold
 from holdfast.model.task import Task
-from holdfast.model.text import clean_name
+from holdfast.model.text import clean_name, clean_text
 from holdfast.store.database import Row, Transaction
+
+_PLACE = re.compile("[0-9]{1,9}")
 
 
 class Runs:
@@ -122,6 +125,26 @@ class Runs:
         return [read_task(row) for row in self._of_run("run_tasks", run_id)]
 
     @reading
+    def task(self, run_id: str, address: str) -> Task:
+        """One task by where it stands: `plan`, or `build.2.implement` for the third item of a loop.
+
+        Items count from 0, as in the list; `build.2` is the item itself, `build` the loop.
+        """
+        identifier = validation.run_id(run_id)
+        parts = clean_text("address", address).split(".")
+
+        def read(tx: Transaction) -> Page[Row]:
+            found = tx.read("task_at_top", run_id=identifier, step=parts[0])
+            for part in parts[1:]:
+                found = _below(tx, found[0], part) if found else []
+            return found
+
+        rows = self._desk.view(read)
+        if not rows:
+            raise NotFound(f"{identifier} {address}")
+        return read_task(rows[0])
+
+    @reading
     def events(self, run_id: str) -> Page[Event]:
         """The history of the run and all its tasks, in the order it was written."""
         return [read_event(row) for row in self._of_run("run_events", run_id)]
@@ -135,6 +158,12 @@ class Runs:
             return tx.read(query, run_id=identifier)
 
         return self._desk.view(read)
+
+
+def _below(tx: Transaction, row: Row, part: str) -> list[Row]:
+    if row["item"] is None and _PLACE.fullmatch(part):
+        return tx.read("item_of", parent_id=row["id"], place=int(part))
+    return tx.read("task_of_item", parent_id=row["id"], step=part)
 
 
 def _about(run_id: str, actor: str) -> dict[str, str]:

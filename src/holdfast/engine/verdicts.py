@@ -21,6 +21,7 @@ class Loss:
     """How an attempt failed for good: by its own word, by vanishing, or by its last rejection."""
 
     problem: str
+    feedback: str | None = None
     digest: str = ""
     usage: str | None = None
     failed: int = 0
@@ -49,8 +50,13 @@ def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
         reopening.reopen_subject(group, task, verdict.items, feedback, "verifier")
         reopening.let_go(group, report.task_id, "verifier")
         return TransitionResult(ok=True, status="queued")
-    said = json.dumps({"rounds": task["max_rounds"], "feedback": verdict.feedback})
-    loss = Loss(problem=said, digest=report.digest, usage=report.usage, rejected=1)
+    loss = Loss(
+        problem=json.dumps({"rounds": task["max_rounds"], "feedback": verdict.feedback}),
+        feedback=json.dumps(verdict.feedback),
+        digest=report.digest,
+        usage=report.usage,
+        rejected=1,
+    )
     return _conclude(group, report, task, loss)
 
 
@@ -72,16 +78,16 @@ def _conclude(
             group.tx, task["workflow"], task["workflow_version"], task["step"]
         ).on_failure
         if group.change_tasks("go_back", rows=[(*named, plan.max_rounds, loss.actor)]):
-            _go_to(group, task, str(plan.step), loss.problem)
+            _go_to(group, task, str(plan.step), loss.feedback or loss.problem)
             return TransitionResult(ok=True, status="queued")
     row = (*named, loss.failed, loss.vanished, loss.rejected, loss.actor)
     (changed,) = group.change_tasks("conclude_tasks", rows=[row])
     return TransitionResult(ok=True, status=changed["status"])
 
 
-def _go_to(group: Group, task: Row, step: str, problem: str) -> None:
+def _go_to(group: Group, task: Row, step: str, feedback: str) -> None:
     (target,) = group.tx.read("task_beside", task_id=task["id"], step=step)
-    scope = reopening.Scope(apart=task["id"], feedback=problem)
+    scope = reopening.Scope(apart=task["id"], feedback=feedback)
     reopening.reopen_within(group, target["id"], "goto", reopening.STARTED, scope)
     reopening.let_go(group, task["id"], "goto")
 

@@ -22,7 +22,7 @@ from holdfast.engine.operations import (
     Renew,
 )
 from holdfast.engine.picker import Claimed
-from holdfast.engine.records import read_child
+from holdfast.engine.records import read_child, read_value
 from holdfast.engine.reports import Reports, Told, small
 from holdfast.engine.taking import Taker
 from holdfast.errors import InvalidInput, ShuttingDown
@@ -179,9 +179,16 @@ class Work:
         return self._desk.submit(self.reports.release(task_id, token, until=until))
 
     @operation
-    def ask(self, task_id: str, token: str, question: object) -> Future[TransitionResult]:
-        """Give a task back until somebody answers a question; it costs no attempt."""
-        return self._desk.submit(self.reports.ask(task_id, token, question))
+    def ask(
+        self,
+        task_id: str,
+        token: str,
+        question: object,
+        *,
+        note: tuple[str, object] | None = None,
+    ) -> Future[TransitionResult]:
+        """Give a task back until somebody answers, and remember a note; it costs no attempt."""
+        return self._desk.submit(self.reports.ask(task_id, token, question, note=note))
 
     @operation
     def suspend(
@@ -262,6 +269,13 @@ class Work:
         rows = self._desk.view(lambda tx: tx.read("children_by_id", task_id=identifier, ids=ids))
         found = {row["id"]: row for row in rows}
         return [read_child(found[each]) for each in ids]
+
+    @reading
+    def needed_around(self, task_id: str) -> dict[str, Any]:
+        """What the steps gave, by name, that the loops around a task need."""
+        identifier = validation.task_id(task_id)
+        rows = self._desk.view(lambda tx: tx.read("needed_around", task_id=identifier))
+        return {row["step"]: read_value(row["output"]) for row in rows}
 
     @reading
     def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:

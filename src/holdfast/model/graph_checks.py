@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
+from collections.abc import Collection
 
 from holdfast.errors import InvalidInput
 from holdfast.model.reference import Reference
@@ -130,13 +131,34 @@ def _bad_names(steps: tuple[Step, ...]) -> list[str]:
     for step in steps:
         for field, name in (("verifies", step.verifies), ("goes to", step.on_failure.step)):
             if name is not None and (name not in beside or name == step.id):
-                mistakes.append(f"step {step.id!r} {field} {name!r}, which is no step beside it")
+                hint = _nearest(name, beside - {step.id})
+                mistakes.append(
+                    f"step {step.id!r} {field} {name!r}, which is no step beside it{hint}"
+                )
         if (step.on_failure.action == "goto") != (step.on_failure.step is not None):
             mistakes.append(f"step {step.id!r}: on_failure names a step exactly with goto")
         if step.kind is not Kind.WORK and step.verifies is not None:
             mistakes.append(f"step {step.id!r} verifies, so it can be no loop and no approval")
         if step.for_each is not None and step.approval is not None:
             mistakes.append(f"step {step.id!r} cannot be a loop and an approval at once")
+    return mistakes or _bad_subjects(steps)
+
+
+def _bad_subjects(steps: tuple[Step, ...]) -> list[str]:
+    """What no verifier can send back, or two would judge without hearing of each other."""
+    named = {step.id: step for step in steps}
+    mistakes = []
+    for name, count in Counter(step.verifies for step in steps).items():
+        if name is None:
+            continue
+        if count > 1:
+            judges = " and ".join(repr(step.id) for step in steps if step.verifies == name)
+            reason = "one gives the verdict, and may need what the others found"
+            mistakes.append(f"step {name!r} is verified by {judges}; {reason}")
+        if named[name].approval is not None:
+            mistakes.append(f"step {name!r} is an approval, which a person settles; verify no such")
+        if named[name].verifies is not None:
+            mistakes.append(f"step {name!r} is a verifier itself; verify what it verifies")
     return mistakes
 
 
@@ -153,6 +175,7 @@ def _bad_detours(steps: tuple[Step, ...]) -> list[str]:
 def _bad_references(step: Step, known: tuple[str, ...]) -> list[str]:
     return [
         f"step {step.id!r}: {field}: {reference.step!r} is no step it can see"
+        + _nearest(reference.step, set(known) - {step.id})
         for field, reference in (("when", step.when), ("for_each", step.for_each))
         if reference is not None and reference.step is not None and reference.step not in known
     ]
@@ -166,10 +189,14 @@ def _bad_needs(steps: tuple[Step, ...]) -> list[str]:
             if need == step.id:
                 mistakes.append(f"step {step.id!r} needs itself")
             elif need not in known:
-                near = difflib.get_close_matches(str(need), known, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
+                hint = _nearest(need, known)
                 mistakes.append(f"step {step.id!r} needs {need!r}, which is not a step{hint}")
     return mistakes
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _cycles(steps: tuple[Step, ...]) -> list[str]:

@@ -125,6 +125,12 @@ class Assignment:
     input: Any = None
     item: Any = None
     needs: dict[str, Any] = field(default_factory=dict)
+    around: Any = None
+
+    @property
+    def feedback(self) -> Any:  # noqa: ANN401 - JSON is any value
+        """What was said of the work so far: of the task, or of the loop or item it is part of."""
+        return self.around if self.task.feedback is None else self.task.feedback
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal, Self
 
-ACCEPT, REJECT = "accept", "reject"
+ACCEPT: Final = "accept"
+REJECT: Final = "reject"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
     """`items` names the places of a loop's items that are meant, counted from 0; none means all."""
 
-    verdict: str
+    verdict: Literal["accept", "reject"]
     feedback: Any = None
     items: tuple[int, ...] = ()
+
+    @classmethod
+    def accept(cls) -> Self:
+        """It is good: what waits for it may begin."""
+        return cls(verdict=ACCEPT)
+
+    @classmethod
+    def reject(cls, feedback: object, *, items: Sequence[int] = ()) -> Self:
+        """It is to be done again with this feedback; of a loop, the `items` meant, or all."""
+        return cls(verdict=REJECT, feedback=feedback, items=tuple(items))
 
     @property
     def accepts(self) -> bool:

@@ -109,6 +109,10 @@ class Context:
         limit = None if timeout is None else seconds("timeout", timeout)
         return self._edge(self._memory.wait_for(signal, limit))
 
+    def ask(self, question: object) -> Any:  # noqa: ANN401
+        """Ask a person and give the answer of `hf.answer(…)`; holds no worker meanwhile."""
+        return self._edge(self._memory.ask(question))
+
     def map(self, function: Any, *iterables: Iterable[Any]) -> Any:  # noqa: ANN401
         """Call a task function once for each item, each a task of its own; gives the results."""
         return self._edge(self._memory.map(callee_of(function), zip(*iterables, strict=False)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
@@ -40,6 +40,20 @@ class Suspended(BaseException):
         self.note = note
 
 
+class Asking(Suspended):
+    """Leaves the function until somebody has answered its question."""
+
+    def __init__(self, question: object, note: tuple[str, object]) -> None:
+        super().__init__(Wait(), note)
+        self.question = question
+
+
+def feedback_before(effects: Mapping[str, Any], feedback: object) -> object:
+    """The feedback of a function that has asked since: an answer takes its place in the task."""
+    asked = effects.get("ask asked")
+    return feedback if asked is None else asked["feedback"]
+
+
 class Callee(Protocol):
     """A function that was made a task: what `map` and `spawn` can call."""
 
@@ -55,6 +69,7 @@ class Memory:
 
     def __init__(self, engine: Engine, assignment: Assignment) -> None:
         self._engine = engine
+        self._assignment = assignment
         self._name = (assignment.task.id, assignment.token)
         self._target = assignment.task.run_id or assignment.task.id
         self._known: dict[str, Any] | None = None if assignment.attempt > 1 else {}
@@ -114,6 +129,18 @@ class Memory:
         if until is None or now < until:
             raise Suspended(Wait(until=until, target=self._target, signal=signal), note)
         yield from self._remember(place, {"timeout": True})
+
+    def ask(self, question: object) -> Flow[Any]:
+        place = self.place("ask")
+        known = yield from self._remembered()
+        if place in known:
+            return known[place]
+        # A question that still stands was not answered: its hold was lifted in another way.
+        task = self._assignment.task
+        if f"{place} asked" not in known or task.question is not None:
+            note = {"question": question, "feedback": self._assignment.feedback}
+            raise Asking(question, (f"{place} asked", note))
+        return (yield from self._remember(place, task.feedback))
 
     def spawn(self, name: str, tasks: list[NewTask]) -> Flow[list[str]]:
         place = self.place(name)

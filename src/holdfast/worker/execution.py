@@ -24,7 +24,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.threads import Flag, program_ends
 from holdfast.worker.context import Context
-from holdfast.worker.durable import AttemptEnded, Suspended
+from holdfast.worker.durable import Asking, AttemptEnded, Suspended
 
 TRACEBACK_LINES = 30
 LENGTH = 2_000
@@ -151,7 +151,10 @@ class Execution:
 
     def suspend(self, suspended: Suspended) -> bool:
         """Give the task back until what it waits for is there."""
-        return self._report(self.engine.work.reports.suspend, suspended.wait, note=suspended.note)
+        reports = self.engine.work.reports
+        if isinstance(suspended, Asking):
+            return self._report(reports.ask, suspended.question, note=suspended.note)
+        return self._report(reports.suspend, suspended.wait, note=suspended.note)
 
     def fail(self, error: BaseException, *, retryable: bool = True) -> bool:
         """Report a failure, unless nobody wants to hear of it; the answer is whether it did."""

@@ -21,7 +21,7 @@ from typing import Self
 from holdfast.engine import validation
 from holdfast.engine.engine import Engine
 from holdfast.engine.picker import Claimed
-from holdfast.errors import InvalidInput, ShuttingDown
+from holdfast.errors import InvalidInput, ShuttingDown, StoreError
 from holdfast.model.task import Assignment
 from holdfast.model.text import clean_name
 from holdfast.store.group import is_writer
@@ -335,6 +335,10 @@ class Worker:
         if isinstance(error, UnknownFunction):
             log.warning("%s", error)
             self._versions.hold(execution.assignment)
+            return execution.release()
+        if isinstance(error, StoreError):
+            # What it needs could not be read: that says nothing of the step.
+            log.warning("%s cannot begin: %s", execution, error)
             return execution.release()
         return execution.fail(error, retryable=not isinstance(error, InvalidInput))
 

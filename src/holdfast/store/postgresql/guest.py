@@ -10,6 +10,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 
 from holdfast.errors import InvalidInput
+from holdfast.store.borrowed import driver_connection
 
 Cursor = psycopg.Cursor[DictRow]
 
@@ -31,12 +32,13 @@ class Guest:
 
 def welcome(connection: object) -> Guest:
     """Find the psycopg connection in what was given; refuse what cannot carry a transaction."""
-    found = _unwrap(connection)
+    found = driver_connection(connection)
     if isinstance(found, psycopg.AsyncConnection):
         reason = "is an AsyncConnection; give a psycopg.Connection, or SQLAlchemy on one"
         raise InvalidInput("connection", reason)
     if not isinstance(found, psycopg.Connection):
-        reason = f"must be psycopg's or SQLAlchemy's, not {type(connection).__qualname__}"
+        kind = f"{type(found).__module__}.{type(found).__qualname__}"
+        reason = f"must be psycopg's, or SQLAlchemy's on postgresql+psycopg, not {kind}"
         raise InvalidInput("connection", reason)
     status = found.info.transaction_status
     if found.autocommit and status == TransactionStatus.IDLE:
@@ -51,13 +53,3 @@ def welcome(connection: object) -> Guest:
     if guest.execute(_IS_STORE).fetchone() != {"there": True}:
         raise InvalidInput("connection", "leads to a database without a Holdfast store")
     return guest
-
-
-def _unwrap(connection: object) -> object:
-    """SQLAlchemy's Session gives a Connection, and that the driver's own; it is not imported."""
-    if not type(connection).__module__.startswith("sqlalchemy."):
-        return connection
-    given: Any = connection
-    if callable(given.connection):
-        given = given.connection()
-    return given.connection.driver_connection

@@ -91,6 +91,28 @@ WHERE run_id = :run_id
   AND NOT superseded
 ORDER BY item IS NOT NULL, id LIMIT 1
 
+-- name: task_at_top
+-- purpose: the task of a step that stands in no loop
+SELECT * FROM holdfast_task
+WHERE run_id = :run_id
+  AND step = :step
+  AND parent_id IS NULL
+
+-- name: item_of
+-- purpose: one item of a loop, by its place in the list
+SELECT * FROM holdfast_task
+WHERE parent_id = :parent_id
+  AND position = :place
+  AND item = :place
+  AND NOT superseded
+
+-- name: task_of_item
+-- purpose: the task that carries out a step for one item of a loop
+SELECT * FROM holdfast_task
+WHERE parent_id = :parent_id
+  AND step = :step
+  AND NOT superseded
+
 -- name: unmet_needs
 -- purpose: what some tasks still wait for
 SELECT need.task_id, needed.id, needed.step, needed.status
@@ -165,7 +187,7 @@ WHERE task.status = 'running'
 
 -- name: tasks_held_for_version
 -- purpose: tasks that no function was found for, with the step they carry out
-SELECT task.id, task.step, CASE WHEN task.parent_epoch IS NULL THEN run.workflow END AS workflow
+SELECT task.id, task.step, CASE WHEN task.parent_epoch IS NULL OR task.item IS NOT NULL THEN run.workflow END AS workflow
 FROM holdfast_task AS task LEFT JOIN holdfast_run AS run ON run.id = task.run_id
 WHERE (task.holds & 128) <> 0
   AND task.status IN ('idle', 'queued')

@@ -211,14 +211,14 @@ WHERE id = r.task_id
   AND attempt = r.fence
 
 -- name: answer_task
--- purpose: lift hold question, with the answer as feedback
+-- purpose: lift hold question, with the answer as feedback; what is answered is asked no more
 -- guards: open and held for it
 -- changes: task
 -- event: 'task.answered'
 -- data: '{"holds":' || holds || '}'
 -- returning: kind
 UPDATE holdfast_task SET
-  holds = holds & ~4, feedback = :answer,
+  holds = holds & ~4, feedback = :answer, question = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id = :task_id

@@ -108,10 +108,31 @@ FROM holdfast_need AS need JOIN holdfast_task AS judge ON judge.id = need.need_i
 WHERE need.task_id IN (SELECT value FROM {each ids})
 
 -- name: items_around
--- purpose: the values of the items that some tasks are part of
-SELECT id, payload FROM holdfast_task
-WHERE id IN (SELECT value FROM {each ids})
-  AND item IS NOT NULL
+-- purpose: the groups around some tasks, the nearest first: the values of items, and what was said
+WITH RECURSIVE above (root, id, parent_id, payload, feedback, depth) AS (
+  SELECT task.id, task.id, task.parent_id, task.payload, task.feedback, 0
+  FROM holdfast_task AS task
+  WHERE task.id IN (SELECT value FROM {each ids})
+    AND task.item IS NOT NULL
+  UNION ALL
+  SELECT above.root, task.id, task.parent_id, NULL, task.feedback, above.depth + 1
+  FROM holdfast_task AS task JOIN above ON task.id = above.parent_id)
+SELECT root, payload, feedback FROM above ORDER BY root, depth
+
+-- name: needed_around
+-- purpose: what the needs of the loops around a task gave, and what those verified, for the worker
+WITH RECURSIVE above (id, parent_id) AS (
+  SELECT task.id, task.parent_id FROM holdfast_task AS task WHERE task.id = :task_id
+  UNION ALL
+  SELECT task.id, task.parent_id FROM holdfast_task AS task JOIN above ON task.id = above.parent_id)
+SELECT needed.step, needed.output
+FROM above JOIN holdfast_need AS need ON need.task_id = above.id
+  JOIN holdfast_task AS needed ON needed.id = need.need_id
+UNION ALL
+SELECT subject.step, subject.output
+FROM above JOIN holdfast_need AS need ON need.task_id = above.id
+  JOIN holdfast_task AS judge ON judge.id = need.need_id
+  JOIN holdfast_task AS subject ON subject.id = judge.verifies
 
 -- name: run_inputs
 -- purpose: the inputs of some runs, for the worker that runs their tasks

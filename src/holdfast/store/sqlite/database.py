@@ -12,6 +12,7 @@ import apsw
 
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store import migrations, queries
+from holdfast.store.borrowed import driver_connection
 from holdfast.store.database import Surroundings, Transaction
 from holdfast.store.macros import Dialect
 from holdfast.store.patience import Contended, Pace, Patience
@@ -75,7 +76,7 @@ class SqliteDatabase:
         return self._patiently(lambda: self._view(work))
 
     def join(self, connection: object) -> Transaction:
-        if isinstance(connection, sqlite3.Connection):
+        if isinstance(driver_connection(connection), sqlite3.Connection):
             raise InvalidInput("connection", _SECOND_LIBRARY)
         if not isinstance(connection, apsw.Connection) or connection not in self._given:
             raise InvalidInput("connection", "must come from hf.transaction() of this Holdfast")

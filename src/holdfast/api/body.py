@@ -1,0 +1,254 @@
+"""Steps in the order they are written: those of a workflow, or of each item of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar, overload
+
+from holdfast.api.failure import read_failure
+from holdfast.api.member import FILLED, Course, Member
+from holdfast.api.options import KNOWN, refuse_unknown, step_options
+from holdfast.api.signature import Needs, Signature
+from holdfast.errors import InvalidDefinition, InvalidInput
+from holdfast.model.graph import Step
+from holdfast.model.reference import Reference
+from holdfast.model.retry import RetryPolicy
+from holdfast.model.text import clean_name, clean_text
+
+_COURSE = ("when", "on_failure", "verifies", "max_rounds")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Body:
+    """What can be written in a workflow and in a loop: steps, loops and approvals."""
+
+    def __init__(self, name: str, retry: RetryPolicy, around: Body | None = None) -> None:
+        self.name = name
+        self._retry = retry
+        self._around = around
+        self.members: dict[str, Member] = {}
+        # Of the whole workflow: a name means one step, wherever it stands.
+        self.known: dict[str, Member] = {} if around is None else around.known
+
+    @overload
+    def step(self, function: Callable[P, T], /) -> Callable[P, T]: ...
+
+    @overload
+    def step(
+        self, /, *, needs: Needed | Sequence[Needed] | None = None, **options: Any
+    ) -> Callable[[Callable[P, T]], Callable[P, T]]: ...
+
+    def step(
+        self,
+        function: Callable[P, T] | None = None,
+        /,
+        *,
+        needs: Needed | Sequence[Needed] | None = None,
+        **options: Any,
+    ) -> Callable[P, T] | Callable[[Callable[P, T]], Callable[P, T]]:
+        """Add a step. Without any needs it follows the step before; `needs=[]` starts at once.
+
+        Unless `needs` says otherwise, it waits for the approval written before it too.
+        `needs` is a step, by its function or its name, or a list of them. Options: `agent`,
+        `tags`, `priority`, `timeout`, `concurrency` (a key, or a key and its limit),
+        `max_attempts`, `max_lost`, `backoff`, `backoff_max`; `when`, without which it is skipped:
+        `needs(plan, "deploy")`, "input.deploy" or "item.deploy"; `on_failure`: "fail", "skip",
+        "ask" or `goto(step)`; `verifies`, a step or loop that its Verdict lets pass or sends back,
+        at most `max_rounds` times.
+        """
+        refuse_unknown("option", options, (*KNOWN, *_COURSE))
+        rest = {name: value for name, value in options.items() if name not in _COURSE}
+        chosen = step_options(rest, self._retry)
+        course = self._course(options)
+
+        def add(decorated: Callable[P, T]) -> Callable[P, T]:
+            signature = Signature(decorated, FILLED)
+            self._check_filled(signature, course)
+            sources = {name: self._refer(name, each) for name, each in signature.needed.items()}
+            wanted = self._wanted(needs, [str(each.step) for each in sources.values()], course)
+            self._add(
+                Member(
+                    name=signature.name,
+                    wanted=wanted,
+                    course=course,
+                    options=chosen,
+                    signature=signature,
+                    sources=sources,
+                )
+            )
+            return decorated
+
+        return add if function is None else add(function)
+
+    def loop(
+        self,
+        name: str,
+        *,
+        over: Any,  # noqa: ANN401 - what needs() gives, or a reference
+        parallel: int = 1,
+        needs: Needed | Sequence[Needed] | None = None,
+        when: Any = None,  # noqa: ANN401
+    ) -> Loop:
+        """Begin a loop; add the steps that each item goes through with `@….step`.
+
+        `over` is the list: `needs(plan, "stories")`, "input.stories", or in another loop
+        "item.files". `parallel` items are under way at once. It gives the list of what its items
+        gave. Without any needs, and over no step's list, it follows the step before.
+        """
+        listed = self._refer("over", over)
+        course = Course(for_each=listed, parallel=parallel, when=self._when(when))
+        # Over a step's list it needs that step, as a parameter does that stands for its output.
+        sources = [] if listed.step is None else [listed.step]
+        made = Loop(_name(name), self._retry, self)
+        wanted = self._wanted(needs, sources, course)
+        self._add(Member(name=name, wanted=wanted, course=course, body=made))
+        return made
+
+    def approval(
+        self,
+        name: str,
+        question: str,
+        *,
+        needs: Needed | Sequence[Needed] | None = None,
+        when: Any = None,  # noqa: ANN401
+    ) -> str:
+        """Add a place where a person has to say yes; gives its name, for the needs of others.
+
+        What is written after it waits for it, unless its own `needs=` says otherwise.
+        `hf.approve(run.task(name))` lets the run go on, `hf.reject(run.task(name), why)` fails it.
+        """
+        course = Course(approval=clean_text("question", question), when=self._when(when))
+        self._add(Member(name=_name(name), wanted=self._wanted(needs, [], course), course=course))
+        return name
+
+    def written(self) -> tuple[tuple[Step, ...], set[str]]:
+        """The steps as a graph knows them, and what they need of the bodies around this one.
+
+        A need inside a loop on a step around it is a need of the loop.
+        """
+        steps: list[Step] = []
+        beyond: set[str] = set()
+        for member in self.members.values():
+            inner, lifted = ((), set[str]()) if member.body is None else member.body.written()
+            wanted = dict.fromkeys((*member.wanted, *sorted(lifted)))
+            outside = {name for name in wanted if self._is_around(name)}
+            beyond |= outside
+            steps.append(member.step(tuple(each for each in wanted if each not in outside), inner))
+        return tuple(steps), beyond
+
+    def _add(self, member: Member) -> None:
+        if member.name in self.known:
+            raise InvalidDefinition(self.name, [f"step {member.name!r} is defined twice"])
+        self.members[member.name] = self.known[member.name] = member
+        self._changed()
+
+    def _changed(self) -> None:
+        if self._around is not None:
+            self._around._changed()  # noqa: SLF001 - a body of the same kind
+
+    def _course(self, options: Mapping[str, Any]) -> Course:
+        course = Course(when=self._when(options.get("when")))
+        if "on_failure" in options:
+            course["on_failure"] = read_failure(options["on_failure"], self._name)
+        if options.get("verifies") is not None:
+            course["verifies"] = self._name(options["verifies"])
+        if "max_rounds" in options:
+            if "verifies" not in course:
+                reason = "counts a verifier's rounds; say verifies= too, or goto(…, max_rounds=…)"
+                raise InvalidInput("max_rounds", reason)
+            course["max_rounds"] = options["max_rounds"]
+        return course
+
+    def _wanted(
+        self, needs: Needed | Sequence[Needed] | None, sources: Sequence[str], course: Course
+    ) -> tuple[str, ...]:
+        wanted = [*sources, *(self._name(each) for each in _listed(needs))]
+        if needs is None:
+            wanted += [] if wanted else [*self.members][-1:]
+            # A gate holds for all that is written after it, whatever else they take.
+            gates = [each.name for each in self.members.values() if "approval" in each.course]
+            wanted += gates[-1:]
+        condition = course.get("when")
+        if condition is not None and condition.step is not None:
+            wanted.append(condition.step)
+        return tuple(dict.fromkeys(wanted))
+
+    def _when(self, given: object) -> Reference | None:
+        return None if given is None else self._refer("when", given)
+
+    def _refer(self, field: str, given: object) -> Reference:
+        """Where a value comes from: a step's output, or a text such as "input.stories"."""
+        if isinstance(given, Needs):
+            path = "" if given.path is None else f".{given.path}"
+            return Reference.parse(field, f"steps.{self._name(given.step)}{path}")
+        if isinstance(given, str):
+            return Reference.parse(field, given)
+        reason = f"{given!r} is no reference; write needs(step, path), or a text: input.stories"
+        raise InvalidInput(field, reason)
+
+    def _name(self, step: Any) -> str:  # noqa: ANN401 - a function, a loop, or a name
+        if isinstance(step, str):
+            return step
+        for body in self._bodies():
+            for name, member in body.members.items():
+                if _is(member, step):
+                    return name
+        shown = getattr(step, "__name__", None) or getattr(step, "name", None) or repr(step)
+        inside = next((each for each in self.known.values() if _is(each, step)), None)
+        if inside is None:
+            reason = f"needs {shown!r}, which is no step of this workflow"
+        else:
+            loop = next(each.name for each in self.known.values() if _holds(each, inside))
+            reason = f"needs {shown!r}, which is in the loop {loop!r}; need the loop itself"
+        raise InvalidDefinition(self.name, [reason])
+
+    def _check_filled(self, signature: Signature, course: Course) -> None:
+        mistakes = []
+        if "item" in signature.filled and self._around is None:
+            mistakes.append("'item': there is an item only in a loop; put @loop.step above it")
+        if "subject" in signature.filled and "verifies" not in course:
+            mistakes.append("'subject': it is what a verifier judges; say verifies=…")
+        if mistakes:
+            raise InvalidDefinition(signature.name, [f"parameter {each}" for each in mistakes])
+
+    def _bodies(self) -> Iterator[Body]:
+        body: Body | None = self
+        while body is not None:
+            yield body
+            body = body._around  # noqa: SLF001
+
+    def _is_around(self, name: str) -> bool:
+        return name not in self.members and any(name in each.members for each in self._bodies())
+
+
+class Loop(Body):
+    """Made by `workflow.loop(…)` or `loop.loop(…)`: each item of a list goes through its steps."""
+
+    def __repr__(self) -> str:
+        return f"<Loop {self.name}>"
+
+
+Needed = Callable[..., Any] | Loop | str
+
+
+def _listed(needs: Needed | Sequence[Needed] | None) -> Sequence[Needed]:
+    if needs is None:
+        return ()
+    return needs if isinstance(needs, Sequence) and not isinstance(needs, str) else [needs]
+
+
+def _is(member: Member, step: object) -> bool:
+    function = None if member.signature is None else member.signature.function
+    return step is not None and (function is step or member.body is step)
+
+
+def _holds(member: Member, inner: Member) -> bool:
+    return member.body is not None and member.body.members.get(inner.name) is inner
+
+
+def _name(name: str) -> str:
+    if "." in clean_name("name", name):
+        raise InvalidInput("name", f"{name!r} has a dot, which parts an address: build.2.implement")
+    return name

@@ -1,0 +1,101 @@
+"""What a run is started with: every input that its steps take, or that a loop goes over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from holdfast.api.member import Member
+from holdfast.api.options import nearest
+from holdfast.api.signature import Signature
+from holdfast.errors import InvalidInput
+
+
+class Inputs:
+    def __init__(self, workflow: str, members: Iterable[Member]) -> None:
+        self._workflow = workflow
+        self._takers: dict[str, list[Signature]] = {}
+        self._required: dict[str, str] = {}
+        self._referred: dict[str, list[Member]] = {}
+        for member in members:
+            self._read(member)
+
+    @property
+    def first(self) -> str | None:
+        return next(iter({**self._takers, **self._referred}), None)
+
+    def encode(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The JSON form of the inputs, each checked against all that take it."""
+        self._refuse_unknown(given)
+        whole = {**self._defaults(), **given}
+        for name, taker in self._required.items():
+            if name not in whole:
+                raise InvalidInput(name, f"is missing; step {taker!r} takes it")
+        return {name: self._encode(name, value) for name, value in whole.items()}
+
+    def _read(self, member: Member) -> None:
+        if member.signature is not None:
+            for name, parameter in member.signature.inputs.items():
+                self._takers.setdefault(name, []).append(member.signature)
+                if parameter.default is parameter.empty:
+                    self._required.setdefault(name, member.name)
+        for reference in member.references:
+            if reference.parts[0] == "input" and len(reference.parts) > 1:
+                self._referred.setdefault(reference.parts[1], []).append(member)
+                self._required.setdefault(reference.parts[1], member.name)
+
+    def _refuse_unknown(self, given: Mapping[str, Any]) -> None:
+        known = {**self._takers, **self._referred}
+        for name in given:
+            if name not in known:
+                shown = ", ".join(known) or "no input at all"
+                hint = nearest(name, known)
+                reason = f"is no input of {self._workflow!r}, which takes {shown}{hint}"
+                raise InvalidInput(name, reason)
+
+    def _defaults(self) -> dict[str, Any]:
+        """What a condition or a list refers to, and a step has a default for."""
+        return {
+            name: parameter.default
+            for name in self._referred
+            for taker in self._takers.get(name, ())
+            if (parameter := taker.inputs[name]).default is not parameter.empty
+        }
+
+    def _encode(self, name: str, value: object) -> object:
+        takers = self._takers.get(name, [])
+        encoded = takers[0].encode(name, value) if takers else _jsonable(name, value)
+        for taker in takers[1:]:
+            taker.decode(name, encoded)
+        for member in self._referred.get(name, ()):
+            _check_items(name, member, encoded)
+        return encoded
+
+
+def _jsonable(name: str, value: object) -> object:
+    try:
+        return to_jsonable_python(value)
+    except PydanticSerializationError as error:
+        raise InvalidInput(name, f"is not JSON: {error}") from error
+
+
+def _check_items(name: str, member: Member, encoded: object) -> None:
+    """Refuse at the start what the steps of a loop over this very input would not take."""
+    over = member.course.get("for_each")
+    if over is None or member.body is None or over.parts != ("input", name):
+        return
+    if not isinstance(encoded, list):
+        reason = (
+            f"must be a list, not {type(encoded).__name__}; the loop {member.name!r} is over it"
+        )
+        raise InvalidInput(name, reason)
+    for each in member.body.members.values():
+        if each.signature is None or "item" not in each.signature.filled:
+            continue
+        for place, item in enumerate(encoded):
+            try:
+                each.signature.decode("item", item)
+            except InvalidInput as error:
+                raise InvalidInput(f"{name}[{place}]", error.reason) from error

@@ -1,0 +1,131 @@
+"""One step, loop or approval of a workflow, as its decorator or its call described it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from holdfast.api.options import StepOptions
+from holdfast.api.signature import Signature
+from holdfast.model.graph import OnFailure
+from holdfast.model.reference import Reference
+from holdfast.model.step import Step, givers
+from holdfast.model.verdict import Verdict
+
+if TYPE_CHECKING:
+    from holdfast.api.body import Body
+
+FILLED = ("item", "feedback", "subject", "attempt")
+_NO_VERDICT = (bool, int, float, str, type(None))
+
+
+class Course(TypedDict, total=False):
+    """When a step runs, what it judges, and what becomes of its failure."""
+
+    when: Reference | None
+    on_failure: OnFailure
+    verifies: str | None
+    max_rounds: int
+    approval: str
+    for_each: Reference
+    parallel: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Member:
+    """`wanted` names what it needs, beside it or around it; `sources` fill its parameters."""
+
+    name: str
+    wanted: tuple[str, ...]
+    course: Course
+    options: StepOptions = field(default_factory=StepOptions)
+    signature: Signature | None = None
+    sources: dict[str, Reference] = field(default_factory=dict)
+    body: Body | None = None
+
+    def step(self, needs: tuple[str, ...], steps: tuple[Step, ...]) -> Step:
+        return Step(id=self.name, needs=needs, steps=steps, **self.course, **self.options)
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Where its condition and its list come from."""
+        found = (self.course.get("when"), self.course.get("for_each"))
+        return tuple(each for each in found if each is not None)
+
+    @property
+    def may_be_skipped(self) -> bool:
+        failing = self.course.get("on_failure")
+        skips = failing is not None and failing.action == "skip"
+        return skips or self.course.get("when") is not None
+
+    @property
+    def givers(self) -> list[Member]:
+        """Of a loop, the steps of its body whose outputs are an item's output."""
+        if self.body is None:
+            return []
+        giving = givers(tuple(each.step(each.wanted, ()) for each in self.body.members.values()))
+        return [each for each in self.body.members.values() if each.name in giving]
+
+    def decode(self, output: Any) -> Any:  # noqa: ANN401 - what the annotations say
+        """What it gave, from its JSON; a skipped step gave nothing, an approval its note."""
+        if self.body is not None and isinstance(output, list):
+            return [self._decode_item(each) for each in output]
+        if self.signature is None or (output is None and self.may_be_skipped):
+            return output
+        return self.signature.decode("return", output)
+
+    def _decode_item(self, output: Any) -> Any:  # noqa: ANN401
+        giving = self.givers
+        if len(giving) == 1:
+            return giving[0].decode(output)
+        if not isinstance(output, dict):
+            return output
+        return {each.name: each.decode(output.get(each.name)) for each in giving}
+
+    def mistakes(self, known: dict[str, Member]) -> Iterator[str]:
+        """What is wrong with its function; of a function that cannot be read, only that."""
+        signature = self.signature
+        if signature is None:
+            return
+        yield from signature.mistakes
+        if not signature.mistakes:
+            yield from _bad_verdict(self, signature)
+            yield from _bad_blanks(self, signature, known)
+
+
+def _bad_verdict(member: Member, signature: Signature) -> Iterator[str]:
+    if member.course.get("verifies") and signature.hints.get("return", Verdict) in _NO_VERDICT:
+        reason = "a verifier gives Verdict.accept() or Verdict.reject(…)"
+        yield f"{member.name}: return: {reason}; annotate it -> Verdict"
+
+
+def _bad_blanks(member: Member, signature: Signature, known: dict[str, Member]) -> Iterator[str]:
+    """Parameters that do not take the None, or the list with one, that may come."""
+    feedback = signature.filled.get("feedback")
+    if feedback and feedback.default is feedback.empty and not signature.takes("feedback", None):
+        yield f"{member.name}: feedback: is None the first time; annotate it with | None"
+    for name, reference in signature_sources(member):
+        source = known.get(str(reference.step))
+        blank = None if source is None else _blank(source)
+        if blank is not None and not signature.takes(name, blank[0]):
+            shown = "in the list " if source is not None and blank[0] is not None else ""
+            reason = f"{reference.step!r} may be skipped and then {shown}gives None"
+            yield f"{member.name}: {name}: {reason}; annotate it with | None"
+
+
+def signature_sources(member: Member) -> Iterator[tuple[str, Reference]]:
+    yield from member.sources.items()
+    verified = member.course.get("verifies")
+    if verified and member.signature is not None and "subject" in member.signature.filled:
+        yield "subject", Reference(("steps", verified))
+
+
+def _blank(source: Member) -> tuple[Any] | None:
+    """What a step gives when it, or the step that gives for its items, was skipped."""
+    if source.may_be_skipped:
+        return (None,)
+    giving = source.givers
+    if len(giving) == 1 and (inner := _blank(giving[0])):
+        return ([inner[0]],)
+    return None

@@ -1,0 +1,22 @@
+"""What is inside a connection that an application lends: the driver's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def driver_connection(connection: object) -> object:
+    """SQLAlchemy's Session gives a Connection, and that the driver's own; it is not imported."""
+    if not any(base.__module__.startswith("sqlalchemy.") for base in type(connection).__mro__):
+        return connection
+    given: Any = connection
+    if callable(given.connection):
+        given = given.connection()
+    _begin(given)
+    return given.connection.driver_connection
+
+
+def _begin(connection: Any) -> None:  # noqa: ANN401 - SQLAlchemy is not imported
+    """Have SQLAlchemy know of the transaction, or it would not commit it."""
+    if not connection.in_transaction():
+        connection.exec_driver_sql("SELECT 1")

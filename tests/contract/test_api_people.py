@@ -1,0 +1,196 @@
+"""People in a pipeline: approvals they settle, questions they answer."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from holdfast import (
+    Context,
+    Handle,
+    Holdfast,
+    RunHandle,
+    TaskFailed,
+    Verdict,
+    WorkflowBuilder,
+    needs,
+)
+from tests.race.racers import eventually
+
+PATIENCE = 30
+
+
+def gated(hf: Holdfast) -> WorkflowBuilder:
+    flow = hf.workflow("flow")
+
+    @flow.step
+    def build() -> str:
+        return "built"
+
+    flow.approval("approve", "Merge it?")
+
+    @flow.step
+    def merge(what: str = needs(build)) -> str:
+        return f"{what} and merged"
+
+    return flow
+
+
+def waiting(hf: Holdfast, run: RunHandle) -> Handle[Any]:
+    """The approval of a run, once it has all it needs."""
+    found = run.task("approve")
+    assert eventually(lambda: not hf.tasks.get(found.id).blocked)
+    return found
+
+
+def test_a_run_goes_on_when_a_person_approves(hf: Holdfast) -> None:
+    flow = gated(hf)
+    run = flow.start()
+    refused = hf.approve(run.task("approve"))
+    assert not refused.ok
+    with hf.worker():
+        approval = waiting(hf, run)
+        assert hf.tasks.get(approval.id).title == "Merge it?"
+        assert hf.approve(approval, {"by": "ada"}).ok
+        assert run.result(PATIENCE) == "built and merged"
+        assert approval.result(PATIENCE) == {"by": "ada"}
+    assert not hf.reject(approval.id).ok
+
+
+def test_what_is_written_after_an_approval_waits_for_it_unless_its_needs_say_otherwise(
+    hf: Holdfast,
+) -> None:
+    flow = gated(hf)
+
+    @flow.step(needs=["build"])
+    def aside() -> None: ...
+
+    @flow.step
+    def last(what: str = needs("merge")) -> str:
+        return what
+
+    loop = flow.loop("loop", over="input.names")
+
+    @loop.step
+    def greet(item: str) -> str:
+        return item
+
+    graph = {step.id: step.needs for step in flow.graph.steps}
+    assert graph["merge"] == ("build", "approve")
+    assert (graph["aside"], graph["last"]) == (("build",), ("merge", "approve"))
+    assert graph["loop"] == ("last", "approve")
+    assert flow.graph.steps[-1].steps[0].needs == ()
+
+
+def test_a_run_fails_when_a_person_rejects(hf: Holdfast) -> None:
+    flow = gated(hf)
+    with hf.worker():
+        run = flow.start()
+        assert asyncio.run(hf.reject.aio(waiting(hf, run), "not today", actor="ada")).ok
+        with pytest.raises(TaskFailed, match="at step 'approve'"):
+            run.result(PATIENCE)
+    assert hf.tasks.get(run.task("approve").id).error == "not today"
+    assert hf.tasks.events(run.task("approve").id)[-1].actor == "ada"
+
+
+def asked(hf: Holdfast, task: str, question: str) -> bool:
+    found = hf.tasks.get(task)
+    return found.holds.names == ("question",) and found.question == question
+
+
+def test_a_step_asks_and_goes_on_with_the_answers_and_holds_no_worker_meanwhile(
+    hf: Holdfast,
+) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step(max_attempts=1)
+    def deploy(ctx: Context) -> list[str]:
+        return [ctx.ask("which branch?"), ctx.ask("which host?"), ctx.ask("which host?")]
+
+    @hf.task
+    def other() -> str:
+        return "meanwhile"
+
+    with hf.worker(concurrency=1):
+        run = flow.start()
+        task = run.task("deploy").id
+        for question, answer in (("branch", "main"), ("host", "a"), ("host", "b")):
+            assert eventually(partial(asked, hf, task, f"which {question}?"))
+            assert other.enqueue().result(PATIENCE) == "meanwhile"
+            assert hf.answer(task, answer).ok
+        assert run.result(PATIENCE) == ["main", "a", "b"]
+    assert not hf.answer(task, "late").ok
+    assert (hf.tasks.get(task).failures, hf.tasks.get(task).question) == (0, None)
+
+
+def test_who_asks_still_hears_what_a_verifier_said(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+    heard: list[str | None] = []
+
+    @flow.step
+    def implement(ctx: Context, feedback: str | None) -> str:
+        heard.append(feedback)
+        return f"{ctx.ask('which branch?')} {feedback}"
+
+    @flow.step(verifies=implement)
+    def verify(subject: str) -> Verdict:
+        return Verdict.accept() if "long" in subject else Verdict.reject("too long")
+
+    with hf.worker():
+        run = flow.start()
+        task = run.task("implement").id
+        for answer in ("main", "other"):
+            assert eventually(partial(asked, hf, task, "which branch?"))
+            assert hf.answer(task, answer).ok
+        assert run.result(PATIENCE) == "other too long"
+    assert heard == [None, None, "too long", "too long"]
+
+
+def test_an_answer_outlives_the_attempt_that_heard_it(hf: Holdfast) -> None:
+    @hf.task(max_attempts=2, backoff=0)
+    async def deploy(ctx: Context) -> str:
+        branch: str = await ctx.ask({"which": "branch"})
+        if hf.tasks.get(ctx.task_id).failures == 0:
+            raise ConnectionError
+        return branch
+
+    with hf.worker():
+        job = deploy.enqueue()
+        assert eventually(lambda: hf.tasks.get(job.id).question == {"which": "branch"})
+        assert hf.answer(job, "main").ok
+        assert job.result(PATIENCE) == "main"
+
+
+def test_a_question_whose_hold_was_lifted_without_an_answer_is_asked_again(hf: Holdfast) -> None:
+    @hf.task
+    def deploy(ctx: Context) -> Any:  # noqa: ANN401 - whatever the answer is
+        return ctx.ask("which branch?")
+
+    with hf.worker():
+        job = deploy.enqueue()
+        assert eventually(lambda: asked(hf, job.id, "which branch?"))
+        assert hf.tasks.unhold(job.id, "question").ok
+        assert eventually(lambda: hf.tasks.get(job.id).attempt == 2)
+        assert eventually(lambda: asked(hf, job.id, "which branch?"))
+        assert hf.answer(job, None).ok
+        assert job.result(PATIENCE) is None
+
+
+def test_a_step_that_fails_for_good_may_wait_for_a_person(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step(max_attempts=1, on_failure="ask")
+    def deploy(attempt: int) -> str:
+        if attempt == 1:
+            raise ConnectionError
+        return f"attempt {attempt}"
+
+    with hf.worker():
+        run = flow.start()
+        task = run.task("deploy").id
+        assert eventually(lambda: hf.tasks.get(task).holds.names == ("approval",))
+        assert hf.approve(task).ok
+        assert run.result(PATIENCE) == "attempt 2"
