@@ -11,7 +11,7 @@ import pytest
 from holdfast import Context, InvalidInput, Settings, ShuttingDown, StoreUnreachable, UnknownOutcome
 from holdfast.model.result import TransitionResult
 from holdfast.store.database import is_postgresql
-from holdfast.worker.execution import Answer, persist
+from holdfast.worker.execution import Answer, Courier
 from holdfast.worker.pool import Worker, WorkerOptions
 from tests.contract.proxy import proxied
 from tests.contract.raw import raw
@@ -94,7 +94,7 @@ class Line:
     def persist(self, may: Callable[[], bool] = lambda: True) -> Answer:
         """What is heard in the end, which on a line like this is at once."""
         heard: list[Answer] = []
-        persist(self.send, may, heard.append)
+        Courier(self.send, may, heard.append).go()
         (answer,) = heard
         return answer
 

@@ -48,7 +48,7 @@ class Report(TaskOperation):
     fence: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class TaskRow(Sized):
     """A task that passed every check, in the terms of the store."""
 
@@ -82,12 +82,6 @@ class TaskRow(Sized):
     verifies: str | None = None
     max_rounds: int = 1
     on_failure: str = "fail"
-
-    @property
-    def shape(self) -> tuple[object, ...]:
-        """What is more than a plain task: its place in a loop, its condition, its rounds."""
-        place = (self.item, self.conditional, self.gives)
-        return (*place, self.verifies, self.max_rounds, self.on_failure)
 
     @property
     def texts(self) -> tuple[str | None, ...]:

@@ -9,9 +9,12 @@ from typing import Any
 
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.slots import TASK_PREFIX
-from holdfast.ids import Ids
+from holdfast.ids import Ids, TaskId
+from holdfast.model.record import fill
 from holdfast.model.retry import RetryPolicy, positive_microseconds, to_microseconds
 from holdfast.model.step import Concurrency, Step, givers, links
+
+KEPT = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,32 +29,75 @@ class Place:
 
 
 def draw(steps: tuple[Step, ...], place: Place, ids: Ids) -> tuple[TaskRow, ...]:
-    known = {step.id: ids.task() for step in steps}
-    needs, giving = links(steps), givers(steps)
-    return tuple(
-        TaskRow(
-            id=known[step.id],
-            kind=step.kind,
-            run_id=place.run_id,
-            parent_id=place.parent_id,
-            parent_epoch=place.parent_epoch,
-            item=None if step.for_each is not None else place.item,
-            step=step.id,
-            title=step.approval or step.id,
-            agent=step.agent,
-            status="queued",
-            needs=tuple(known[need] for need in needs[step.id]),
-            priority=place.priority + step.priority,
-            tags=write_tags(step.tags),
-            conditional=step.when is not None,
-            gives=step.id in giving,
-            verifies=None if step.verifies is None else known[step.verifies],
-            max_rounds=step.max_rounds,
-            on_failure=step.on_failure.action,
-            **limits(step.retry, step.timeout, step.concurrency),
+    return _blueprint(steps).draw(place, ids)
+
+
+class Blueprint:
+    """What the tasks of one body have in common, whatever run or item they are made for."""
+
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        self.steps = steps
+        self._places = {step.id: number for number, step in enumerate(steps)}
+        needs, giving = links(steps), givers(steps)
+        self._needs = [tuple(self._places[need] for need in needs[step.id]) for step in steps]
+        self._values = [_common(step, gives=step.id in giving) for step in steps]
+
+    def draw(self, place: Place, ids: Ids) -> tuple[TaskRow, ...]:
+        known = [ids.task() for _ in self.steps]
+        around = {
+            "run_id": place.run_id,
+            "parent_id": place.parent_id,
+            "parent_epoch": place.parent_epoch,
+        }
+        return tuple(
+            fill(
+                TaskRow,
+                {
+                    **values,
+                    **around,
+                    "id": identifier,
+                    "item": None if step.for_each is not None else place.item,
+                    "needs": tuple([known[need] for need in needs]),
+                    "priority": place.priority + step.priority,
+                    "verifies": self._verified(step, known),
+                },
+            )
+            for step, identifier, needs, values in zip(
+                self.steps, known, self._needs, self._values, strict=True
+            )
         )
-        for step in steps
-    )
+
+    def _verified(self, step: Step, known: list[TaskId]) -> TaskId | None:
+        return None if step.verifies is None else known[self._places[step.verifies]]
+
+
+_kept: dict[int, Blueprint] = {}
+
+
+def _blueprint(steps: tuple[Step, ...]) -> Blueprint:
+    """By identity, for to hash a graph takes longer than to draw it; it keeps the steps alive."""
+    found = _kept.get(id(steps))
+    if found is None:
+        if len(_kept) >= KEPT:
+            _kept.clear()
+        found = _kept[id(steps)] = Blueprint(steps)
+    return found
+
+
+def _common(step: Step, *, gives: bool) -> dict[str, Any]:
+    return {
+        "kind": step.kind,
+        "step": step.id,
+        "title": step.approval or step.id,
+        "agent": step.agent,
+        "status": "queued",
+        "tags": write_tags(step.tags),
+        "conditional": step.when is not None,
+        "gives": gives,
+        "max_rounds": step.max_rounds,
+        "on_failure": step.on_failure.action,
+        **limits(step.retry, step.timeout, step.concurrency),
+    }
 
 
 def limits(

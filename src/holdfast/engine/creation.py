@@ -15,7 +15,6 @@ from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 
 Replies = list[list[Created] | HoldfastError]
-PLAIN = (None, False, True, None, 1, "fail")
 
 
 def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
@@ -116,6 +115,12 @@ def insert_tasks(
                 task.payload,
                 actor,
                 task.parent_epoch,
+                task.item,
+                task.conditional,
+                task.gives,
+                task.verifies,
+                task.max_rounds,
+                task.on_failure,
             )
             for task, actor in tasks
         ],
@@ -123,9 +128,6 @@ def insert_tasks(
     if len(inserted) != len(tasks):
         message = "a key was taken by another process"
         raise Contended(message)
-    shaped = [(task.id, *task.shape) for task, _ in tasks if task.shape != PLAIN]
-    if shaped:
-        group.tx.run("shape_tasks", rows=shaped)
     group.ripe += [
         task.id
         for task, _ in tasks

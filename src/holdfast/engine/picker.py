@@ -10,6 +10,7 @@ from holdfast.engine import slots
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
 from holdfast.engine.records import read_task, read_value
+from holdfast.model.record import fill
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
 from holdfast.store.database import Row
@@ -146,20 +147,23 @@ class Claimed:
         run = self.runs.get(row["run_id"])
         groups = self.around.get(row["parent_id"], [])
         said = next((each["feedback"] for each in groups if each["feedback"] is not None), None)
-        return Assignment(
-            task=task,
-            attempt=task.attempt,
-            token=make_token(self.secret, task.id, task.attempt),
-            expires_at=row["lease_expires_at"],
-            workflow=None if run is None else run["workflow"],
-            workflow_version=None if run is None else run["workflow_version"],
-            input=None if run is None else read_value(run["input"]),
-            needs={
-                each["step"] or each["id"]: read_value(each["output"])
-                for each in self.given.get(task.id, ())
+        return fill(
+            Assignment,
+            {
+                "task": task,
+                "attempt": task.attempt,
+                "token": make_token(self.secret, task.id, task.attempt),
+                "expires_at": row["lease_expires_at"],
+                "workflow": None if run is None else run["workflow"],
+                "workflow_version": None if run is None else run["workflow_version"],
+                "input": None if run is None else read_value(run["input"]),
+                "needs": {
+                    each["step"] or each["id"]: read_value(each["output"])
+                    for each in self.given.get(task.id, ())
+                },
+                "item": read_value(groups[0]["payload"]) if groups else None,
+                "around": read_value(said),
             },
-            item=read_value(groups[0]["payload"]) if groups else None,
-            around=read_value(said),
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.model.effect import Child
 from holdfast.model.event import Event, read_data
+from holdfast.model.record import fill
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, Kind, PlanningPhase, RunStatus, Status
@@ -30,55 +31,44 @@ def _read_retry(max_attempts: int, max_lost: int, backoff: int, backoff_max: int
     )
 
 
+_PLAIN = (
+    *("run_id", "parent_id", "step", "title", "agent", "scheduled_for", "priority", "position"),
+    *("key", "concurrency_key", "attempt", "failures", "lost", "generation", "epoch", "version"),
+    *("created_at", "started_at", "finished_at", "waits_for", "parent_epoch", "item", "total"),
+    *("round", "max_rounds"),
+)
+
+
 def read_task(row: Row, identifier: str | None = None) -> Task:
-    return Task(
-        id=identifier or row["id"],
-        kind=_KINDS[row["kind"]],
-        run_id=row["run_id"],
-        parent_id=row["parent_id"],
-        step=row["step"],
-        title=row["title"],
-        agent=row["agent"],
-        status=_STATUSES[row["status"]],
-        planning_phase=_PHASES[row["planning_phase"]],
-        blocked=bool(row["blocked"]),
-        holds=_read_hold(row["holds"]),
-        run_holds=_read_hold(row["run_holds"]),
-        due=bool(row["due"]),
-        scheduled_for=row["scheduled_for"],
-        run_now=bool(row["run_now"]),
-        skipped=bool(row["skipped"]),
-        priority=row["priority"],
-        position=row["position"],
-        tags=tuple(json.loads(row["tags"])) if row["tags"] != "[]" else (),
-        key=row["key"],
-        concurrency_key=row["concurrency_key"],
-        attempt=row["attempt"],
-        failures=row["failures"],
-        lost=row["lost"],
-        retry=_read_retry(row["max_attempts"], row["max_lost"], row["backoff"], row["backoff_max"]),
-        timeout=None if row["timeout"] is None else row["timeout"] / MICROSECONDS,
-        generation=row["generation"],
-        epoch=row["epoch"],
-        payload=read_value(row["payload"]),
-        output=read_value(row["output"]),
-        error=read_value(row["error"]),
-        usage=read_value(row["usage"]),
-        progress=read_value(row["progress"]),
-        lease=_lease(row),
-        version=row["version"],
-        created_at=row["created_at"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        waits_for=row["waits_for"],
-        parent_epoch=row["parent_epoch"],
-        superseded=bool(row["superseded"]),
-        item=row["item"],
-        total=row["total"],
-        round=row["round"],
-        max_rounds=row["max_rounds"],
-        feedback=read_value(row["feedback"]),
-        question=read_value(row["question"]),
+    return fill(
+        Task,
+        {
+            **{name: row[name] for name in _PLAIN},
+            "id": identifier or row["id"],
+            "kind": _KINDS[row["kind"]],
+            "status": _STATUSES[row["status"]],
+            "planning_phase": _PHASES[row["planning_phase"]],
+            "blocked": bool(row["blocked"]),
+            "holds": _read_hold(row["holds"]),
+            "run_holds": _read_hold(row["run_holds"]),
+            "due": bool(row["due"]),
+            "run_now": bool(row["run_now"]),
+            "skipped": bool(row["skipped"]),
+            "tags": tuple(json.loads(row["tags"])) if row["tags"] != "[]" else (),
+            "retry": _read_retry(
+                row["max_attempts"], row["max_lost"], row["backoff"], row["backoff_max"]
+            ),
+            "timeout": None if row["timeout"] is None else row["timeout"] / MICROSECONDS,
+            "payload": read_value(row["payload"]),
+            "output": read_value(row["output"]),
+            "error": read_value(row["error"]),
+            "usage": read_value(row["usage"]),
+            "progress": read_value(row["progress"]),
+            "lease": _lease(row),
+            "superseded": bool(row["superseded"]),
+            "feedback": read_value(row["feedback"]),
+            "question": read_value(row["question"]),
+        },
     )
 
 

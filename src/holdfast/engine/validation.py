@@ -15,6 +15,7 @@ from holdfast.errors import InvalidInput
 from holdfast.ids import Ids, parse_run_id, parse_task_id
 from holdfast.model.duration import Moment, parse_duration, parse_moment
 from holdfast.model.graph import Concurrency, Workflow
+from holdfast.model.record import fill
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
@@ -97,21 +98,24 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
     later = task.scheduled_for
     scheduled = None if later is None else parse_moment("scheduled_for", later, now)
     key = None if task.key is None else clean_key("key", task.key)
-    row = TaskRow(
-        id=ids.task(),
-        parent_id=parent,
-        step=None if task.step is None else clean_name("step", task.step),
-        title=clean_text("title", task.title, limit=MAX_TITLE),
-        agent=clean_name("agent", task.agent),
-        status="queued" if flag("enqueue", task.enqueue) else "idle",
-        needs=needs(task.needs),
-        scheduled_for=scheduled,
-        priority=_signed("priority", task.priority),
-        position=_signed("position", task.position),
-        tags=tags(task.tags),
-        key=key,
-        payload=payload,
-        **_limits(task),
+    row = fill(
+        TaskRow,
+        {
+            "id": ids.task(),
+            "parent_id": parent,
+            "step": None if task.step is None else clean_name("step", task.step),
+            "title": clean_text("title", task.title, limit=MAX_TITLE),
+            "agent": clean_name("agent", task.agent),
+            "status": "queued" if flag("enqueue", task.enqueue) else "idle",
+            "needs": needs(task.needs),
+            "scheduled_for": scheduled,
+            "priority": _signed("priority", task.priority),
+            "position": _signed("position", task.position),
+            "tags": tags(task.tags),
+            "key": key,
+            "payload": payload,
+            **_limits(task),
+        },
     )
     return row if key is None else replace(row, body_digest=_body(row, later))
 

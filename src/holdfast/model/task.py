@@ -42,7 +42,7 @@ class Lease:
     expires_at: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Task:
     id: str
     kind: Kind
@@ -112,7 +112,7 @@ class Task:
         return self.status in TERMINAL
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Assignment:
     """One lease of one task, with the token that every write under it must carry."""
 
@@ -124,7 +124,7 @@ class Assignment:
     workflow_version: str | None = None
     input: Any = None
     item: Any = None
-    needs: dict[str, Any] = field(default_factory=dict)
+    needs: dict[str, Any]
     around: Any = None
 
     @property

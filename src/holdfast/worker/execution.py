@@ -190,13 +190,15 @@ class Execution:
         report = make(self.task_id, self.assignment.token, *said, **options)
         # What a timeout reports is not its end: the function still has its place.
         heard, entered = (self._conclude, self._vacate) if self.returned else (self.hear, _nothing)
-        send = partial(self.engine.work.tell, report, entered)
         try:
-            persist(send, lambda: self.engine.clock.monotonic() < self.deadline, heard)
+            Courier(partial(self.engine.work.tell, report, entered), self._in_time, heard).go()
         except ShuttingDown as error:
             log.warning("%s: %s; its lease will run out", self, error)
             return False
         return True
+
+    def _in_time(self) -> bool:
+        return self.engine.clock.monotonic() < self.deadline
 
     def _conclude(self, answer: Answer) -> None:
         try:
@@ -209,26 +211,35 @@ class Execution:
         return f"attempt {self.assignment.attempt} of {task.step or task.title} ({task.id})"
 
 
-def persist(
-    send: Callable[[Callable[[Answer], None]], None],
-    may: Callable[[], bool],
-    heard: Callable[[Answer], None],
-) -> None:
-    """Send a report again while the store is away and it `may`: said twice, it counts once.
+class Courier:
+    """Sends a report again while the store is away and it `may`: said twice, it counts once.
 
     Nobody is held up: it is sent again by whoever brings the news.
     """
 
-    def hear(answer: Answer) -> None:
-        if isinstance(answer, StoreUnreachable | UnknownOutcome) and may():
-            try:
-                send(hear)
-            except Exception:  # noqa: BLE001 - what the store said is the better reason
-                heard(answer)
-        else:
-            heard(answer)
+    __slots__ = ("_heard", "_may", "_send")
 
-    send(hear)
+    def __init__(
+        self,
+        send: Callable[[Callable[[Answer], None]], None],
+        may: Callable[[], bool],
+        heard: Callable[[Answer], None],
+    ) -> None:
+        self._send = send
+        self._may = may
+        self._heard = heard
+
+    def go(self) -> None:
+        self._send(self._hear)
+
+    def _hear(self, answer: Answer) -> None:
+        if isinstance(answer, StoreUnreachable | UnknownOutcome) and self._may():
+            try:
+                self.go()
+            except Exception:  # noqa: BLE001 - what the store said is the better reason
+                self._heard(answer)
+        else:
+            self._heard(answer)
 
 
 def describe(error: BaseException) -> dict[str, object]:

@@ -1,15 +1,3 @@
--- name: shape_tasks
--- purpose: give tasks that were made in this transaction their place in a loop or a round
--- guards: new
--- rows: task_id text, place integer, asks_first boolean, counts boolean, subject text,
---   rounds integer, failing text
-UPDATE holdfast_task SET
-  item = r.place, conditional = r.asks_first, due = NOT r.asks_first, gives = r.counts,
-  verifies = r.subject, max_rounds = r.rounds, on_failure = r.failing
-FROM {rows} AS r
-WHERE id = r.task_id
-  AND version = 1
-
 -- name: workflow_definition
 -- purpose: the graph of one version of a workflow
 SELECT definition FROM holdfast_workflow WHERE name = :name AND version = :version
