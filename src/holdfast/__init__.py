@@ -30,6 +30,8 @@ from holdfast.errors import (
 from holdfast.model.graph import Concurrency
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.run import NewRun
+from holdfast.model.schedule import NewSchedule, Schedule
 from holdfast.model.task import NewTask, Renewal
 from holdfast.settings import Settings
 from holdfast.worker.context import Context
@@ -46,11 +48,14 @@ __all__ = [
     "InvalidDefinition",
     "InvalidInput",
     "KeyConflict",
+    "NewRun",
+    "NewSchedule",
     "NewTask",
     "NotFound",
     "Refusal",
     "Renewal",
     "RetryPolicy",
+    "Schedule",
     "Settings",
     "ShuttingDown",
     "StoreError",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from holdfast.api.handle import Handle, Row, read_run_result
 from holdfast.api.options import StepOptions, nearest, step_options
+from holdfast.api.recurring import Recurring
 from holdfast.api.signature import Signature
 from holdfast.engine.edge import operation, then
 from holdfast.errors import InvalidDefinition, InvalidInput
@@ -34,7 +35,7 @@ class StepFunction:
     options: StepOptions
 
 
-class WorkflowBuilder:
+class WorkflowBuilder(Recurring):
     """Made by `hf.workflow(name)`; its graph is checked when it is first used."""
 
     def __init__(
@@ -101,12 +102,16 @@ class WorkflowBuilder:
                 (name for each in self.steps.values() for name in each.signature.inputs), "name"
             )
             raise InvalidInput("start", f"inputs go by name: start({first}={unnamed[0]!r})")
-        run = NewRun(workflow=self.graph, input=self._input(given), key=key)
+        run = replace(self.request(**given), key=key)
         engine = self._engine()
         return then(
             engine.runs.start.submit(run, connection=connection),
             lambda created: Handle(engine, created.id, self._result, created=created.created),
         )
+
+    def request(self, /, **given: Any) -> NewRun:
+        """The run that stands for one start."""
+        return NewRun(workflow=self.graph, input=self._input(given))
 
     @property
     def graph(self) -> Workflow:

@@ -13,6 +13,13 @@ from holdfast.engine.durable_operations import (
     Suspend,
     TakeSignal,
 )
+from holdfast.engine.schedule_operations import (
+    PauseSchedule,
+    PutSchedule,
+    RemoveSchedule,
+    ResumeSchedule,
+    Tick,
+)
 from holdfast.model.status import Hold
 
 
@@ -293,4 +300,9 @@ Operation = (
     | AcquireLease
     | RenewLease
     | ReleaseLease
+    | PutSchedule
+    | PauseSchedule
+    | ResumeSchedule
+    | RemoveSchedule
+    | Tick
 )

@@ -1,0 +1,387 @@
+"""Schedules: what is kept, what each tick starts, and what pause, resume and removal do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast, InvalidInput, NewRun, NewSchedule, NewTask, NotFound, Refusal
+from holdfast.clock import MICROSECONDS, ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.model.graph import Concurrency, Step, Workflow
+from holdfast.model.schedule import AT_ONCE, Missed, Schedule
+from holdfast.model.task import Task
+from tests.contract.raw import raw
+from tests.contract.stages import MISSING_RUN, start
+
+PATIENCE = 30
+NINE = 9 * 3_600 * MICROSECONDS
+HOUR, DAY = 3_600 * MICROSECONDS, 86_400 * MICROSECONDS
+# The day on which the tests' clock begins is a Sunday.
+SUNDAY = 1_750_000_000 // 86_400 * DAY
+
+
+def daily(**fields: Any) -> NewSchedule:
+    given: dict[str, Any] = {"name": "daily", "cron": "0 9 * * *", **fields}
+    given.setdefault("starts", NewTask(title="report", payload={"to": "all"}))
+    return NewSchedule(**given)
+
+
+def move_to(clock: ManualClock, day: int, offset: int = NINE) -> None:
+    clock.set(SUNDAY + day * DAY + offset)
+
+
+def fired(engine: Engine, title: str = "report") -> list[Task]:
+    return [task for task in reversed(engine.tasks.list(limit=1_000)) if task.title == title]
+
+
+def keys(engine: Engine) -> list[str | None]:
+    return [task.key for task in fired(engine)]
+
+
+def test_a_tick_starts_a_task_once_with_its_key_and_its_actor(
+    engine: Engine, clock: ManualClock
+) -> None:
+    kept = engine.schedules.put(daily())
+    assert (kept.next_at, kept.last_at, kept.paused) == (SUNDAY + DAY + NINE, None, False)
+    move_to(clock, 1, NINE - 1)
+    engine.recovery.step()
+    assert fired(engine) == []
+    move_to(clock, 1)
+    for _ in range(2):
+        engine.recovery.step()
+    (task,) = fired(engine)
+    assert (task.key, task.payload) == ("schedule:daily:2025-06-16T09:00:00Z", {"to": "all"})
+    assert engine.tasks.events(task.id)[0].actor == "schedule:daily"
+    after = engine.schedules.get("daily")
+    assert (after.next_at, after.last_at) == (SUNDAY + 2 * DAY + NINE, SUNDAY + DAY + NINE)
+
+
+def test_a_tick_starts_a_run_of_the_workflow_as_it_was_put(
+    engine: Engine, clock: ManualClock
+) -> None:
+    steps = (Step(id="one"), Step(id="two", needs=("one",)))
+    flow = Workflow.define("flow", steps, concurrency=Concurrency(key="flow", limit=2))
+    starts = NewRun(workflow=flow, input={"n": 3}, priority=5)
+    engine.schedules.put(daily(starts=starts))
+    move_to(clock, 1)
+    engine.recovery.step()
+    (run,) = engine.runs.list()
+    assert (run.workflow, run.workflow_version) == ("flow", flow.version)
+    assert (run.input, run.priority, run.concurrency_key) == ({"n": 3}, 5, "run:flow")
+    assert run.key == "schedule:daily:2025-06-16T09:00:00Z"
+    assert {task.step: task.blocked for task in engine.runs.tasks(run.id)} == {
+        "one": False,
+        "two": True,
+    }
+
+
+def test_what_a_task_was_made_to_be_it_is_at_every_tick(engine: Engine, clock: ManualClock) -> None:
+    limit = Concurrency(key="mail", limit=3)
+    starts = NewTask(
+        title="report", agent="mailer", tags=("big",), priority=4, timeout=60.0, concurrency=limit
+    )
+    engine.schedules.put(daily(starts=starts))
+    wanted = engine.tasks.get(engine.tasks.create(replace(starts, title="model")).id)
+    move_to(clock, 1)
+    engine.recovery.step()
+    (task,) = fired(engine)
+    for name in ("agent", "tags", "priority", "timeout", "concurrency_key", "retry", "status"):
+        assert getattr(task, name) == getattr(wanted, name)
+
+
+def test_what_was_missed_while_nobody_was_there_follows_the_policy(
+    engine: Engine, clock: ManualClock
+) -> None:
+    days = {"skip": ["19"], "one": ["18", "19"], "all": ["16", "17", "18", "19"]}
+    for missed in days:
+        engine.schedules.put(daily(name=missed, missed=missed))
+    move_to(clock, 3, NINE + HOUR)
+    for _ in range(2):
+        engine.recovery.step()
+    assert {each.next_at for each in engine.schedules.list()} == {SUNDAY + 4 * DAY + NINE}
+    move_to(clock, 4)
+    engine.recovery.step()
+    for missed, expected in days.items():
+        found = [str(key) for key in keys(engine) if str(key).startswith(f"schedule:{missed}:")]
+        assert found == [f"schedule:{missed}:2025-06-{day}T09:00:00Z" for day in expected]
+
+
+def test_many_missed_ticks_are_fired_in_order_over_several_commits(
+    engine: Engine, clock: ManualClock
+) -> None:
+    engine.schedules.put(daily(cron="* * * * *", missed="all"))
+    begun = clock.now()
+    clock.advance(60 * 2 * AT_ONCE)
+    assert engine.recovery.step() <= 0.001
+    assert len(fired(engine)) == AT_ONCE
+    engine.recovery.step()
+    found = keys(engine)
+    assert found == sorted(set(found), key=str)
+    assert len(found) == (clock.now() // (60 * MICROSECONDS)) - begun // (60 * MICROSECONDS)
+
+
+def test_a_clock_that_goes_back_fires_no_tick_again(engine: Engine, clock: ManualClock) -> None:
+    engine.schedules.put(daily())
+    for day in (1, 0, 1, 2, 1, 2):
+        move_to(clock, day)
+        engine.recovery.step()
+    assert [str(key)[-20:-10] for key in keys(engine)] == ["2025-06-16", "2025-06-17"]
+
+
+def test_a_tick_that_was_fired_before_a_clock_went_back_is_not_fired_by_its_successor(
+    engine: Engine, clock: ManualClock
+) -> None:
+    engine.schedules.put(daily())
+    move_to(clock, 1)
+    engine.recovery.step()
+    assert engine.schedules.remove("daily").ok
+    move_to(clock, 0)
+    engine.schedules.put(daily())
+    move_to(clock, 1)
+    engine.recovery.step()
+    assert len(fired(engine)) == 1
+    assert engine.schedules.get("daily").last_error is None
+
+
+def test_the_same_schedule_again_is_left_alone(engine: Engine, clock: ManualClock) -> None:
+    first = engine.schedules.put(daily())
+    move_to(clock, 1, NINE + HOUR)
+    assert engine.schedules.put(daily()) == first
+    assert engine.schedules.put(daily(cron="0  9 * * *")) == first
+    assert engine.schedules.list() == [first]
+
+
+def test_another_definition_replaces_the_first_and_waits_for_the_same_tick(
+    engine: Engine, clock: ManualClock
+) -> None:
+    others: list[dict[str, Any]] = [
+        {"missed": "all"},
+        {"starts": NewTask(title="other", payload={"to": "all"})},
+        {"starts": NewTask(title="report", payload={"to": "you"})},
+        {"starts": NewTask(title="report", payload={"to": "all"}, priority=1)},
+        {"starts": NewRun(workflow=Workflow.define("flow", (Step(id="one"),)))},
+        {"run": start(engine).id},
+    ]
+    first = engine.schedules.put(daily())
+    move_to(clock, 1, NINE + HOUR)
+    for version, changes in enumerate(others, start=2):
+        replaced = engine.schedules.put(daily(**changes))
+        assert (replaced.next_at, replaced.version) == (first.next_at, version)
+        assert engine.schedules.put(daily(**changes)) == replaced
+
+
+def test_other_times_are_reckoned_anew_from_now(engine: Engine, clock: ManualClock) -> None:
+    engine.schedules.put(daily())
+    move_to(clock, 3, 12 * HOUR)
+    others = ({"cron": "0 10 * * *"}, {"cron": "0 10 * * *", "zone": "Europe/Berlin"})
+    for changes, hour in zip(others, (10, 8), strict=True):
+        assert engine.schedules.put(daily(**changes)).next_at == SUNDAY + 4 * DAY + hour * HOUR
+    engine.recovery.step()
+    assert fired(engine) == []
+
+
+def test_ticks_of_a_pause_are_not_made_up_for(engine: Engine, clock: ManualClock) -> None:
+    engine.schedules.put(daily(missed="all"))
+    assert engine.schedules.pause("daily").ok
+    assert engine.schedules.pause("daily").repeated
+    move_to(clock, 3)
+    engine.recovery.step()
+    assert engine.schedules.get("daily").paused
+    replaced = engine.schedules.put(daily(cron="0 8 * * *"))
+    assert replaced.paused, "declaring it again does not resume it"
+    assert engine.schedules.resume("daily").ok
+    assert engine.schedules.resume("daily").repeated
+    assert fired(engine) == []
+    move_to(clock, 4, 8 * HOUR)
+    engine.recovery.step()
+    assert keys(engine) == ["schedule:daily:2025-06-19T08:00:00Z"]
+
+
+def test_a_removed_schedule_fires_no_more_and_what_it_started_stays(
+    engine: Engine, clock: ManualClock
+) -> None:
+    engine.schedules.put(daily())
+    move_to(clock, 1)
+    engine.recovery.step()
+    assert engine.schedules.remove("daily").ok
+    move_to(clock, 2)
+    engine.recovery.step()
+    assert len(fired(engine)) == 1
+    with pytest.raises(NotFound, match="daily: there is no such schedule in this store"):
+        engine.schedules.get("daily")
+    steers = (engine.schedules.pause, engine.schedules.resume, engine.schedules.remove)
+    for answer in (steer("daily") for steer in steers):
+        assert answer.reason is Refusal.NOT_FOUND
+        assert answer.detail == "there is no schedule 'daily'"
+
+
+def test_schedules_are_listed_by_name_and_by_page(engine: Engine) -> None:
+    for name in ("b", "a", "c"):
+        engine.schedules.put(daily(name=name))
+    assert [each.name for each in engine.schedules.list()] == ["a", "b", "c"]
+    assert [each.name for each in engine.schedules.list(limit=1, after="a")] == ["b"]
+
+
+def test_a_preview_tells_the_next_ticks_in_local_time(engine: Engine, clock: ManualClock) -> None:
+    clock.set(int(datetime(2026, 3, 28, 12, tzinfo=UTC).timestamp()) * MICROSECONDS)
+    ticks = engine.schedules.preview("30 2 * * *", "Europe/Berlin", 2)
+    assert [each.isoformat() for each in ticks] == [
+        "2026-03-29T03:00:00+02:00",
+        "2026-03-30T02:30:00+02:00",
+    ]
+
+
+def test_the_loop_sleeps_until_the_next_tick(engine: Engine, clock: ManualClock) -> None:
+    engine.schedules.put(daily())
+    assert engine.recovery.step() == engine.settings.recovery
+    move_to(clock, 1, NINE - 100_000)
+    assert engine.recovery.step() == pytest.approx(0.1)
+
+
+DAMAGE = {
+    "b": ("'{\"odd\": 1}'", "TypeError"),
+    "c": ("'nothing'", "JSONDecodeError"),
+    "d": ("replace(template, '\"max_attempts\": 3', '\"max_attempts\": -1')", "check"),
+}
+
+
+def test_what_cannot_be_started_is_told_and_holds_up_no_other_schedule(
+    engine: Engine, clock: ManualClock, store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("a", *DAMAGE, "e"):
+        engine.schedules.put(daily(name=name))
+    for name, (template, _) in DAMAGE.items():
+        with raw(store_url) as run:
+            run("UPDATE holdfast_schedule SET template = " + template + " WHERE name = ?", name)
+    move_to(clock, 1)
+    with caplog.at_level(logging.WARNING, "holdfast.schedules"):
+        engine.recovery.step()
+    assert sorted(str(key)[:10] for key in keys(engine)) == ["schedule:a", "schedule:e"]
+    for name, (_, reason) in DAMAGE.items():
+        with raw(store_url) as run:
+            (row,) = run("SELECT next_at, last_error FROM holdfast_schedule WHERE name = ?", name)
+        assert row["next_at"] == SUNDAY + 2 * DAY + NINE
+        assert reason.casefold() in row["last_error"].casefold()
+        assert f"schedule {name}: " in caplog.text
+
+
+def test_a_key_that_somebody_else_took_is_told_and_forgotten_after_the_next_tick(
+    engine: Engine, clock: ManualClock
+) -> None:
+    engine.schedules.put(daily())
+    engine.tasks.create(NewTask(title="other", key="schedule:daily:2025-06-16T09:00:00Z"))
+    move_to(clock, 1)
+    engine.recovery.step()
+    assert "KeyConflict" in str(engine.schedules.get("daily").last_error)
+    move_to(clock, 2)
+    engine.recovery.step()
+    assert engine.schedules.get("daily").last_error is None
+    assert len(fired(engine)) == 1
+
+
+def test_a_schedule_whose_zone_is_gone_is_paused_and_says_why(
+    engine: Engine, clock: ManualClock, store_url: str
+) -> None:
+    engine.schedules.put(daily())
+    with raw(store_url) as run:
+        run("UPDATE holdfast_schedule SET zone = 'Atlantis/Center'")
+    move_to(clock, 1)
+    assert engine.recovery.step() == engine.settings.recovery
+    kept = engine.schedules.get("daily")
+    assert kept.paused
+    assert "'Atlantis/Center' is no time zone" in str(kept.last_error)
+    with pytest.raises(InvalidInput, match="zone"):
+        engine.schedules.resume("daily")
+
+
+def test_bad_schedules_are_refused_at_the_edge_and_nothing_is_written(
+    engine: Engine, refuse: Callable[..., None]
+) -> None:
+    put = engine.schedules.put
+    ended = MISSING_RUN
+    refuse("schedule", put, "daily")
+    for name in ("", "two words", "x" * 151, None):
+        refuse("name", put, daily(name=name))
+        refuse("name", engine.schedules.pause, name)
+    for cron in ("", "nine", "0 9 * *", "99 9 * * *", "0 0 */40 2 2#5", None):
+        refuse("cron", put, daily(cron=cron))
+        refuse("cron", engine.schedules.preview, cron)
+    refuse("zone", put, daily(zone="Moon/Base"))
+    refuse("count", engine.schedules.preview, "0 9 * * *", "UTC", 0)
+    refuse("missed", put, daily(missed="twice"))
+    refuse("run", put, daily(run="r_1"))
+    refuse("run", put, daily(run=ended))
+    refuse("starts", put, daily(starts=None))
+    refuse("payload", put, daily(starts=NewTask(title="t", payload=object())))
+    for own in ({"key": "k"}, {"scheduled_for": "1h"}, {"needs": ("t",)}, {"parent": "t"}):
+        refuse(next(iter(own)), put, daily(starts=NewTask(title="t", **own)))
+    flow = Workflow.define("new", (Step(id="one"),))
+    refuse("key", put, daily(starts=NewRun(workflow=flow, key="k")))
+    refuse("run", put, daily(starts=NewRun(workflow=flow), run=ended))
+
+
+def test_functions_and_workflows_are_scheduled_by_name_and_arguments(hf: Holdfast) -> None:
+    @hf.task(agent="night")
+    def clean(folder: str, keep: int = 3) -> str:
+        return folder * keep
+
+    flow = hf.workflow("flow")
+
+    @flow.step
+    def fetch(day: int) -> int:
+        return day
+
+    kept = clean.schedule("clean", "0 3 * * *", zone="Europe/Berlin", folder="/tmp")
+    assert (kept.task, kept.workflow, kept.input) == ("clean", None, {"folder": "/tmp"})
+    other = flow.schedule(name="flow", cron="*/5 * * * *", missed="skip", day=3)
+    assert (other.task, other.workflow, other.missed) == (None, "flow", Missed.SKIP)
+    assert hf.schedules.list() == [kept, other]
+    with pytest.raises(InvalidInput, match="missing a required argument: 'folder'"):
+        clean.schedule("clean", "0 3 * * *")
+    with pytest.raises(InvalidInput, match="day: is missing"):
+        flow.schedule("flow", "0 3 * * *")
+
+
+async def by_await(hf: Holdfast) -> list[Schedule]:
+    job = hf.task(name="job")(lambda: 1)
+    await job.schedule.aio("job", "* * * * *")
+    assert (await hf.schedules.pause.aio("job")).ok
+    return await hf.schedules.list.aio()
+
+
+def test_schedules_are_kept_from_a_coroutine_too(hf: Holdfast) -> None:
+    (kept,) = asyncio.run(by_await(hf))
+    assert kept.paused
+
+
+def test_a_worker_runs_what_a_tick_starts(hf: Holdfast) -> None:
+    heard: Queue[str] = Queue()
+
+    @hf.task
+    def tell(word: str) -> None:
+        heard.put(word)
+
+    with hf.worker():
+        tell.schedule("tell", "* * * * * *", word="now")
+        assert heard.get(timeout=PATIENCE) == "now"
+        assert hf.schedules.remove("tell").ok
+
+
+def test_a_schedule_goes_with_a_run_that_is_open(engine: Engine, clock: ManualClock) -> None:
+    run = start(engine)
+    kept = engine.schedules.put(daily(run=run.id))
+    assert kept.run_id == run.id
+    move_to(clock, 1)
+    engine.recovery.step()
+    assert len(fired(engine)) == 1
+    assert engine.runs.cancel(run.id).ok
+    with pytest.raises(InvalidInput, match=f"^run: {run.id} has ended: it is cancelled"):
+        engine.schedules.put(daily(run=run.id))
