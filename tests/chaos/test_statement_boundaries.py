@@ -15,6 +15,7 @@ from tests.chaos import (
     new_plans,
     people_plans,
     planning_plans,
+    schedule_plans,
     verdict_plans,
     worker_plans,
 )
@@ -27,6 +28,7 @@ PLANNED_BY = (
     new_plans,
     people_plans,
     planning_plans,
+    schedule_plans,
     verdict_plans,
     worker_plans,
 )

@@ -12,7 +12,8 @@ import pytest
 
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import Complete, Tick
+from holdfast.engine.operations import Complete
+from holdfast.engine.schedule_operations import Tick
 from holdfast.errors import NotFound
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask

@@ -7,19 +7,20 @@ from typing import Any
 import pytest
 
 from holdfast.engine.new_schedule import new_schedule
-from holdfast.engine.operations import Operation, PutSchedule
+from holdfast.engine.operations import Operation
 from holdfast.engine.schedule_operations import (
     PauseSchedule,
+    PutSchedule,
     RemoveSchedule,
     ResumeSchedule,
-    SteerSchedule,
     Tick,
 )
 from holdfast.ids import Ids
 from holdfast.model.graph import Step
+from holdfast.model.result import Refusal
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
-from tests.race.explorer import Outcome, Plans, Stage
+from tests.race.explorer import Outcome, Plans, Stage, staged
 from tests.race.worlds import HOUR, World
 
 ONLY = Step(id="only")
@@ -47,8 +48,8 @@ def tick(world: World, name: str = "hourly", **fields: Any) -> Tick:
     return Tick(name=asked.name, version=1, ticks=first, next_at=asked.next_at + HOUR)
 
 
-def named(world: World, kind: type[SteerSchedule]) -> SteerSchedule:
-    return kind(name=f"hourly-{world.number}")
+def named(world: World) -> dict[str, str]:
+    return {"name": f"hourly-{world.number}"}
 
 
 def fired(outcome: Outcome) -> list[Any]:
@@ -76,9 +77,11 @@ def test_ticks_of_two_schedules_asked_for_in_either_order(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("kind", [PauseSchedule, RemoveSchedule])
-def test_a_tick_against_what_stops_its_schedule(stage: Stage, kind: type[SteerSchedule]) -> None:
+def test_a_tick_against_what_stops_its_schedule(
+    stage: Stage, kind: type[PauseSchedule | RemoveSchedule]
+) -> None:
     def scenario(world: World) -> Plans:
-        return [tick(world)], [named(world, kind)]
+        return [tick(world)], [kind(**named(world))]
 
     assert [fired(outcome) for outcome in stage.explore(scenario)] == [[[0]], [[]]]
 
@@ -115,18 +118,44 @@ def test_a_new_schedule_against_the_end_of_the_run_it_goes_with(stage: Stage, en
     assert (kept.first, refused.first) == (((1, 1),), ("InvalidInput",))
 
 
-def test_a_schedule_that_leaves_a_run_against_the_end_of_that_run(stage: Stage) -> None:
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_schedule_and_a_counter_are_locked_in_one_order_when_a_run_ends(
+    stage: Stage, *, leaves: bool
+) -> None:
+    """Who ends the run holds the counter and wants the schedule; the other, the other way."""
+
     def scenario(world: World) -> Plans:
-        limit = world.concurrency(1)
-        world.task("key", concurrency=limit)
-        run = world.run(ONLY, name="old")
+        limit = world.concurrency(2)
+        world.task("waiting", concurrency=limit)
+        run = world.run(Step(id="only", concurrency=limit), name="old")
         world.start("only")
-        tick(world, run=run)
-        end: list[Operation] = [world.complete("only"), world.claim("anna")]
-        following = world.run(Step(id="next"), name="new")
-        return [put(world, run=following), world.claim("bert")], end
+        due: Operation = tick(world, run=run)
+        if leaves:
+            due = put(world, run=world.run(Step(id="next", agent="nobody"), name="new"))
+        return [due, world.claim("bert")], [world.complete("only")]
 
     stage.explore(scenario)
+
+
+def test_a_schedule_that_was_given_to_a_run_meanwhile_is_locked_after_that_run(
+    postgres_url: str,
+) -> None:
+    with staged(postgres_url) as stage:
+        world = stage.world()
+        limit = world.concurrency(2)
+        world.task("waiting", concurrency=limit)
+        run = world.run(Step(id="only", concurrency=limit))
+        world.start("only")
+        tick(world)
+        pause = PauseSchedule(**named(world))
+        pausing = stage.first.start_up_to("lock_schedules", [pause, world.claim("bert")])
+        stage.third.perform([put(world, run=run)])
+        end = stage.second.start_up_to("remove_schedules_of_runs", [world.complete("only")])
+        pausing.gate.open()
+        assert stage.first.go_as_far_as_possible(pausing.future)
+        assert world.describe(end.finish()) == ((True, None, False, "done"),)
+        answer, _ = world.describe(pausing.finish())
+        assert answer == (False, Refusal.NOT_FOUND, False, None)
 
 
 def test_two_processes_that_declare_a_schedule_at_once(stage: Stage) -> None:
@@ -145,7 +174,7 @@ def test_two_processes_that_declare_a_schedule_at_once(stage: Stage) -> None:
 def test_a_resume_against_other_times_of_its_schedule(stage: Stage) -> None:
     def scenario(world: World) -> Plans:
         tick(world)
-        assert world.engine.schedules.pause(f"hourly-{world.number}").ok
-        return [named(world, ResumeSchedule)], [put(world, cron="30 * * * *")]
+        assert world.engine.schedules.pause(**named(world)).ok
+        return [ResumeSchedule(**named(world))], [put(world, cron="30 * * * *")]
 
     stage.explore(scenario)

@@ -216,14 +216,18 @@ class World:
                 return (self.names[reply.task.id], reply.attempt)
             case Created():
                 return (self.names[reply.id], reply.created)
-            case Fired():
-                return (len(reply.started), reply.problem)
-            case Schedule():
-                return (reply.version, reply.input)
+            case Fired() | Schedule():
+                return _told(reply)
             case list():
                 return self.describe(reply)
             case _:
                 return type(reply).__name__ if isinstance(reply, Exception) else reply
+
+
+def _told(reply: Fired | Schedule) -> tuple[object, ...]:
+    if isinstance(reply, Fired):
+        return (len(reply.started), reply.problem)
+    return (reply.version, reply.input)
 
 
 def _answer(reply: TransitionResult | AdvanceResult | Recorded) -> tuple[object, ...]:

@@ -35,6 +35,7 @@ from holdfast.model.schedule import (
     ticks_after,
 )
 from holdfast.store.database import Row
+from holdfast.store.group import GROUP_BYTES
 
 DUE_AT_ONCE = 100
 
@@ -125,4 +126,18 @@ def _reckon(row: Row) -> Tick:
         turn, problem = Turn(ticks=(), next_at=None), tell_problem(error)
     if turn.next_at is None:
         problem = f"paused: {problem or 'no tick follows within 50 years'}"
-    return Tick(name=row["name"], version=row["version"], problem=problem, **asdict(turn))
+    return Tick(
+        name=row["name"],
+        version=row["version"],
+        problem=problem,
+        input_size=row["size"],
+        **asdict(_as_much_as_fits(turn, row["size"])),
+    )
+
+
+def _as_much_as_fits(turn: Turn, size: int) -> Turn:
+    """Of many ticks that each start something large, the oldest; the others are due right after."""
+    room = max(1, GROUP_BYTES // size)
+    if len(turn.ticks) <= room:
+        return turn
+    return Turn(ticks=turn.ticks[:room], next_at=turn.ticks[room])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.engine.asked import Keys, Sized
+from holdfast.engine.asked import LEAST, Keys, Sized
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +65,11 @@ class Tick(ScheduleOperation):
     ticks: tuple[int, ...]
     next_at: int | None
     problem: str | None = None
+    input_size: int = 0
+
+    @property
+    def size(self) -> int:
+        return LEAST + self.input_size * len(self.ticks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -121,7 +121,7 @@ def fire(group: Group, ticks: Sequence[Tick]) -> list[Fired]:
         ],
     )
     rows = {row["name"]: row for row in moved}
-    fired = {t.name: _start(group, rows[t.name], t) for t in ticks if t.name in rows}
+    fired = _start(group, [(tick, rows[tick.name]) for tick in ticks if tick.name in rows])
     problems = [(name, each.problem) for name, each in sorted(fired.items()) if each.problem]
     if problems:
         group.tx.run("note_schedule_errors", rows=problems)
@@ -139,29 +139,36 @@ def tear_down(group: Group) -> None:
         group.tx.run("remove_schedules_of_runs", ids=closed)
 
 
-def _start(group: Group, row: Row, tick: Tick) -> Fired:
-    """Start what a schedule is for, once for each tick; the last problem is the one to tell."""
-    started: list[str] = []
-    problem = tick.problem
-    for moment in tick.ticks:
+def _start(group: Group, ticks: Sequence[tuple[Tick, Row]]) -> dict[str, Fired]:
+    """Start what schedules are for, once for each tick; the last problem is the one to tell."""
+    fired = {tick.name: Fired(problem=tick.problem) for tick, _ in ticks}
+    tasks: list[tuple[str, CreateTasks]] = []
+    runs: list[tuple[str, StartRun]] = []
+    for tick, row in ticks:
         try:
-            started += _created(group, row, f"{PREFIX}{tick.name}:{tell_tick(moment)}")
+            for moment in tick.ticks:
+                key = f"{PREFIX}{tick.name}:{tell_tick(moment)}"
+                if row["workflow"] is None:
+                    tasks.append((tick.name, _task(group, row, key)))
+                else:
+                    runs.append((tick.name, _run(group, row, key)))
         except UNREADABLE as error:
-            problem = tell_problem(error)
-    return Fired(started=tuple(started), problem=problem)
+            fired[tick.name] = Fired(problem=tell_problem(error))
+    replies: list[list[Created] | Created | HoldfastError] = [
+        *creation.create_tasks(group, [order for _, order in tasks]),
+        *creation.start_runs(group, [order for _, order in runs]),
+    ]
+    names = [name for name, _ in (*tasks, *runs)]
+    for name, reply in zip(names, replies, strict=True):
+        fired[name] = _add(fired[name], reply)
+    return fired
 
 
-def _created(group: Group, row: Row, key: str) -> list[str]:
-    order = _task(group, row, key) if row["workflow"] is None else _run(group, row, key)
-    (reply,) = (
-        creation.create_tasks(group, [order])
-        if isinstance(order, CreateTasks)
-        else creation.start_runs(group, [order])
-    )
+def _add(fired: Fired, reply: list[Created] | Created | HoldfastError) -> Fired:
     if isinstance(reply, HoldfastError):
-        raise reply
+        return replace(fired, problem=tell_problem(reply))
     made = [reply] if isinstance(reply, Created) else reply
-    return [each.id for each in made if each.created]
+    return replace(fired, started=fired.started + tuple(each.id for each in made if each.created))
 
 
 def _task(group: Group, row: Row, key: str) -> CreateTasks:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
@@ -33,7 +33,6 @@ CRONS = (
     "15 * * * *",
     "0 9 * * 1-5",
     "0 0 1 */3 *",
-    "*/20 * * * * *",
 )
 ZONES = ("UTC", BERLIN, NEW_YORK, LORD_HOWE, "Africa/Cairo", "Asia/Kathmandu")
 
@@ -136,13 +135,19 @@ def test_a_cron_that_never_fires_is_refused() -> None:
 def test_any_text_is_a_cron_or_is_refused(text: str, zone: str) -> None:
     try:
         cron, place = check_cron(text, zone)
-    except InvalidInput as error:
-        assert error.field == "cron"
+    except InvalidInput as refused:
+        told = refused.field
     else:
-        assert check_cron(cron, place) == (cron, place)
+        told = "cron" if check_cron(cron, place) == (cron, place) else "changed"
+    assert told == "cron"
 
 
-@given(st.sampled_from(CRONS), st.sampled_from(ZONES), st.lists(st.integers(1, 200_000)))
+@settings(max_examples=60)
+@given(
+    st.sampled_from(CRONS),
+    st.sampled_from(ZONES),
+    st.lists(st.integers(1, 30_000), max_size=8),
+)
 def test_however_the_clock_goes_on_each_tick_is_fired_once_and_in_order(
     cron: str, zone: str, advances: list[int]
 ) -> None:

@@ -92,7 +92,8 @@ WHERE schedule.name IN (SELECT value FROM {each names})
 
 -- name: due_schedules
 -- purpose: the schedules that have a tick to fire, the longest due first
-SELECT name, cron, zone, missed, next_at, version, (SELECT holdfast_now()) AS now
+SELECT name, cron, zone, missed, next_at, version, length(input) AS size,
+  (SELECT holdfast_now()) AS now
 FROM holdfast_schedule
 WHERE next_at <= (SELECT holdfast_now())
 ORDER BY next_at, name LIMIT :count
