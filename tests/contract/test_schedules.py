@@ -51,6 +51,13 @@ def keys(engine: Engine) -> list[str | None]:
     return [task.key for task in fired(engine)]
 
 
+def fire_once_and_remove(engine: Engine, clock: ManualClock) -> None:
+    engine.schedules.put(daily())
+    move_to(clock, 1)
+    engine.recovery.step()
+    assert engine.schedules.remove("daily").ok
+
+
 def test_a_tick_starts_a_task_once_with_its_key_and_its_actor(
     engine: Engine, clock: ManualClock
 ) -> None:
@@ -177,10 +184,7 @@ def test_a_clock_that_goes_back_fires_no_tick_again(engine: Engine, clock: Manua
 def test_a_tick_that_was_fired_before_a_clock_went_back_is_not_fired_by_its_successor(
     engine: Engine, clock: ManualClock
 ) -> None:
-    engine.schedules.put(daily())
-    move_to(clock, 1)
-    engine.recovery.step()
-    assert engine.schedules.remove("daily").ok
+    fire_once_and_remove(engine, clock)
     move_to(clock, 0)
     engine.schedules.put(daily())
     move_to(clock, 1)
@@ -246,10 +250,7 @@ def test_ticks_of_a_pause_are_not_made_up_for(engine: Engine, clock: ManualClock
 def test_a_removed_schedule_fires_no_more_and_what_it_started_stays(
     engine: Engine, clock: ManualClock
 ) -> None:
-    engine.schedules.put(daily())
-    move_to(clock, 1)
-    engine.recovery.step()
-    assert engine.schedules.remove("daily").ok
+    fire_once_and_remove(engine, clock)
     move_to(clock, 2)
     engine.recovery.step()
     assert len(fired(engine)) == 1

@@ -23,8 +23,6 @@ from holdfast.model.task import NewTask
 from tests.race.explorer import Outcome, Plans, Stage, staged
 from tests.race.worlds import HOUR, World
 
-ONLY = Step(id="only")
-
 
 def put(world: World, name: str = "hourly", **fields: Any) -> PutSchedule:
     """Ask to keep a schedule; `given` is what it starts its tasks with."""
@@ -50,6 +48,16 @@ def tick(world: World, name: str = "hourly", **fields: Any) -> Tick:
 
 def named(world: World) -> dict[str, str]:
     return {"name": f"hourly-{world.number}"}
+
+
+def begin(world: World) -> str:
+    run = world.run(Step(id="only"))
+    world.start("only")
+    return run
+
+
+def ending(world: World, how: str) -> Operation:
+    return world.cancel("run") if how == "cancel" else world.complete("only")
 
 
 def fired(outcome: Outcome) -> list[Any]:
@@ -98,10 +106,7 @@ def test_a_tick_against_another_definition_of_its_schedule(stage: Stage) -> None
 @pytest.mark.parametrize("end", ["cancel", "complete"])
 def test_a_tick_against_the_end_of_the_run_its_schedule_goes_with(stage: Stage, end: str) -> None:
     def scenario(world: World) -> Plans:
-        run = world.run(ONLY)
-        world.start("only")
-        due = tick(world, run=run)
-        return [due], [world.cancel("run") if end == "cancel" else world.complete("only")]
+        return [tick(world, run=begin(world))], [ending(world, end)]
 
     assert [fired(outcome) for outcome in stage.explore(scenario)] == [[[0]], [[]]]
 
@@ -109,10 +114,7 @@ def test_a_tick_against_the_end_of_the_run_its_schedule_goes_with(stage: Stage, 
 @pytest.mark.parametrize("end", ["cancel", "complete"])
 def test_a_new_schedule_against_the_end_of_the_run_it_goes_with(stage: Stage, end: str) -> None:
     def scenario(world: World) -> Plans:
-        run = world.run(ONLY)
-        world.start("only")
-        asked = put(world, run=run)
-        return [asked], [world.cancel("run") if end == "cancel" else world.complete("only")]
+        return [put(world, run=begin(world))], [ending(world, end)]
 
     kept, refused = stage.explore(scenario)
     assert (kept.first, refused.first) == (((1, 1),), ("InvalidInput",))

@@ -40,10 +40,13 @@ class Recovery:
     def step(self) -> float:
         """Do what is due now; the answer is how many seconds nothing will be."""
         self._work.recover()
-        if self._due() <= 0:
-            self._schedules.fire()
+        due = self._due() <= 0
+        if due:
             self._desk.submit(Sweep()).result()
         self._outcomes.look()
+        if due:
+            # Last, so that a schedule which cannot even be moved on holds up nothing else.
+            self._schedules.fire()
         return max(0.001, min(self._desk.settings.recovery, self._due()))
 
     def _due(self) -> float:

@@ -66,7 +66,7 @@ def put(group: Group, operations: Sequence[PutSchedule]) -> list[Schedule | Hold
 
 
 def _refused(group: Group, operations: Sequence[PutSchedule]) -> dict[str, HoldfastError]:
-    """Those that are to go with a run which is not there, or which ends no more."""
+    """Those that are to go with a run which is not there, or has ended."""
     runs = sorted({o.run_id for o in operations if o.run_id is not None})
     rows = group.tx.read("runs_by_id", ids=runs) if runs else []
     standing = {row["id"]: row["status"] for row in rows}

@@ -17,6 +17,7 @@ from holdfast.model.task import NewTask
 from holdfast.model.text import clean_text
 
 SECOND = 1_000_000
+DAY = 86_400 * SECOND
 # What an engine that is busy or just starting is late by is not missed.
 GRACE = 60 * SECOND
 # How many ticks of one schedule are fired in one transaction.
@@ -110,13 +111,11 @@ def next_after(cron: str, zone: str, moment: int) -> int | None:
 
 def ticks_after(cron: str, zone: str, moment: int) -> Iterator[int]:
     """Every tick after a moment, each later than the one before."""
-    start = (_EPOCH + moment * _MICROSECOND).astimezone(_read_zone(zone))
-    for tick in CronSim(cron, start):
-        at = (tick - _EPOCH) // _MICROSECOND
-        # An hour that comes twice counts once: asked in its second pass, cron begins in its first.
-        if at > moment:
-            moment = at
-            yield at
+    where = _read_zone(zone)
+    tick = _next(cron, where, moment)
+    while tick is not None:
+        yield tick
+        tick = _next(cron, where, tick)
 
 
 def take_turn(cron: str, zone: str, missed: Missed, expected: int, now: int) -> Turn:
@@ -130,12 +129,11 @@ def take_turn(cron: str, zone: str, missed: Missed, expected: int, now: int) -> 
 
 def tell_tick(moment: int) -> str:
     """A tick in ISO 8601, as it stands in the key of what it started."""
-    at = _EPOCH + moment * _MICROSECOND
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _tell(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def tell_local(moment: int, zone: str) -> datetime:
-    return (_EPOCH + moment * _MICROSECOND).astimezone(_read_zone(zone))
+    return _tell(moment).astimezone(_read_zone(zone))
 
 
 def _each(cron: str, zone: str, expected: int, now: int) -> Turn:
@@ -158,6 +156,58 @@ def _newest(cron: str, zone: str, expected: int, now: int) -> int:
             newest = tick
         middle = (newest + high) // 2
     return newest
+
+
+def _next(cron: str, where: ZoneInfo, moment: int) -> int | None:
+    simulated = CronSim(cron, _tell(moment).astimezone(where))
+    if simulated.fixup_tz is None:
+        return _next_on_the_wall(cron, where, moment)
+    # A time of day. In the second pass of an hour that comes twice, cron begins in its first.
+    return next((tick for tick in map(_count, simulated) if tick > moment), None)
+
+
+def _next_on_the_wall(cron: str, where: ZoneInfo, moment: int) -> int | None:
+    """By the clock on the wall, from each change of it to the next.
+
+    Left to itself cronsim jumps by whole hours, past ticks when a clock changes by half an hour.
+    """
+    begin = start = moment
+    while True:
+        offset = _offset(where, begin)
+        tick = next(CronSim(cron, _tell(start + offset).replace(tzinfo=None)), None)
+        if tick is None:
+            return None
+        found = _count(tick.replace(tzinfo=UTC)) - offset
+        change = _first_change(where, begin, found)
+        if change is None:
+            return found
+        begin, start = change, change - SECOND
+
+
+def _first_change(where: ZoneInfo, begin: int, end: int) -> int | None:
+    """The first moment up to `end` at which the clocks differ from those at `begin`."""
+    offset, low = _offset(where, begin), begin
+    while low < end:
+        high = min(low + DAY, end)
+        if _offset(where, high) != offset:
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if _offset(where, middle) == offset else (low, middle)
+            return high
+        low = high
+    return None
+
+
+def _offset(where: ZoneInfo, moment: int) -> int:
+    return (_tell(moment).astimezone(where).utcoffset() or timedelta()) // _MICROSECOND
+
+
+def _tell(moment: int) -> datetime:
+    return _EPOCH + moment * _MICROSECOND
+
+
+def _count(time: datetime) -> int:
+    return (time - _EPOCH) // _MICROSECOND
 
 
 def _read_zone(zone: str) -> ZoneInfo:

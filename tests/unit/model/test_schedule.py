@@ -85,6 +85,27 @@ def test_what_comes_every_half_hour_goes_on_so_while_the_clocks_change(
     assert found == [start + 1800 * SECOND * number for number in range(1, 7)]
 
 
+@pytest.mark.parametrize(
+    ("cron", "day", "expected"),
+    [
+        # At 02:00 the clocks of Lord Howe Island go on to 02:30, or back to 01:30.
+        ("30 * * * *", "2026-10-03", ["15:00", "15:30", "16:30"]),
+        ("45 * * * *", "2026-10-03", ["15:15", "15:45", "16:45"]),
+        ("15 * * * *", "2026-10-03", ["14:45", "16:15", "17:15"]),
+        ("*/15 5 * * *", "2026-10-03", ["18:00", "18:15", "18:30"]),
+        ("30 * * * *", "2026-04-04", ["14:30", "15:00", "16:00"]),
+        ("45 * * * *", "2026-04-04", ["14:45", "15:15", "16:15"]),
+        ("15 * * * *", "2026-04-04", ["15:45", "16:45", "17:45"]),
+        ("*/15 5 * * *", "2026-04-04", ["18:30", "18:45", "19:00"]),
+    ],
+)
+def test_a_clock_that_changes_by_half_an_hour_passes_no_tick_by(
+    cron: str, day: str, expected: list[str]
+) -> None:
+    found = ticks(cron, LORD_HOWE, f"{day}T14:29Z", f"{day}T23:00Z")
+    assert found[:3] == [f"{day}T{time}" for time in expected]
+
+
 def test_a_working_hour_keeps_its_place_in_the_day_through_the_year() -> None:
     found = ticks("0 9 * * 1-5", BERLIN, "2026-03-26T12:00Z", "2026-03-31T12:00Z")
     assert found == ["2026-03-27T08:00", "2026-03-30T07:00", "2026-03-31T07:00"]
