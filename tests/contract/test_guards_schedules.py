@@ -5,7 +5,6 @@ A schedule that goes with a run is gone when that run is, however it ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.operations import Complete
 from holdfast.engine.schedule_operations import Tick
+from holdfast.errors import InvalidInput
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
 from holdfast.model.text import digest
@@ -65,13 +65,9 @@ def test_only_a_due_schedule_is_moved_on_and_only_from_the_version_it_has(
     clock.advance(3_600)
     assert not move(engine)
     assert move(engine, version=2)
-
-
-def test_a_paused_schedule_is_not_moved_on(engine: Engine, clock: ManualClock) -> None:
-    put(engine)
-    assert engine.schedules.pause("hourly").ok
     clock.advance(3_600)
-    assert not move(engine, version=2)
+    assert engine.schedules.pause("hourly").ok
+    assert not move(engine, version=4)
 
 
 def test_a_tick_that_comes_with_the_end_of_its_run_is_not_fired(
@@ -134,24 +130,23 @@ def cancel_a_task(run: StartedRun) -> None:
     assert run.engine.tasks.cancel(run.steps["plan"]).ok
 
 
-@pytest.mark.parametrize("end", [complete, fail, cancel, cancel_a_task])
-def test_a_schedule_ends_with_its_run_however_that_ends(
-    engine: Engine, clock: ManualClock, end: Callable[[StartedRun], None]
-) -> None:
-    run, other = start(engine), start(engine)
-    put(engine, "one", run=run.id)
-    put(engine, "two", run=run.id)
-    put(engine, "kept", run=other.id)
+def test_a_schedule_ends_with_its_run_however_that_ends(engine: Engine, clock: ManualClock) -> None:
+    ends = (complete, fail, cancel, cancel_a_task)
+    runs = [start(engine) for _ in (*ends, None)]
+    for number, run in enumerate(runs):
+        for name in (f"one-{number}", f"two-{number}"):
+            put(engine, name, run=run.id)
     put(engine, "own")
-    end(run)
-    assert run.status != "running"
-    assert names(engine) == ["kept", "own"]
+    for number, (end, run) in enumerate(zip(ends, runs, strict=False)):
+        assert f"one-{number}" in names(engine)
+        end(run)
+        assert run.status != "running"
+        assert not {f"one-{number}", f"two-{number}"} & set(names(engine))
+    assert names(engine) == ["one-4", "own", "two-4"]
     clock.advance(3_600)
     engine.recovery.step()
-    assert sorted(task.payload for task in engine.tasks.list() if task.title == "fired") == [
-        "kept",
-        "own",
-    ]
+    fired = [task.payload for task in engine.tasks.list() if task.title == "fired"]
+    assert sorted(fired) == names(engine)
 
 
 def test_a_schedule_is_kept_only_for_a_run_that_is_open(engine: Engine) -> None:
@@ -159,6 +154,8 @@ def test_a_schedule_is_kept_only_for_a_run_that_is_open(engine: Engine) -> None:
     assert engine.runs.cancel(ended.id).ok
     for owner in (ended.id, MISSING_RUN):
         assert not insert(engine, "new", "body", owner)
+    with pytest.raises(InvalidInput, match=f"^run: {ended.id} has ended: it is cancelled"):
+        put(engine, run=ended.id)
     assert insert(engine, "new", "body", running.id)
     assert insert(engine, "free", "body", None)
 

@@ -63,8 +63,9 @@ def test_a_tick_starts_a_task_once_with_its_key_and_its_actor(
 ) -> None:
     kept = engine.schedules.put(daily())
     assert (kept.next_at, kept.last_at, kept.paused) == (SUNDAY + DAY + NINE, None, False)
-    move_to(clock, 1, NINE - 1)
-    engine.recovery.step()
+    assert engine.recovery.step() == engine.settings.recovery
+    move_to(clock, 1, NINE - 100_000)
+    assert engine.recovery.step() == pytest.approx(0.1)
     assert fired(engine) == []
     move_to(clock, 1)
     for _ in range(2):
@@ -119,6 +120,8 @@ def test_what_was_missed_while_nobody_was_there_follows_the_policy(
     for _ in range(2):
         engine.recovery.step()
     assert {each.next_at for each in engine.schedules.list()} == {SUNDAY + 4 * DAY + NINE}
+    assert [each.name for each in engine.schedules.list()] == ["all", "one", "skip"]
+    assert [each.name for each in engine.schedules.list(limit=1, after="all")] == ["one"]
     move_to(clock, 4)
     engine.recovery.step()
     for missed, expected in days.items():
@@ -262,27 +265,14 @@ def test_a_removed_schedule_fires_no_more_and_what_it_started_stays(
         assert answer.detail == "there is no schedule 'daily'"
 
 
-def test_schedules_are_listed_by_name_and_by_page(engine: Engine) -> None:
-    for name in ("b", "a", "c"):
-        engine.schedules.put(daily(name=name))
-    assert [each.name for each in engine.schedules.list()] == ["a", "b", "c"]
-    assert [each.name for each in engine.schedules.list(limit=1, after="a")] == ["b"]
-
-
-def test_a_preview_tells_the_next_ticks_in_local_time(engine: Engine, clock: ManualClock) -> None:
-    clock.set(int(datetime(2026, 3, 28, 12, tzinfo=UTC).timestamp()) * MICROSECONDS)
-    ticks = engine.schedules.preview("30 2 * * *", "Europe/Berlin", 2)
+def test_a_preview_tells_the_next_ticks_in_local_time(sqlite_url: str) -> None:
+    clock = ManualClock(int(datetime(2026, 3, 28, 12, tzinfo=UTC).timestamp()) * MICROSECONDS)
+    with opened(sqlite_url, clock=clock) as engine:
+        ticks = engine.schedules.preview("30 2 * * *", "Europe/Berlin", 2)
     assert [each.isoformat() for each in ticks] == [
         "2026-03-29T03:00:00+02:00",
         "2026-03-30T02:30:00+02:00",
     ]
-
-
-def test_the_loop_sleeps_until_the_next_tick(engine: Engine, clock: ManualClock) -> None:
-    engine.schedules.put(daily())
-    assert engine.recovery.step() == engine.settings.recovery
-    move_to(clock, 1, NINE - 100_000)
-    assert engine.recovery.step() == pytest.approx(0.1)
 
 
 DAMAGE = {
@@ -369,6 +359,15 @@ def test_bad_schedules_are_refused_at_the_edge_and_nothing_is_written(
     refuse("run", put, daily(starts=NewRun(workflow=flow), run=ended))
 
 
+async def by_await(hf: Holdfast) -> list[Schedule]:
+    job = hf.task(name="job")(lambda: 1)
+    assert not (await job.schedule.aio("job", "* * * * *")).paused
+    assert (await hf.schedules.pause.aio("job")).ok
+    assert (await hf.schedules.get.aio("job")).paused
+    assert (await hf.schedules.remove.aio("job")).ok
+    return await hf.schedules.list.aio()
+
+
 def test_functions_and_workflows_are_scheduled_by_name_and_arguments(hf: Holdfast) -> None:
     @hf.task(agent="night")
     def clean(folder: str, keep: int = 3) -> str:
@@ -384,23 +383,11 @@ def test_functions_and_workflows_are_scheduled_by_name_and_arguments(hf: Holdfas
     assert (kept.task, kept.workflow, kept.input) == ("clean", None, {"folder": "old"})
     other = flow.schedule(name="flow", cron="*/5 * * * *", missed="skip", day=3)
     assert (other.task, other.workflow, other.missed) == (None, "flow", Missed.SKIP)
-    assert hf.schedules.list() == [kept, other]
+    assert asyncio.run(by_await(hf)) == [kept, other]
     with pytest.raises(InvalidInput, match="missing a required argument: 'folder'"):
         clean.schedule("clean", "0 3 * * *")
     with pytest.raises(InvalidInput, match="day: is missing"):
         flow.schedule("flow", "0 3 * * *")
-
-
-async def by_await(hf: Holdfast) -> list[Schedule]:
-    job = hf.task(name="job")(lambda: 1)
-    await job.schedule.aio("job", "* * * * *")
-    assert (await hf.schedules.pause.aio("job")).ok
-    return await hf.schedules.list.aio()
-
-
-def test_schedules_are_kept_from_a_coroutine_too(hf: Holdfast) -> None:
-    (kept,) = asyncio.run(by_await(hf))
-    assert kept.paused
 
 
 def test_a_worker_runs_what_a_tick_starts(hf: Holdfast) -> None:
@@ -414,15 +401,3 @@ def test_a_worker_runs_what_a_tick_starts(hf: Holdfast) -> None:
         tell.schedule("tell", "* * * * * *", word="now")
         assert heard.get(timeout=PATIENCE) == "now"
         assert hf.schedules.remove("tell").ok
-
-
-def test_a_schedule_goes_with_a_run_that_is_open(engine: Engine, clock: ManualClock) -> None:
-    run = start(engine)
-    kept = engine.schedules.put(daily(run=run.id))
-    assert kept.run_id == run.id
-    move_to(clock, 1)
-    engine.recovery.step()
-    assert len(fired(engine)) == 1
-    assert engine.runs.cancel(run.id).ok
-    with pytest.raises(InvalidInput, match=f"^run: {run.id} has ended: it is cancelled"):
-        engine.schedules.put(daily(run=run.id))

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from holdfast.engine.new_schedule import new_schedule
-from holdfast.engine.operations import Operation
 from holdfast.engine.schedule_operations import (
     PauseSchedule,
     PutSchedule,
@@ -56,10 +53,6 @@ def begin(world: World) -> str:
     return run
 
 
-def ending(world: World, how: str) -> Operation:
-    return world.cancel("run") if how == "cancel" else world.complete("only")
-
-
 def fired(outcome: Outcome) -> list[Any]:
     return [each[1] for each in outcome.state if isinstance(each, tuple) and each[0] == "hourly"]
 
@@ -84,14 +77,15 @@ def test_ticks_of_two_schedules_asked_for_in_either_order(stage: Stage) -> None:
         assert fired(outcome) == [[0]]
 
 
-@pytest.mark.parametrize("kind", [PauseSchedule, RemoveSchedule])
-def test_a_tick_against_what_stops_its_schedule(
-    stage: Stage, kind: type[PauseSchedule | RemoveSchedule]
-) -> None:
-    def scenario(world: World) -> Plans:
-        return [tick(world)], [kind(**named(world))]
+def test_a_tick_against_what_stops_its_schedule(stage: Stage) -> None:
+    def pause(world: World) -> Plans:
+        return [tick(world)], [PauseSchedule(**named(world))]
 
-    assert [fired(outcome) for outcome in stage.explore(scenario)] == [[[0]], [[]]]
+    def remove(world: World) -> Plans:
+        return [tick(world)], [RemoveSchedule(**named(world))]
+
+    for scenario in (pause, remove):
+        assert [fired(outcome) for outcome in stage.explore(scenario)] == [[[0]], [[]]]
 
 
 def test_a_tick_against_another_definition_of_its_schedule(stage: Stage) -> None:
@@ -103,40 +97,49 @@ def test_a_tick_against_another_definition_of_its_schedule(stage: Stage) -> None
     assert (fired(before), fired(after)) == ([[0]], [[]])
 
 
-@pytest.mark.parametrize("end", ["cancel", "complete"])
-def test_a_tick_against_the_end_of_the_run_its_schedule_goes_with(stage: Stage, end: str) -> None:
-    def scenario(world: World) -> Plans:
-        return [tick(world, run=begin(world))], [ending(world, end)]
+def test_a_tick_against_the_end_of_the_run_its_schedule_goes_with(stage: Stage) -> None:
+    def cancel(world: World) -> Plans:
+        return [tick(world, run=begin(world))], [world.cancel("run")]
 
-    assert [fired(outcome) for outcome in stage.explore(scenario)] == [[[0]], [[]]]
+    def complete(world: World) -> Plans:
+        return [tick(world, run=begin(world))], [world.complete("only")]
 
-
-@pytest.mark.parametrize("end", ["cancel", "complete"])
-def test_a_new_schedule_against_the_end_of_the_run_it_goes_with(stage: Stage, end: str) -> None:
-    def scenario(world: World) -> Plans:
-        return [put(world, run=begin(world))], [ending(world, end)]
-
-    kept, refused = stage.explore(scenario)
-    assert (kept.first, refused.first) == (((1, 1),), ("InvalidInput",))
+    for scenario in (cancel, complete):
+        assert [fired(outcome) for outcome in stage.explore(scenario)] == [[[0]], [[]]]
 
 
-@pytest.mark.parametrize("leaves", [True, False])
-def test_a_schedule_and_a_counter_are_locked_in_one_order_when_a_run_ends(
-    stage: Stage, *, leaves: bool
-) -> None:
+def test_a_new_schedule_against_the_end_of_the_run_it_goes_with(stage: Stage) -> None:
+    def cancel(world: World) -> Plans:
+        return [put(world, run=begin(world))], [world.cancel("run")]
+
+    def complete(world: World) -> Plans:
+        return [put(world, run=begin(world))], [world.complete("only")]
+
+    for scenario in (cancel, complete):
+        kept, refused = stage.explore(scenario)
+        assert (kept.first, refused.first) == (((1, 1),), ("InvalidInput",))
+
+
+def test_a_schedule_and_a_counter_are_locked_in_one_order_when_a_run_ends(stage: Stage) -> None:
     """Who ends the run holds the counter and wants the schedule; the other, the other way."""
 
-    def scenario(world: World) -> Plans:
+    def prepared(world: World) -> Tick:
         limit = world.concurrency(2)
         world.task("waiting", concurrency=limit)
         run = world.run(Step(id="only", concurrency=limit), name="old")
         world.start("only")
-        due: Operation = tick(world, run=run)
-        if leaves:
-            due = put(world, run=world.run(Step(id="next", agent="nobody"), name="new"))
-        return [due, world.claim("bert")], [world.complete("only")]
+        return tick(world, run=run)
 
-    stage.explore(scenario)
+    def stays(world: World) -> Plans:
+        return [prepared(world), world.claim("bert")], [world.complete("only")]
+
+    def leaves(world: World) -> Plans:
+        prepared(world)
+        other = world.run(Step(id="next"), name="new")
+        return [put(world, run=other), world.claim("bert")], [world.complete("only")]
+
+    stage.explore(stays)
+    stage.explore(leaves)
 
 
 def test_a_schedule_that_was_given_to_a_run_meanwhile_is_locked_after_that_run(
