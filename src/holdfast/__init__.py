@@ -33,6 +33,8 @@ from holdfast.errors import (
 from holdfast.model.graph import Concurrency
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.run import NewRun
+from holdfast.model.schedule import NewSchedule, Schedule
 from holdfast.model.task import NewTask, Renewal
 from holdfast.model.verdict import Verdict
 from holdfast.settings import Settings
@@ -51,12 +53,15 @@ __all__ = [
     "InvalidInput",
     "KeyConflict",
     "Loop",
+    "NewRun",
+    "NewSchedule",
     "NewTask",
     "NotFound",
     "Refusal",
     "Renewal",
     "RetryPolicy",
     "RunHandle",
+    "Schedule",
     "Settings",
     "ShuttingDown",
     "StoreError",

@@ -5,7 +5,7 @@ A refused transition is not an error: it is a `TransitionResult` with a reason.
 HoldfastError
 ├── InvalidInput          what a caller passed cannot be accepted; names the field
 │   └── InvalidDefinition a workflow's graph cannot run; names every mistake
-├── NotFound              no run or task has that id
+├── NotFound              no run or task has that id, no schedule that name
 ├── KeyConflict           the key exists with another body
 ├── TaskFailed            the awaited task or run ended without a result
 ├── ShuttingDown          the engine is closed or closing
@@ -39,8 +39,8 @@ class InvalidDefinition(InvalidInput):
 
 
 class NotFound(HoldfastError):
-    def __init__(self, identifier: str) -> None:
-        super().__init__(f"{identifier}: there is no such run or task in this store")
+    def __init__(self, identifier: str, kind: str = "run or task") -> None:
+        super().__init__(f"{identifier}: there is no such {kind} in this store")
         self.identifier = identifier
 
 

@@ -16,6 +16,7 @@ from tests.chaos import (
     new_plans,
     people_plans,
     planning_plans,
+    schedule_plans,
     verdict_plans,
     worker_plans,
 )
@@ -29,6 +30,7 @@ PLANNED_BY = (
     new_plans,
     people_plans,
     planning_plans,
+    schedule_plans,
     verdict_plans,
     worker_plans,
 )

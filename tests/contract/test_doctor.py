@@ -53,6 +53,11 @@ PLANTS = {
     "failing_is_marked": "UPDATE holdfast_run SET holds = 64 WHERE status = 'running'",
     "rows_are_there": "DELETE FROM holdfast_task WHERE title = 'ready'",
     "times_make_sense": "UPDATE holdfast_task SET due = false WHERE title = 'ready'",
+    "schedules_end_with_runs": (
+        "INSERT INTO holdfast_schedule (name, cron, zone, missed, template, input, run_id, "
+        "body_digest, created_at) SELECT 'left', '0 9 * * *', 'UTC', 'one', '{}', '1', id, '', 5 "
+        "FROM holdfast_run WHERE status = 'completed'"
+    ),
     "results_are_kept": "UPDATE holdfast_task SET result_digest = 'other' WHERE title = 'done'",
 }
 MORE_PLANTS = {

@@ -158,17 +158,6 @@ def test_a_task_fails_without_its_condition_only_where_it_has_all_it_needs(
         engine.runs.advance(run.id)
 
 
-def test_only_a_new_task_is_given_its_place(engine: Engine, store_url: str) -> None:
-    named, other, old = (create(engine) for _ in range(3))
-    assert engine.tasks.edit(old, {"priority": 1}).ok
-    rows = [(each, 7, False, True, None, 1, "skip") for each in (named, old)]
-    engine.database.transact(lambda tx: tx.run("shape_tasks", rows=rows))
-    with raw(store_url) as read:
-        shaped = read("SELECT id FROM holdfast_task WHERE item = 7 AND on_failure = 'skip'")
-    assert [row["id"] for row in shaped] == [named]
-    assert engine.tasks.get(other).item is None
-
-
 def listed(engine: Engine) -> str:
     """A run with a loop whose list is there, and that nobody has looked at yet."""
     run = begin(engine, Step(id="plan"), loop("steps.plan", body=ONE, needs=("plan",), parallel=2))

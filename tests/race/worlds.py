@@ -18,16 +18,19 @@ from holdfast.engine.operations import (
     CreateTasks,
     StartRun,
 )
+from holdfast.engine.schedule_operations import Fired
 from holdfast.ids import Ids
 from holdfast.model.effect import Recorded
 from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.result import AdvanceResult, TransitionResult
 from holdfast.model.run import Created, NewRun
+from holdfast.model.schedule import Schedule, tell_tick
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.text import digest
 from holdfast.store.database import Row, Transaction
 
 LEASE = 30_000_000
+HOUR = 3_600_000_000
 FACTS = ("status", "generation", "version", "holds")
 TASK_FACTS = (
     *FACTS,
@@ -48,6 +51,7 @@ class World:
     names: dict[str, str] = field(default_factory=dict)
     fences: dict[str, int] = field(default_factory=dict)
     keys: set[str] = field(default_factory=set)
+    schedules: dict[str, int] = field(default_factory=dict)
 
     @property
     def agent(self) -> str:
@@ -170,7 +174,22 @@ class World:
             for kind in ("run", "task"):
                 slots = tx.read("slot_by_key", key=f"{kind}:{key}")
                 seen += [(kind, key.partition("-")[0], slot["used"]) for slot in slots]
-        return tuple(seen)
+        return (*seen, *(self._see_schedule(tx, name) for name in sorted(self.schedules)))
+
+    def _see_schedule(self, tx: Transaction, name: str) -> tuple[object, ...]:
+        """A schedule as it stands, its times counted from its first tick, and what was fired."""
+        first = self.schedules[name]
+        keys = [f"schedule:{name}:{tell_tick(first + hours * HOUR)}" for hours in range(3)]
+        fired = sorted(keys.index(row["key"]) for row in tx.read("tasks_by_key", keys=keys))
+        facts = [
+            (
+                *(None if row[at] is None else row[at] - first for at in ("next_at", "last_at")),
+                *(row[fact] for fact in ("version", "last_error", "input", "cron")),
+                self.names.get(row["run_id"]),
+            )
+            for row in tx.read("schedule_by_name", name=name)
+        ]
+        return (name.partition("-")[0], fired, facts)
 
     def _see(self, tx: Transaction, identifier: str) -> tuple[Any, ...]:
         run = identifier.startswith("r_")
@@ -197,10 +216,18 @@ class World:
                 return (self.names[reply.task.id], reply.attempt)
             case Created():
                 return (self.names[reply.id], reply.created)
+            case Fired() | Schedule():
+                return _told(reply)
             case list():
                 return self.describe(reply)
             case _:
                 return type(reply).__name__ if isinstance(reply, Exception) else reply
+
+
+def _told(reply: Fired | Schedule) -> tuple[object, ...]:
+    if isinstance(reply, Fired):
+        return (len(reply.started), reply.problem)
+    return (reply.version, reply.input)
 
 
 def _answer(reply: TransitionResult | AdvanceResult | Recorded) -> tuple[object, ...]:

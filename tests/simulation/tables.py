@@ -16,6 +16,7 @@ ORDER = {
     "holdfast_need": "task_id, need_id",
     "holdfast_effect": "task_id, epoch, name",
     "holdfast_signal": "id",
+    "holdfast_schedule": "name",
     "holdfast_event": "seq",
     "holdfast_slot": "key",
     "holdfast_lease": "key",

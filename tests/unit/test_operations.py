@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -10,9 +10,21 @@ import pytest
 from holdfast.engine import operations
 from holdfast.engine.asked import Sized, TaskRow
 from holdfast.engine.operations import Complete, CreateTasks, EditTask, Fail, Renew
+from holdfast.engine.schedule_operations import PutSchedule, Tick
 
 LONG = "x" * 100_000
 REPORT: dict[str, Any] = {"task_id": "t", "fence": 1}
+SCHEDULE = PutSchedule(
+    name="s",
+    cron="",
+    zone="",
+    missed="one",
+    template="",
+    input="",
+    run_id=None,
+    body_digest="",
+    next_at=1,
+)
 ROW = TaskRow(
     id="t",
     title="t",
@@ -37,6 +49,10 @@ ROW = TaskRow(
         Renew(**REPORT, lease=1, usage=LONG),
         EditTask(task_id="t", actor="me", changes={"payload": LONG, "priority": 1}),
         CreateTasks(tasks=(ROW,), actor="me"),
+        replace(SCHEDULE, input=LONG),
+        replace(SCHEDULE, template=LONG),
+        replace(SCHEDULE, definition=LONG),
+        Tick(name="s", version=1, ticks=(1,), next_at=2, input_size=len(LONG)),
     ],
 )
 def test_a_long_text_counts(operation: Sized) -> None:

@@ -28,6 +28,7 @@ from holdfast.engine.edge import Call, operation, reading
 from holdfast.engine.engine import Engine
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.run_desk import Runs
+from holdfast.engine.schedule_desk import Schedules
 from holdfast.engine.tasks import USER, Tasks
 from holdfast.engine.why import Explanation
 from holdfast.engine.why_run import RunExplanation
@@ -109,6 +110,11 @@ class Holdfast:
     def leases(self) -> Leases:
         """Named leases, each a lock with a time limit and a fence: acquire, renew, release."""
         return self.engine.leases
+
+    @property
+    def schedules(self) -> Schedules:
+        """Schedules: put, list, look at, pause, resume and remove them, preview their ticks."""
+        return self.engine.schedules
 
     @property
     def signal(self) -> Call[..., TransitionResult]:

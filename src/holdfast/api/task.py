@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from holdfast.api.handle import Handle, Row, read_task_result
 from holdfast.api.options import KNOWN, refuse_unknown, step_options
+from holdfast.api.recurring import Recurring
 from holdfast.api.signature import Signature
 from holdfast.engine.edge import operation, then
 from holdfast.errors import InvalidDefinition
@@ -25,7 +26,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class TaskFunction(Generic[P, R, T]):
+class TaskFunction(Recurring, Generic[P, R, T]):
     """Made by `@hf.task`: a call gives `R` as the function does, a worker's result is a `T`."""
 
     def __init__(
@@ -56,7 +57,7 @@ class TaskFunction(Generic[P, R, T]):
         chosen = step_options(rest, self._template.retry)
         return TaskFunction(self._engine, self._function, replace(self._template, **chosen, **own))
 
-    def request(self, *args: Any, **kwargs: Any) -> NewTask:
+    def request(self, /, *args: Any, **kwargs: Any) -> NewTask:
         """The task that stands for one call."""
         return replace(self._template, payload=self.signature.bind_call(args, kwargs))
 

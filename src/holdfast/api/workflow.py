@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.body import Body
 from holdfast.api.handle import RunHandle
 from holdfast.api.inputs import Inputs
+from holdfast.api.recurring import Recurring
 from holdfast.engine.edge import operation, then
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.model.graph import Concurrency, Workflow
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
 
 
-class WorkflowBuilder(Body):
+class WorkflowBuilder(Body, Recurring):
     """Made by `hf.workflow(name)`; its graph is checked when it is first used."""
 
     def __init__(
@@ -52,12 +54,16 @@ class WorkflowBuilder(Body):
         if unnamed:
             first = self._inputs.first or "name"
             raise InvalidInput("start", f"inputs go by name: start({first}={unnamed[0]!r})")
-        run = NewRun(workflow=self.graph, input=self._inputs.encode(given), key=key)
+        run = replace(self.request(**given), key=key)
         engine = self._engine()
         return then(
             engine.runs.start.submit(run, connection=connection),
             lambda created: RunHandle(engine, created.id, self._decode, created=created.created),
         )
+
+    def request(self, /, **given: Any) -> NewRun:
+        """The run that stands for one start."""
+        return NewRun(workflow=self.graph, input=self._inputs.encode(given))
 
     @property
     def graph(self) -> Workflow:

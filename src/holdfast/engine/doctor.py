@@ -30,6 +30,7 @@ CHECKS = (
     "rows_are_there",
     "times_make_sense",
     "results_are_kept",
+    "schedules_end_with_runs",
 )
 
 

@@ -1,4 +1,4 @@
-"""Puts the engine together: one store, one writer, the loops beside it, and the four desks."""
+"""Puts the engine together: one store, one writer, the loops beside it, and the desks."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from holdfast.engine.listeners import Listeners
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.recovery import Recovery
 from holdfast.engine.run_desk import Runs
+from holdfast.engine.schedule_desk import Schedules
 from holdfast.engine.signal_desk import Signals
 from holdfast.engine.taking import Takers
 from holdfast.engine.tasks import Tasks
@@ -95,7 +96,14 @@ class Engine:
         self.leases = Leases(self._desk)
         self.signals = Signals(self._desk)
         self.imports = Imports(self._desk)
-        self.recovery = Recovery(self._desk, self.work, self.threads, outcomes=self.outcomes)
+        self.schedules = Schedules(self._desk)
+        self.recovery = Recovery(
+            self._desk,
+            self.work,
+            self.threads,
+            schedules=self.schedules,
+            outcomes=self.outcomes,
+        )
 
     def start(self) -> Engine:
         """Start the writer and the loops; a simulator calls their steps itself instead."""

@@ -25,6 +25,7 @@ class Group:
     freed: Counter[str] = field(default_factory=Counter)
     slots: set[str] = field(default_factory=set)
     ended: list[str] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
     parents: set[str] = field(default_factory=set)
     awaited: set[str] = field(default_factory=set)
     ripe: list[str] = field(default_factory=list)
@@ -49,6 +50,7 @@ class Group:
             if row["status"] != "running":
                 self.tells = True
                 self.ended.append(row["entity"])
+                self.closed.append(row["entity"])
                 if row["concurrency_key"] and not row["holds"] & Hold.SLOT:
                     self.freed[row["concurrency_key"]] += 1
         return changed

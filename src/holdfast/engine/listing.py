@@ -26,7 +26,7 @@ def ask_for_runs(
 ) -> Asked:
     """The query that gives a page of runs, and its parameters."""
     asked = {
-        "count": _limit(limit),
+        "count": read_limit(limit),
         "after": _NEWEST_RUN if after is None else validation.run_id(after, "after"),
         "workflow": None if workflow is None else clean_name("workflow", workflow),
     }
@@ -40,7 +40,7 @@ def ask_for_tasks(
 ) -> Asked:
     """The query that gives a page of tasks by the index that serves it, and its parameters."""
     asked = {
-        "count": _limit(limit),
+        "count": read_limit(limit),
         "after": _NEWEST_TASK if after is None else validation.task_id(after, "after"),
         "status": None if status is None else _one_of(Status, status),
         "agent": None if agent is None else clean_name("agent", agent),
@@ -53,8 +53,8 @@ def ask_for_tasks(
     return "list_tasks_running" if running else "list_tasks_by_status", asked
 
 
-def _limit(value: int) -> int:
-    return validation.number("limit", value, least=1, most=MAX_PAGE)
+def read_limit(value: int, field: str = "limit") -> int:
+    return validation.number(field, value, least=1, most=MAX_PAGE)
 
 
 def _one_of(kind: type[StrEnum], status: object) -> str:

@@ -21,13 +21,15 @@ from holdfast.engine.operations import (
     ResetTask,
     RetryTask,
 )
+from holdfast.engine.schedule_operations import PutSchedule, ScheduleOperation
+from holdfast.store.patience import Contended
 
 # What acts on all below a task or behind it, any of which a claim could start meanwhile.
 ROLLING = (ResetTask, ReopenTask, RetryTask, FinalizePlan)
 
 
 def lock(group: Group, operations: Sequence[Operation]) -> None:
-    """Runs, then tasks, then named leases, each in the order of their ids."""
+    """Runs, then tasks, then schedules and named leases, each in the order of their ids."""
     if any(isinstance(o, BlockTask) for o in operations):
         # Two new needs can close a circle together without touching one common row.
         group.tx.run("lock_needs")
@@ -39,9 +41,14 @@ def lock(group: Group, operations: Sequence[Operation]) -> None:
     runs = {o.run_id for o in operations if isinstance(o, RunOperation)}
     for target in (o.target for o in operations if isinstance(o, SendSignal)):
         (runs if target.startswith("r_") else tasks).add(target)
+    schedules = sorted(o.name for o in operations if isinstance(o, ScheduleOperation))
+    if schedules:
+        runs |= _owners(group, operations, schedules)
     if tasks or runs:
         group.tx.run("lock_runs", tasks=sorted(tasks), runs=sorted(runs))
     _lock_tasks(group, operations, tasks)
+    if schedules:
+        _lock_schedules(group, schedules, runs)
     kinds = (AcquireLease, RenewLease, ReleaseLease)
     if leases := {o.key for o in operations if isinstance(o, kinds)}:
         group.tx.run("lock_leases", keys=sorted(leases))
@@ -78,3 +85,16 @@ def _related(operations: Sequence[Operation]) -> set[str]:
     new = [task for o in operations if isinstance(o, CreateTasks) for task in o.tasks]
     related = {need for task in new for need in task.needs}
     return related | {task.parent_id for task in new if task.parent_id is not None}
+
+
+def _owners(group: Group, operations: Sequence[Operation], schedules: list[str]) -> set[str]:
+    """The runs that schedules go with: who ends a run removes its schedules without waiting."""
+    wanted = {o.run_id for o in operations if isinstance(o, PutSchedule) and o.run_id is not None}
+    return wanted | {row["id"] for row in group.tx.read("schedule_owners", names=schedules)}
+
+
+def _lock_schedules(group: Group, schedules: list[str], runs: set[str]) -> None:
+    locked = group.tx.read("lock_schedules", names=schedules)
+    if {row["run_id"] for row in locked} - runs - {None}:
+        message = "a schedule was given to another run meanwhile"
+        raise Contended(message)

@@ -14,6 +14,13 @@ from holdfast.engine.durable_operations import (
     Suspend,
     TakeSignal,
 )
+from holdfast.engine.schedule_operations import (
+    PauseSchedule,
+    PutSchedule,
+    RemoveSchedule,
+    ResumeSchedule,
+    Tick,
+)
 from holdfast.model.status import Hold
 
 if TYPE_CHECKING:
@@ -340,4 +347,9 @@ Operation = (
     | AcquireLease
     | RenewLease
     | ReleaseLease
+    | PutSchedule
+    | PauseSchedule
+    | ResumeSchedule
+    | RemoveSchedule
+    | Tick
 )

@@ -11,6 +11,7 @@ from holdfast.model.event import Event, read_data
 from holdfast.model.record import fill
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.run import Run
+from holdfast.model.schedule import Missed, Schedule
 from holdfast.model.status import Hold, Kind, PlanningPhase, RunStatus, Status
 from holdfast.model.task import Lease, Task
 from holdfast.store.database import Row
@@ -88,6 +89,25 @@ def read_run(row: Row) -> Run:
         generation=row["generation"],
         created_at=row["created_at"],
         finished_at=row["finished_at"],
+    )
+
+
+def read_schedule(row: Row) -> Schedule:
+    template = json.loads(row["template"])
+    return Schedule(
+        name=row["name"],
+        cron=row["cron"],
+        zone=row["zone"],
+        missed=Missed(row["missed"]),
+        workflow=row["workflow"],
+        task=template["step"] or template["title"] if row["workflow"] is None else None,
+        input=read_value(row["input"]),
+        run_id=row["run_id"],
+        next_at=row["next_at"],
+        last_at=row["last_at"],
+        last_error=row["last_error"],
+        version=row["version"],
+        created_at=row["created_at"],
     )
 
 

@@ -1,4 +1,4 @@
-"""The loop that time drives: expired leases, scheduled tasks, limits, keys with room."""
+"""The loop that time drives: expired leases, scheduled tasks, schedules, limits, keys with room."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from holdfast.clock import MICROSECONDS
 from holdfast.engine.desk import Desk
 from holdfast.engine.operations import Sweep
 from holdfast.engine.outcomes import Outcomes
+from holdfast.engine.schedule_desk import Schedules
 from holdfast.engine.work import Work
 from holdfast.errors import ShuttingDown
 from holdfast.threads import Loop, Threads
@@ -20,9 +21,18 @@ REST = 0.02
 class Recovery:
     """Looks at least once an interval, and sooner when something is due sooner."""
 
-    def __init__(self, desk: Desk, work: Work, threads: Threads, *, outcomes: Outcomes) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        work: Work,
+        threads: Threads,
+        *,
+        schedules: Schedules,
+        outcomes: Outcomes,
+    ) -> None:
         self._desk = desk
         self._work = work
+        self._schedules = schedules
         self._outcomes = outcomes
         loop = Loop(threads, "holdfast-recovery", self._look, rest=REST)
         self.start, self.close = loop.start, loop.close
@@ -32,9 +42,13 @@ class Recovery:
     def step(self) -> float:
         """Do what is due now; the answer is how many seconds nothing will be."""
         self._work.recover()
-        if self._due() <= 0:
+        due = self._due() <= 0
+        if due:
             self._desk.submit(Sweep()).result()
         self._outcomes.look()
+        if due:
+            # Last, so that a schedule which cannot even be moved on holds up nothing else.
+            self._schedules.fire()
         return max(0.001, min(self._desk.settings.recovery, self._due()))
 
     def _due(self) -> float:

@@ -117,7 +117,7 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
             **_limits(task),
         },
     )
-    return row if key is None else replace(row, body_digest=_body(row, later))
+    return row if key is None else replace(row, body_digest=body(row, later))
 
 
 def batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:
@@ -199,7 +199,7 @@ def pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _body(row: TaskRow, scheduled_for: Moment | None) -> str:
+def body(row: TaskRow, scheduled_for: Moment | None = None) -> str:
     """The digest of what was asked for, however it was written; "in 2s" is the same each time."""
     waits = isinstance(scheduled_for, str | timedelta)
     when = parse_duration("scheduled_for", scheduled_for) if waits else row.scheduled_for

@@ -16,6 +16,7 @@ from holdfast.engine import (
     locks,
     picker,
     runs,
+    schedules,
     slots,
 )
 from holdfast.engine.control import control
@@ -50,6 +51,7 @@ from holdfast.engine.operations import (
     StartRun,
     Sweep,
 )
+from holdfast.engine.schedule_operations import PutSchedule, SteerSchedule, Tick
 from holdfast.engine.taking import Handed, Takers
 from holdfast.errors import HoldfastError
 from holdfast.ids import Ids
@@ -87,6 +89,9 @@ class Writer:
         batch = Batch(operations)
         if self._dialect == "postgresql":
             locks.lock(group, operations)
+        # Before any counter is held: who inserts a name may wait for another process.
+        batch.together(PutSchedule, lambda chosen: schedules.put(group, chosen))
+        batch.each(SteerSchedule, lambda operation: schedules.steer(group, operation))
         batch.together(Renew, lambda chosen: lifecycle.renew(group, chosen))
         batch.together(RecordEffect, lambda chosen: durable.record(group, chosen))
         batch.together(Complete, lambda chosen: lifecycle.complete(group, chosen))
@@ -107,7 +112,9 @@ class Writer:
         batch.each(Spawn, lambda operation: durable.spawn(group, operation))
         batch.together(StartRun, lambda chosen: creation.start_runs(group, chosen))
         batch.together(Import, lambda chosen: importing.take_over(group, chosen))
+        batch.together(Tick, lambda chosen: schedules.fire(group, chosen))
         advance.derive(group)
+        schedules.tear_down(group)
         batch.together(AcquireLease, lambda chosen: leases.acquire_all(group, chosen))
         batch.each(RenewLease, lambda operation: leases.renew(group, operation))
         batch.each(ReleaseLease, lambda operation: leases.release(group, operation))

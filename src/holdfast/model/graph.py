@@ -42,3 +42,9 @@ class Workflow:
     @cached_property
     def definition(self) -> str:
         return graph_text.write(self.name, self.steps, self.concurrency)
+
+
+def read_workflow(definition: str) -> Workflow:
+    """The workflow that a definition describes."""
+    name, steps, concurrency = graph_text.read(definition)
+    return Workflow.define(name, steps, concurrency=concurrency)

@@ -19,8 +19,14 @@ def write(name: str, steps: tuple[Step, ...], concurrency: Concurrency | None) -
     return json.dumps(described, sort_keys=True, separators=(",", ":"))
 
 
+def read(text: str) -> tuple[str, tuple[Step, ...], Concurrency | None]:
+    described = json.loads(text)
+    steps = tuple(_read(step) for step in described["steps"])
+    return described["name"], steps, _read_concurrency(described["concurrency"])
+
+
 def read_steps(text: str) -> tuple[Step, ...]:
-    return tuple(_read(described) for described in json.loads(text)["steps"])
+    return read(text)[1]
 
 
 def _describe(step: Step) -> dict[str, object]:
@@ -54,7 +60,6 @@ def _describe(step: Step) -> dict[str, object]:
 
 def _read(described: dict[str, Any]) -> Step:
     action, target, rounds = described.get("on_failure", ["fail", None, 1])
-    limit = described["concurrency"]
     return Step(
         id=described["id"],
         needs=tuple(described["needs"]),
@@ -68,7 +73,7 @@ def _read(described: dict[str, Any]) -> Step:
         timeout=described["timeout"],
         tags=tuple(described["tags"]),
         priority=described["priority"],
-        concurrency=None if limit is None else Concurrency(key=limit[0], limit=limit[1]),
+        concurrency=_read_concurrency(described["concurrency"]),
         when=_reference(described, "when"),
         on_failure=OnFailure(action=action, step=target, max_rounds=rounds),
         verifies=described.get("verifies"),
@@ -86,3 +91,7 @@ def _reference(described: dict[str, Any], field: str) -> Reference | None:
 
 def _concurrency(concurrency: Concurrency | None) -> list[object] | None:
     return None if concurrency is None else [concurrency.key, concurrency.limit]
+
+
+def _read_concurrency(described: list[Any] | None) -> Concurrency | None:
+    return None if described is None else Concurrency(key=described[0], limit=described[1])

@@ -278,3 +278,9 @@ SELECT task.id AS entity, 'keeps the digest ' || COALESCE(task.result_digest, 'o
 FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id AND event.version = task.version
 WHERE event.type = 'task.done'
   AND COALESCE({data digest}, '') <> COALESCE(task.result_digest, '')
+
+-- name: check_schedules_end_with_runs
+-- purpose: a schedule that goes with a run is gone when that run has ended
+SELECT schedule.name AS entity, 'goes with ' || run.id || ', which has ' || run.status AS detail
+FROM holdfast_schedule AS schedule JOIN holdfast_run AS run ON run.id = schedule.run_id
+WHERE run.status <> 'running'

@@ -18,6 +18,10 @@ SELECT * FROM holdfast_task WHERE id IN (SELECT value FROM {each ids})
 -- purpose: one run
 SELECT * FROM holdfast_run WHERE id = :run_id
 
+-- name: runs_by_id
+-- purpose: some runs
+SELECT * FROM holdfast_run WHERE id IN (SELECT value FROM {each ids})
+
 -- name: run_tasks
 -- purpose: the tasks of a run in the order they were created
 SELECT * FROM holdfast_task WHERE run_id = :run_id ORDER BY id
@@ -155,7 +159,9 @@ SELECT
     SELECT min(scheduled_for) AS at FROM holdfast_task WHERE status = 'queued' AND NOT due
     UNION ALL
     SELECT min(held_until) FROM holdfast_task WHERE held_until IS NOT NULL
-      AND status IN ('idle', 'queued', 'running')) AS times) AS at,
+      AND status IN ('idle', 'queued', 'running')
+    UNION ALL
+    SELECT min(next_at) FROM holdfast_schedule WHERE next_at IS NOT NULL) AS times) AS at,
   (SELECT holdfast_now()) AS now,
   EXISTS (
     SELECT 1 FROM holdfast_run AS run JOIN holdfast_slot AS slot ON slot.key = run.concurrency_key

@@ -1,0 +1,218 @@
+"""When a schedule is due: cron in a time zone, and what becomes of the ticks that were missed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from holdfast.errors import InvalidInput
+from holdfast.model.run import NewRun
+from holdfast.model.task import NewTask
+from holdfast.model.text import clean_text
+
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+# What an engine that is busy or just starting is late by is not missed.
+GRACE = 60 * SECOND
+# How many ticks of one schedule are fired in one transaction.
+AT_ONCE = 100
+MAX_CRON = 200
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_FORM = 'write minute, hour, day, month and weekday, as in "0 9 * * 1-5"'
+
+
+class Missed(StrEnum):
+    """What is fired for ticks that nobody was there for: nothing, the newest alone, or each."""
+
+    SKIP = "skip"
+    ONE = "one"
+    ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewSchedule:
+    """A schedule to be kept: what it `starts` at each tick, and the `run` it goes with, if any."""
+
+    name: str
+    cron: str
+    starts: NewTask | NewRun
+    zone: str = "UTC"
+    missed: str = "one"
+    run: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Schedule:
+    """A schedule as it stands: it starts runs of a workflow, or tasks of a function.
+
+    Times are microseconds since 1970.
+    """
+
+    name: str
+    cron: str
+    zone: str
+    missed: Missed
+    workflow: str | None
+    task: str | None
+    input: Any
+    run_id: str | None
+    next_at: int | None
+    last_at: int | None
+    last_error: str | None
+    version: int
+    created_at: int
+
+    @property
+    def paused(self) -> bool:
+        return self.next_at is None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Turn:
+    """The ticks to fire now, oldest first, and the tick to wait for next, if one is to come."""
+
+    ticks: tuple[int, ...]
+    next_at: int | None
+
+
+def check_cron(cron: object, zone: object) -> tuple[str, str]:
+    """Refuse a cron expression or a time zone that cannot be read."""
+    text = clean_text("cron", cron, limit=MAX_CRON)
+    place = clean_text("zone", zone, limit=MAX_CRON)
+    _read_zone(place)
+    try:
+        CronSim(text, _EPOCH)
+    except CronSimError as error:
+        reason = str(error).lower()
+        raise InvalidInput("cron", f"{text!r} is no cron expression: {reason}; {_FORM}") from error
+    return " ".join(text.split()), place
+
+
+def first_after(cron: str, zone: str, moment: int) -> int:
+    """The first tick after a moment; a cron that never fires is refused."""
+    found = next_after(cron, zone, moment)
+    if found is None:
+        reason = f"{cron!r} never fires: no day of the next 50 years fits; {_FORM}"
+        raise InvalidInput("cron", reason)
+    return found
+
+
+def next_after(cron: str, zone: str, moment: int) -> int | None:
+    return next(ticks_after(cron, zone, moment), None)
+
+
+def ticks_after(cron: str, zone: str, moment: int) -> Iterator[int]:
+    """Every tick after a moment, each later than the one before."""
+    where = _read_zone(zone)
+    tick = _next(cron, where, moment)
+    while tick is not None:
+        yield tick
+        tick = _next(cron, where, tick)
+
+
+def take_turn(cron: str, zone: str, missed: Missed, expected: int, now: int) -> Turn:
+    """What a schedule does at `now` when the tick it waited for, `expected`, is due."""
+    if missed is Missed.ALL:
+        return _each(cron, zone, expected, now)
+    newest = _newest(cron, zone, expected, now)
+    late = missed is Missed.SKIP and now - newest > GRACE
+    return Turn(ticks=() if late else (newest,), next_at=next_after(cron, zone, newest))
+
+
+def tell_tick(moment: int) -> str:
+    """A tick in ISO 8601, as it stands in the key of what it started."""
+    return _tell(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def tell_local(moment: int, zone: str) -> datetime:
+    return _tell(moment).astimezone(_read_zone(zone))
+
+
+def _each(cron: str, zone: str, expected: int, now: int) -> Turn:
+    fired = [expected]
+    for tick in ticks_after(cron, zone, expected):
+        if tick > now or len(fired) == AT_ONCE:
+            return Turn(ticks=tuple(fired), next_at=tick)
+        fired.append(tick)
+    return Turn(ticks=tuple(fired), next_at=None)
+
+
+def _newest(cron: str, zone: str, expected: int, now: int) -> int:
+    """The last tick that is due, by halving: a year of seconds is not walked through."""
+    newest, high, middle = expected, now, expected
+    while high - newest >= SECOND:
+        tick = next_after(cron, zone, middle)
+        if tick is None or tick > now:
+            high = middle
+        else:
+            newest = tick
+        middle = (newest + high) // 2
+    return newest
+
+
+def _next(cron: str, where: ZoneInfo, moment: int) -> int | None:
+    simulated = CronSim(cron, _tell(moment).astimezone(where))
+    if simulated.fixup_tz is None:
+        return _next_on_the_wall(cron, where, moment)
+    # A time of day. In the second pass of an hour that comes twice, cron begins in its first.
+    return next((tick for tick in map(_count, simulated) if tick > moment), None)
+
+
+def _next_on_the_wall(cron: str, where: ZoneInfo, moment: int) -> int | None:
+    """By the clock on the wall, from each change of it to the next.
+
+    Left to itself cronsim jumps by whole hours, past ticks when a clock changes by half an hour.
+    """
+    begin = start = moment
+    while True:
+        offset = _offset(where, begin)
+        tick = next(CronSim(cron, _tell(start + offset).replace(tzinfo=None)), None)
+        if tick is None:
+            return None
+        found = _count(tick.replace(tzinfo=UTC)) - offset
+        change = _first_change(where, begin, found)
+        if change is None:
+            return found
+        begin, start = change, change - SECOND
+
+
+def _first_change(where: ZoneInfo, begin: int, end: int) -> int | None:
+    """The first moment up to `end` at which the clocks differ from those at `begin`."""
+    offset, low = _offset(where, begin), begin
+    while low < end:
+        high = min(low + DAY, end)
+        if _offset(where, high) != offset:
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if _offset(where, middle) == offset else (low, middle)
+            return high
+        low = high
+    return None
+
+
+def _offset(where: ZoneInfo, moment: int) -> int:
+    return (_tell(moment).astimezone(where).utcoffset() or timedelta()) // _MICROSECOND
+
+
+def _tell(moment: int) -> datetime:
+    return _EPOCH + moment * _MICROSECOND
+
+
+def _count(time: datetime) -> int:
+    return (time - _EPOCH) // _MICROSECOND
+
+
+def _read_zone(zone: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(zone)
+    except (KeyError, ValueError, OSError) as error:
+        reason = f"{zone!r} is no time zone; write one as 'Europe/Berlin', or 'UTC'"
+        raise InvalidInput("zone", reason) from error
