@@ -27,7 +27,9 @@ from holdfast.errors import (
     TaskFailed,
     UnknownOutcome,
 )
+from holdfast.model.event import Event
 from holdfast.model.graph import Concurrency
+from holdfast.model.hook import Ended
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.task import NewTask, Renewal
@@ -40,6 +42,8 @@ __all__ = [
     "AttemptEnded",
     "Concurrency",
     "Context",
+    "Ended",
+    "Event",
     "Handle",
     "Holdfast",
     "HoldfastError",

@@ -11,6 +11,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.store.queries import load
 from tests.chaos import (
     durable_plans,
+    hook_plans,
     loop_plans,
     new_plans,
     people_plans,
@@ -23,6 +24,7 @@ from tests.chaos.plans import PLANS, every_kind
 
 PLANNED_BY = (
     durable_plans,
+    hook_plans,
     loop_plans,
     new_plans,
     people_plans,

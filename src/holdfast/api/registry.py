@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.api.hook import HookFunction
 from holdfast.api.signature import Signature
 from holdfast.api.workflow import WorkflowBuilder
+from holdfast.engine.hooks import read_payload
+from holdfast.model.hook import hook_name
 from holdfast.model.task import Assignment
 from holdfast.worker.context import Context
 from holdfast.worker.execution import Invocation, UnknownFunction
@@ -16,16 +19,21 @@ class Registry:
     def __init__(self) -> None:
         self.tasks: dict[str, Signature] = {}
         self.workflows: dict[str, WorkflowBuilder] = {}
+        self.hooks: dict[str, HookFunction] = {}
 
     def knows(self, workflow: str | None, step: str | None) -> bool:
         if workflow is None:
-            return step in self.tasks
+            return step in self.tasks or hook_name(step) in self.hooks
         return workflow in self.workflows and step in self.workflows[workflow].steps
 
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
         signature = self._find(assignment)
-        given = assignment.input if _is_step(assignment) else assignment.task.payload
-        arguments = self._arguments(signature, given or {}, assignment)
+        if (hook := hook_name(assignment.task.step)) is not None:
+            event = read_payload(assignment.task.payload)
+            arguments: dict[str, Any] = {self.hooks[hook].parameter: event}
+        else:
+            given = assignment.input if _is_step(assignment) else assignment.task.payload
+            arguments = self._arguments(signature, given or {}, assignment)
         if signature.context is not None:
             arguments[signature.context] = context
         return Invocation(
@@ -41,6 +49,8 @@ class Registry:
             place = f"{workflow}@{assignment.workflow_version}" if workflow else "no workflow"
             message = f"{assignment.task.id}: this program has no function for {step} of {place}"
             raise UnknownFunction(message)
+        if (hook := hook_name(step)) is not None:
+            return self.hooks[hook].signature
         if workflow is None:
             return self.tasks[step]
         return self.workflows[workflow].steps[step].signature

@@ -1,4 +1,4 @@
-"""Puts the engine together: one store, one writer, the loops beside it, and the four desks."""
+"""Puts the engine together: one store, one writer, the loops beside it, and the desks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from functools import partial
 from typing import Any
 
 from holdfast.clock import Clock, SystemClock
+from holdfast.engine import hooks
 from holdfast.engine.desk import Desk
 from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
+from holdfast.engine.hook_desk import Hooks
 from holdfast.engine.joining import Joining
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.listeners import Listeners
@@ -85,6 +87,7 @@ class Engine:
         self.work = Work(self._desk)
         self.leases = Leases(self._desk)
         self.signals = Signals(self._desk)
+        self.hooks = Hooks(self._desk)
         self.recovery = Recovery(self._desk, self.work, self.threads, outcomes=self.outcomes)
 
     def start(self) -> Engine:
@@ -166,3 +169,4 @@ class Engine:
         self._ends.tell(group.ended)
         if group.ended:
             self.outcomes.look(group.ended)
+        hooks.report(group.failed_hooks)

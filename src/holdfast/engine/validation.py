@@ -15,6 +15,7 @@ from holdfast.errors import InvalidInput
 from holdfast.ids import Ids, parse_run_id, parse_task_id
 from holdfast.model.duration import Moment, parse_duration, parse_moment
 from holdfast.model.graph import Concurrency, Workflow
+from holdfast.model.hook import HOOK_PREFIX
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
@@ -92,7 +93,7 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
     parent = None if task.parent is None else task_id(task.parent, "parent")
     later = task.scheduled_for
     scheduled = None if later is None else parse_moment("scheduled_for", later, now)
-    key = None if task.key is None else clean_key("key", task.key)
+    key = None if task.key is None else _own_key(task.key)
     row = TaskRow(
         id=ids.task(),
         parent_id=parent,
@@ -110,6 +111,14 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
         **_limits(task),
     )
     return row if key is None else replace(row, body_digest=_body(row, later))
+
+
+def _own_key(value: object) -> str:
+    """A key of the caller's own: none that could stand in for the task of a hook."""
+    key = clean_key("key", value)
+    if key.startswith(HOOK_PREFIX):
+        raise InvalidInput("key", f"keys that begin with {HOOK_PREFIX!r} are those of hooks' tasks")
+    return key
 
 
 def batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:

@@ -9,6 +9,7 @@ from holdfast.engine import (
     advance,
     creation,
     durable,
+    hooks,
     leases,
     lifecycle,
     locks,
@@ -39,8 +40,10 @@ from holdfast.engine.operations import (
     Fail,
     Lose,
     Operation,
+    RegisterHooks,
     Release,
     ReleaseLease,
+    RemoveHook,
     Renew,
     RenewLease,
     StartRun,
@@ -57,7 +60,7 @@ LIMITS_AT_ONCE = 1_000
 
 
 class Writer:
-    """Order matters: reports, control, what follows from them, new work, and claims last."""
+    """Order matters: reports, control, what follows from them, new work, hooks, and claims last."""
 
     def __init__(self, *, secret: bytes, dialect: Dialect, ids: Ids) -> None:
         self._secret = secret
@@ -71,6 +74,9 @@ class Writer:
         batch = Batch(operations)
         if self._dialect == "postgresql":
             locks.lock(group, operations)
+        # Before any counter is locked: hooks come between tasks and counters in every process.
+        batch.together(RegisterHooks, lambda chosen: hooks.register(group, chosen))
+        batch.each(RemoveHook, lambda operation: hooks.remove(group, operation))
         batch.together(Renew, lambda chosen: lifecycle.renew(group, chosen))
         batch.together(RecordEffect, lambda chosen: durable.record(group, chosen))
         batch.together(Complete, lambda chosen: lifecycle.complete(group, chosen))
@@ -91,6 +97,7 @@ class Writer:
         batch.each(Spawn, lambda operation: durable.spawn(group, operation))
         batch.together(StartRun, lambda chosen: creation.start_runs(group, chosen))
         advance.derive(group)
+        hooks.fire(group)
         batch.together(AcquireLease, lambda chosen: leases.acquire_all(group, chosen))
         batch.each(RenewLease, lambda operation: leases.renew(group, operation))
         batch.each(ReleaseLease, lambda operation: leases.release(group, operation))
