@@ -27,7 +27,6 @@ from holdfast.errors import (
     TaskFailed,
     UnknownOutcome,
 )
-from holdfast.model.event import Event
 from holdfast.model.graph import Concurrency
 from holdfast.model.hook import Ended
 from holdfast.model.result import Refusal, TransitionResult
@@ -43,7 +42,6 @@ __all__ = [
     "Concurrency",
     "Context",
     "Ended",
-    "Event",
     "Handle",
     "Holdfast",
     "HoldfastError",

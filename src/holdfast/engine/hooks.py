@@ -74,13 +74,13 @@ def read_payload(payload: dict[str, Any]) -> Ended:
 
 def _task(row: Row, ids: Ids) -> TaskRow:
     name, entity = row["name"], row["entity"]
-    event = asdict(read_event(row)) | {"workflow": row["workflow"], "step": row["step"]}
+    event = Ended.tell(read_event(row), workflow=row["workflow"], step=row["step"])
     return TaskRow(
         id=ids.task(),
         step=hook_step(name),
         title=f"{name} after {row['type']} of {entity}",
         status="queued",
         key=f"{hook_step(name)} {entity} {row['version']}",
-        payload=json.dumps({"event": event}, ensure_ascii=False, separators=(",", ":")),
+        payload=json.dumps({"event": asdict(event)}, ensure_ascii=False, separators=(",", ":")),
         **json.loads(row["template"]),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from holdfast.model.event import Event
 from holdfast.model.graph import Concurrency
@@ -43,11 +44,32 @@ class Hook:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ended(Event):
-    """The recorded end of a run, with its workflow, or of a lone task, with its function."""
+class Ended:
+    """The recorded end of a run, with its workflow, or of a lone task, with its function.
 
+    The event of a history has a number too, which another store would give it otherwise: what
+    ended, and in which version, names it as well.
+    """
+
+    type: str
+    run_id: str | None
+    task_id: str | None
     workflow: str | None
     step: str | None
+    version: int
+    generation: int
+    source: str | None
+    target: str | None
+    attempt: int
+    actor: str
+    at: int
+    data: dict[str, Any]
+
+    @classmethod
+    def tell(cls, event: Event, *, workflow: str | None, step: str | None) -> Ended:
+        recorded = asdict(event)
+        del recorded["seq"]
+        return cls(**recorded, workflow=workflow, step=step)
 
 
 def hook_step(name: str) -> str:
