@@ -11,7 +11,7 @@ from holdfast.api.signature import Signature
 from holdfast.api.task import TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.errors import InvalidDefinition, InvalidInput
-from holdfast.model.hook import RUN_ENDS, TASK_ENDS, NewHook
+from holdfast.model.hook import RUN_ENDS, TASK_ENDS, NewHook, check_ends
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import clean_name
 
@@ -36,6 +36,9 @@ class Watched:
     events: tuple[str, ...]
     workflow: WorkflowBuilder | str | None = None
     task: TaskFunction[..., Any, Any] | str | None = None
+
+    def __post_init__(self) -> None:
+        check_ends(self.events)
 
     @property
     def about(self) -> str | None:

@@ -11,14 +11,12 @@ from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.listing import Page
 from holdfast.engine.operations import RegisterHooks, RemoveHook
-from holdfast.errors import InvalidInput
-from holdfast.model.hook import RUN_ENDS, TASK_ENDS, Hook, NewHook
+from holdfast.model.hook import Hook, NewHook, check_ends
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.store.database import Row
 
-ENDS = (*RUN_ENDS, *TASK_ENDS)
 TEMPLATE = (
     *("agent", "priority", "tags", "timeout", "concurrency_key", "capacity"),
     *("max_attempts", "max_lost", "backoff", "backoff_max"),
@@ -75,10 +73,7 @@ class Hooks:
 
 def _ends(events: object) -> str:
     chosen = sorted(validation.names("events", events))
-    for event in chosen:
-        if event not in ENDS:
-            raise InvalidInput("events", f"{event!r} is no end; one of {', '.join(ENDS)} is")
-    validation.number("events", len(chosen), least=1)
+    check_ends(chosen)
     return json.dumps(chosen)
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from holdfast.errors import InvalidInput
 from holdfast.model.event import Event
 from holdfast.model.graph import Concurrency
 from holdfast.model.retry import RetryPolicy
 
 RUN_ENDS = ("run.completed", "run.failed", "run.cancelled")
 TASK_ENDS = ("task.done", "task.failed", "task.cancelled")
+ENDS = (*RUN_ENDS, *TASK_ENDS)
 
 # With a blank, which no name has: no step or function of a program can be taken for a hook.
 HOOK_PREFIX = "hook "
@@ -70,6 +73,15 @@ class Ended:
         recorded = asdict(event)
         del recorded["seq"]
         return cls(**recorded, workflow=workflow, step=step)
+
+
+def check_ends(events: Collection[str]) -> None:
+    """Refuse what is no end, and none at all."""
+    for event in events:
+        if event not in ENDS:
+            raise InvalidInput("events", f"{event!r} is no end; one of {', '.join(ENDS)} is")
+    if not events:
+        raise InvalidInput("events", f"name at least one of {', '.join(ENDS)}")
 
 
 def hook_step(name: str) -> str:
