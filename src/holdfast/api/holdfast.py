@@ -247,12 +247,16 @@ class Holdfast:
 
         def add(decorated: Callable[P, T]) -> Callable[P, T]:
             known = clean_name("hook", name or _own_name(decorated))
-            if known in self._functions.hooks:
-                raise InvalidDefinition(known, ["is already a hook of this Holdfast"])
             made = define_hook(known, decorated, watched, options, self._retry)
-            self._functions.hooks[known] = made
-            if self._life.engine is not None:
-                self.engine.hooks.register([made.definition])
+            life = self._life
+            # Who opens the store holds the lock until it knows every hook that is there.
+            with life.lock:
+                if known in self._functions.hooks:
+                    raise InvalidDefinition(known, ["is already a hook of this Holdfast"])
+                self._functions.hooks[known] = made
+                opened = life.engine
+            if opened is not None:
+                opened.hooks.register([made.definition])
             return decorated
 
         return add
