@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import psycopg
+
 from holdfast.engine.operations import (
     AdvanceRun,
     Complete,
@@ -18,8 +20,8 @@ from holdfast.model.text import digest
 from holdfast.store.database import Transaction
 from tests.contract import statements
 from tests.contract.hooked import hook
-from tests.race.explorer import Plans, Scenario, Stage
-from tests.race.racers import Gate
+from tests.race.explorer import Plans, Scenario, Stage, staged
+from tests.race.racers import PATIENCE, Gate
 from tests.race.worlds import World
 
 SIDES = (Step(id="left", needs=()), Step(id="right", needs=()))
@@ -131,6 +133,17 @@ def test_processes_that_register_the_same_hooks_at_once(stage: Stage) -> None:
     for world in worlds_of(stage, scenario):
         names = {each.name for each in stage.engine.hooks.list()}
         assert {f"one-{world.number}", f"two-{world.number}"} <= names
+
+
+def test_who_registers_hooks_waits_for_one_with_none_behind_it_in_hand(postgres_url: str) -> None:
+    with staged(postgres_url) as stage, psycopg.connect(postgres_url) as rival:
+        stage.third.perform([registration("a", "b")])
+        rival.execute("SELECT 1 FROM holdfast_hook WHERE name = 'a' FOR UPDATE")
+        waiting = stage.first.start([registration("b", "a")])
+        assert stage.first.go_as_far_as_possible(waiting)
+        rival.execute("SELECT 1 FROM holdfast_hook WHERE name = 'b' FOR UPDATE NOWAIT")
+        rival.rollback()
+        assert waiting.result(PATIENCE) == [None]
 
 
 def test_an_end_that_is_undone_in_its_own_commit_has_been_an_end(stage: Stage) -> None:

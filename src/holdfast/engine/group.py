@@ -77,7 +77,7 @@ class Group:
 
     def _observe_end(self, row: Row) -> None:
         """Remember an end for the hooks; the statements that end most say when there are none."""
-        if row["previous"] != row["status"] and row.get("hooked", True):
+        if row.get("hooked", True):
             self.ends.append(row)
 
     def _observe_stop(self, row: Row) -> None:

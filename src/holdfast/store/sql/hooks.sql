@@ -19,8 +19,8 @@ RETURNING name
 SELECT * FROM holdfast_hook ORDER BY name
 
 -- name: hooks_to_fire
--- purpose: which hooks are for some ends, each end by the event that recorded it; of tasks, only
---   what stands alone and is no hook's own
+-- purpose: which hooks are for some ends, each by the event that recorded it; of tasks outside of
+--   runs only those that are no task's child and no hook's own
 -- rows: entity text, version integer
 SELECT hook.name, hook.template, event.*, run.workflow, task.step
 FROM {rows} AS r
@@ -31,7 +31,7 @@ JOIN holdfast_hook AS hook
   ON holdfast_within('["' || CASE WHEN run.id IS NULL THEN 'task.' ELSE 'run.' END || event.to_status || '"]', hook.events)
 WHERE (hook.about IS NULL OR hook.about = COALESCE(run.workflow, task.step))
   AND (run.id IS NOT NULL
-    OR (task.run_id IS NULL AND task.parent_id IS NULL AND COALESCE(task.step, '') NOT LIKE 'hook %'))
+    OR (task.parent_id IS NULL AND COALESCE(task.step, '') NOT LIKE 'hook %'))
 ORDER BY hook.name, event.seq
 
 -- name: failed_hooks
