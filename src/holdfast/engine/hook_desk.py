@@ -33,7 +33,7 @@ class Hooks:
     @operation
     def register(self, hooks: Sequence[NewHook]) -> Future[None]:
         """Have each hook follow every end it is for from now on; again, it changes nothing."""
-        wanted = {hook.name: self._row(hook) for hook in hooks}
+        wanted = {row[0]: row for row in map(self._row, hooks)}
         rows = self._desk.view(lambda tx: tx.read("list_hooks")) if wanted else []
         known = {(row["name"], row["events"], row["about"], row["template"]) for row in rows}
         new = tuple(row for row in wanted.values() if row not in known)

@@ -16,7 +16,7 @@ from holdfast.engine.operations import RegisterHooks, RemoveHook
 from holdfast.engine.records import read_event, read_value
 from holdfast.errors import tell_error
 from holdfast.ids import Ids
-from holdfast.model.hook import Ended, hook_name, hook_step
+from holdfast.model.hook import Ended, hook_step
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 
@@ -55,13 +55,10 @@ def fire(group: Group) -> None:
 def report(failed: Sequence[Row]) -> None:
     """Say which hooks have failed for good, after what, and how to try them again."""
     for row in failed:
-        event = read_payload(read_value(row["payload"]))
         log.error(
-            "hook %s failed for good after %s of %s, which stays as it ended: %s; "
-            'hf.tasks.retry("%s") tries it again',
-            hook_name(row["step"]),
-            event.type,
-            event.task_id or event.run_id,
+            'hook %s failed for good: %s; what it follows stays as it ended; hf.tasks.retry("%s") '
+            "tries it again",
+            row["title"],
             tell_error(read_value(row["error"])),
             row["id"],
         )

@@ -50,8 +50,7 @@ class Hook:
 class Ended:
     """The recorded end of a run, with its workflow, or of a lone task, with its function.
 
-    The event of a history has a number too, which another store would give it otherwise: what
-    ended, and in which version, names it as well.
+    It has no `seq`, which is the store's own: what ended, and the version, name the event.
     """
 
     type: str

@@ -36,7 +36,7 @@ ORDER BY hook.name, event.seq
 
 -- name: failed_hooks
 -- purpose: those of some tasks that a hook made and that failed for good
-SELECT id, step, payload, error FROM holdfast_task
+SELECT id, title, error FROM holdfast_task
 WHERE id IN (SELECT value FROM {each ids})
   AND step LIKE 'hook %'
   AND status = 'failed'
