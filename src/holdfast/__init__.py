@@ -31,6 +31,7 @@ from holdfast.errors import (
     UnknownOutcome,
 )
 from holdfast.model.graph import Concurrency
+from holdfast.model.hook import Ended
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
@@ -46,6 +47,7 @@ __all__ = [
     "AttemptEnded",
     "Concurrency",
     "Context",
+    "Ended",
     "Handle",
     "Holdfast",
     "HoldfastError",

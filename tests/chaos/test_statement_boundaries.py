@@ -11,6 +11,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.store.queries import load
 from tests.chaos import (
     durable_plans,
+    hook_plans,
     import_plans,
     loop_plans,
     new_plans,
@@ -25,6 +26,7 @@ from tests.chaos.plans import PLANS, every_kind
 
 PLANNED_BY = (
     durable_plans,
+    hook_plans,
     import_plans,
     loop_plans,
     new_plans,

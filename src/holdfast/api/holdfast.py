@@ -9,10 +9,14 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
+from os import PathLike
+from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, overload
 from weakref import WeakSet
 
+from holdfast.api.archive import Archive
 from holdfast.api.handle import Handle, RunHandle, is_run_id, read_task_result
+from holdfast.api.hook import Watched, define_hook
 from holdfast.api.options import (
     default_retry,
     read_concurrency,
@@ -26,6 +30,7 @@ from holdfast.api.workflow import WorkflowBuilder
 from holdfast.engine.doctor import Diagnosis
 from holdfast.engine.edge import Call, operation, reading
 from holdfast.engine.engine import Engine
+from holdfast.engine.hook_desk import Hooks
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.schedule_desk import Schedules
@@ -34,6 +39,7 @@ from holdfast.engine.why import Explanation
 from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
 from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
+from holdfast.model.hook import RUN_ENDS
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
@@ -82,8 +88,17 @@ class Holdfast:
             if self._closed:
                 raise ShuttingDown("this Holdfast is closed; open another")
             if life.engine is None:
-                life.engine = Engine(self.settings.url, settings=self.settings).start()
+                life.engine = self._open()
             return life.engine
+
+    def _open(self) -> Engine:
+        engine = Engine(self.settings.url, settings=self.settings).start()
+        try:
+            engine.hooks.register([each.definition for each in self._functions.hooks.values()])
+        except BaseException:
+            engine.close()
+            raise
+        return engine
 
     @property
     def _life(self) -> Life:
@@ -115,6 +130,11 @@ class Holdfast:
     def schedules(self) -> Schedules:
         """Schedules: put, list, look at, pause, resume and remove them, preview their ticks."""
         return self.engine.schedules
+
+    @property
+    def hooks(self) -> Hooks:
+        """What follows the ends of runs and lone tasks: list and remove; `@hf.on` adds."""
+        return self.engine.hooks
 
     @property
     def signal(self) -> Call[..., TransitionResult]:
@@ -233,6 +253,55 @@ class Holdfast:
         made = WorkflowBuilder(lambda: self.engine, name, concurrency=limit, retry=self._retry)
         self._functions.workflows[name] = made
         return made
+
+    def on(
+        self,
+        *events: str,
+        name: str | None = None,
+        workflow: WorkflowBuilder | str | None = None,
+        task: TaskFunction[..., Any, Any] | str | None = None,
+        **options: Any,
+    ) -> Callable[[Callable[P, T]], Callable[P, T]]:
+        """Have a function follow ends: `@hf.on("run.failed", workflow=checkout)`.
+
+        The ends are `run.completed`, `run.failed`, `run.cancelled`, and of tasks outside of runs
+        `task.done`, `task.failed`, `task.cancelled`. For each of them a worker calls the function
+        with the event, after a `Context` if it takes one. The `name` and the options are those of
+        `@hf.task`. The store knows of it when this Holdfast is first used.
+        """
+        watched = Watched(events=events, workflow=workflow, task=task)
+
+        def add(decorated: Callable[P, T]) -> Callable[P, T]:
+            known = clean_name("hook", name or _own_name(decorated))
+            made = define_hook(known, decorated, watched, options, self._retry)
+            life = self._life
+            # Who opens the store holds the lock until it knows every hook that is there.
+            with life.lock:
+                if known in self._functions.hooks:
+                    raise InvalidDefinition(known, ["is already a hook of this Holdfast"])
+                self._functions.hooks[known] = made
+                opened = life.engine
+            if opened is not None:
+                opened.hooks.register([made.definition])
+            return decorated
+
+        return add
+
+    def archive(
+        self,
+        directory: str | PathLike[str],
+        *,
+        name: str = "archive",
+        workflow: WorkflowBuilder | str | None = None,
+        **options: Any,
+    ) -> None:
+        """Have a file written for each run that ends: the run, its tasks, attempts and events.
+
+        It is a hook like any other, with its options; a run that is retried gets another file
+        for each generation.
+        """
+        archive = Archive(lambda: self.engine, Path(directory).absolute())
+        self.on(*RUN_ENDS, name=name, workflow=workflow, **options)(archive.write)
 
     def worker(self, **options: Any) -> Worker:
         """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`.

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from holdfast.api.hook import HookFunction
 from holdfast.api.member import Member
 from holdfast.api.signature import Signature
 from holdfast.api.workflow import WorkflowBuilder
+from holdfast.engine.hooks import read_payload
 from holdfast.errors import InvalidInput, in_words
+from holdfast.model.hook import hook_name
 from holdfast.model.reference import Reference, Unresolved
 from holdfast.model.task import Assignment
 from holdfast.worker.context import Context
@@ -24,6 +27,7 @@ class Registry:
         self._engine = engine
         self.tasks: dict[str, Signature] = {}
         self.workflows: dict[str, WorkflowBuilder] = {}
+        self.hooks: dict[str, HookFunction] = {}
 
     def knows(self, workflow: str | None, step: str | None) -> bool:
         return self._signature(workflow, step) is not None
@@ -33,12 +37,7 @@ class Registry:
         signature = self._signature(workflow, assignment.task.step)
         if signature is None:
             raise UnknownFunction(_missing(workflow, assignment))
-        given = assignment.task.payload if workflow is None else assignment.input
-        arguments = self._given(signature, given or {})
-        if workflow is not None:
-            member = self.workflows[workflow].known[signature.name]
-            arguments |= self._needed(member, signature, assignment)
-            arguments |= self._filled(member, signature, assignment)
+        arguments = self._arguments(workflow, signature, assignment)
         if signature.context is not None:
             arguments[signature.context] = context
         return Invocation(
@@ -47,7 +46,24 @@ class Registry:
             encode=lambda result: signature.encode("return", result),
         )
 
+    def _arguments(
+        self, workflow: str | None, signature: Signature, assignment: Assignment
+    ) -> dict[str, Any]:
+        if (hook := hook_name(assignment.task.step)) is not None:
+            return {self.hooks[hook].parameter: read_payload(assignment.task.payload)}
+        if workflow is None:
+            return self._given(signature, assignment.task.payload or {})
+        member = self.workflows[workflow].known[signature.name]
+        return (
+            self._given(signature, assignment.input or {})
+            | self._needed(member, signature, assignment)
+            | self._filled(member, signature, assignment)
+        )
+
     def _signature(self, workflow: str | None, step: str | None) -> Signature | None:
+        if (hook := hook_name(step)) is not None:
+            known = self.hooks.get(hook)
+            return None if known is None else known.signature
         if workflow is None:
             return self.tasks.get(str(step))
         builder = self.workflows.get(workflow)

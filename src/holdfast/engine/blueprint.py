@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.slots import TASK_PREFIX
 from holdfast.ids import Ids, TaskId
-from holdfast.model.record import fill
+from holdfast.model.fill import fill
 from holdfast.model.retry import RetryPolicy, positive_microseconds, to_microseconds
 from holdfast.model.step import Concurrency, Step, givers, links
 

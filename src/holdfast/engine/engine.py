@@ -8,9 +8,11 @@ from functools import partial
 from typing import Any
 
 from holdfast.clock import Clock, SystemClock
+from holdfast.engine import hooks
 from holdfast.engine.desk import Desk
 from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
+from holdfast.engine.hook_desk import Hooks
 from holdfast.engine.import_desk import Imports
 from holdfast.engine.joining import Joining
 from holdfast.engine.lease_desk import Leases
@@ -95,6 +97,7 @@ class Engine:
         self.work = Work(self._desk)
         self.leases = Leases(self._desk)
         self.signals = Signals(self._desk)
+        self.hooks = Hooks(self._desk)
         self.imports = Imports(self._desk)
         self.schedules = Schedules(self._desk)
         self.recovery = Recovery(
@@ -190,3 +193,4 @@ class Engine:
         self._ends.tell(group.ended)
         if group.ended:
             self.outcomes.look(group.ended)
+        hooks.report(group.failed_hooks)

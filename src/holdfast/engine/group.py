@@ -30,6 +30,8 @@ class Group:
     awaited: set[str] = field(default_factory=set)
     ripe: list[str] = field(default_factory=list)
     left: list[tuple[str, int]] = field(default_factory=list)
+    ends: list[Row] = field(default_factory=list)
+    failed_hooks: list[Row] = field(default_factory=list)
     wakes: bool = False
     tells: bool = False
     served: bool = False
@@ -51,6 +53,7 @@ class Group:
                 self.tells = True
                 self.ended.append(row["entity"])
                 self.closed.append(row["entity"])
+                self._observe_end(row)
                 if row["concurrency_key"] and not row["holds"] & Hold.SLOT:
                     self.freed[row["concurrency_key"]] += 1
         return changed
@@ -67,12 +70,18 @@ class Group:
                 self.parents.add(row["parent_id"])
             if run_id is None:
                 self.tells = True
+                self._observe_end(row)
             else:
                 self.touched.add(run_id)
             if status == "done":
                 self.done.append(row["entity"])
             elif run_id is not None:
                 self.broken.add(run_id)
+
+    def _observe_end(self, row: Row) -> None:
+        """Remember an end for the hooks; the statements that end most say when there are none."""
+        if row.get("hooked", True):
+            self.ends.append(row)
 
     def _observe_stop(self, row: Row) -> None:
         self.left.append((row["entity"], row["attempt"]))

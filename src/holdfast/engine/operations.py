@@ -21,6 +21,7 @@ from holdfast.engine.schedule_operations import (
     ResumeSchedule,
     Tick,
 )
+from holdfast.model.hook import hook_step
 from holdfast.model.status import Hold
 
 if TYPE_CHECKING:
@@ -322,6 +323,26 @@ class ReleaseLease(Sized):
     keys: Keys = ()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegisterHooks(Sized):
+    """Each a name, its ends, what it is about, and the template of its tasks."""
+
+    hooks: tuple[tuple[str, str, str | None, str], ...]
+
+    @property
+    def keys(self) -> Keys:
+        return tuple(hook_step(name) for name, *_ in self.hooks)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RemoveHook(Sized):
+    name: str
+
+    @property
+    def keys(self) -> Keys:
+        return (hook_step(self.name),)
+
+
 Operation = (
     Complete
     | Fail
@@ -352,4 +373,6 @@ Operation = (
     | ResumeSchedule
     | RemoveSchedule
     | Tick
+    | RegisterHooks
+    | RemoveHook
 )

@@ -10,7 +10,7 @@ from holdfast.engine import slots
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
 from holdfast.engine.records import read_task, read_value
-from holdfast.model.record import fill
+from holdfast.model.fill import fill
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
 from holdfast.store.database import Row

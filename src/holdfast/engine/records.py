@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.model.effect import Child
 from holdfast.model.event import Event, read_data
-from holdfast.model.record import fill
+from holdfast.model.fill import fill
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.run import Run
 from holdfast.model.schedule import Missed, Schedule

@@ -15,6 +15,7 @@ from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.engine.tasks import USER
 from holdfast.errors import NotFound
 from holdfast.model.event import Event
+from holdfast.model.record import RunRecord
 from holdfast.model.result import AdvanceResult, TransitionResult
 from holdfast.model.run import Created, NewRun, Run
 from holdfast.model.status import Hold
@@ -148,6 +149,23 @@ class Runs:
     def events(self, run_id: str) -> Page[Event]:
         """The history of the run and all its tasks, in the order it was written."""
         return [read_event(row) for row in self._of_run("run_events", run_id)]
+
+    @reading
+    def record(self, run_id: str) -> RunRecord:
+        """A run, its tasks and its events, all at the same moment."""
+        identifier = validation.run_id(run_id)
+
+        def read(tx: Transaction) -> RunRecord:
+            rows = tx.read("run_by_id", run_id=identifier)
+            if not rows:
+                raise NotFound(identifier)
+            return RunRecord(
+                run=read_run(rows[0]),
+                tasks=tuple(map(read_task, tx.read("run_tasks", run_id=identifier))),
+                events=tuple(map(read_event, tx.read("run_events", run_id=identifier))),
+            )
+
+        return self._desk.view(read)
 
     def _of_run(self, query: str, run_id: str) -> Page[Row]:
         identifier = validation.run_id(run_id)

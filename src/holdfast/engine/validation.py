@@ -14,8 +14,9 @@ from holdfast.engine.slots import RUN_PREFIX
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids, parse_run_id, parse_task_id
 from holdfast.model.duration import Moment, parse_duration, parse_moment
+from holdfast.model.fill import fill
 from holdfast.model.graph import Concurrency, Workflow
-from holdfast.model.record import fill
+from holdfast.model.hook import HOOK_PREFIX
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
@@ -97,7 +98,7 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
     parent = None if task.parent is None else task_id(task.parent, "parent")
     later = task.scheduled_for
     scheduled = None if later is None else parse_moment("scheduled_for", later, now)
-    key = None if task.key is None else clean_key("key", task.key)
+    key = None if task.key is None else _own_key(task.key)
     row = fill(
         TaskRow,
         {
@@ -118,6 +119,14 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
         },
     )
     return row if key is None else replace(row, body_digest=body(row, later))
+
+
+def _own_key(value: object) -> str:
+    """A key of the caller's own: none that could stand in for the task of a hook."""
+    key = clean_key("key", value)
+    if key.startswith(HOOK_PREFIX):
+        raise InvalidInput("key", f"keys that begin with {HOOK_PREFIX!r} are those of hooks' tasks")
+    return key
 
 
 def batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:

@@ -10,6 +10,7 @@ from holdfast.engine import (
     advance,
     creation,
     durable,
+    hooks,
     importing,
     leases,
     lifecycle,
@@ -44,8 +45,10 @@ from holdfast.engine.operations import (
     Lose,
     Operation,
     Pull,
+    RegisterHooks,
     Release,
     ReleaseLease,
+    RemoveHook,
     Renew,
     RenewLease,
     StartRun,
@@ -64,7 +67,7 @@ LIMITS_AT_ONCE = 1_000
 
 
 class Writer:
-    """Order matters: reports, control, what follows from them, new work, and claims last."""
+    """Order matters: reports, control, what follows from them, new work, hooks, and claims last."""
 
     def __init__(
         self,
@@ -92,6 +95,9 @@ class Writer:
         # Before any counter is held: who inserts a name may wait for another process.
         batch.together(PutSchedule, lambda chosen: schedules.put(group, chosen))
         batch.each(SteerSchedule, lambda operation: schedules.steer(group, operation))
+        # Before any counter is locked: hooks come between tasks and counters in every process.
+        batch.together(RegisterHooks, lambda chosen: hooks.register(group, chosen))
+        batch.each(RemoveHook, lambda operation: hooks.remove(group, operation))
         batch.together(Renew, lambda chosen: lifecycle.renew(group, chosen))
         batch.together(RecordEffect, lambda chosen: durable.record(group, chosen))
         batch.together(Complete, lambda chosen: lifecycle.complete(group, chosen))
@@ -115,6 +121,7 @@ class Writer:
         batch.together(Tick, lambda chosen: schedules.fire(group, chosen))
         advance.derive(group)
         schedules.tear_down(group)
+        hooks.fire(group)
         batch.together(AcquireLease, lambda chosen: leases.acquire_all(group, chosen))
         batch.each(RenewLease, lambda operation: leases.renew(group, operation))
         batch.each(ReleaseLease, lambda operation: leases.release(group, operation))

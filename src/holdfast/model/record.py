@@ -1,18 +1,47 @@
-"""Frozen records, made at once where they are made by the thousand."""
+"""All that the store knows of one run at one moment, and the one JSON text of it."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
 
-T = TypeVar("T")
+from holdfast.model.attempts import read_attempts
+from holdfast.model.event import Event
+from holdfast.model.run import Run
+from holdfast.model.status import Hold
+from holdfast.model.task import Task
 
 
-def fill(kind: type[T], values: dict[str, Any]) -> T:
-    """A frozen dataclass with these fields, and the plain defaults of its class for the others.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRecord:
+    run: Run
+    tasks: tuple[Task, ...]
+    events: tuple[Event, ...]
 
-    Its own `__init__` goes around its lock once for each field, and takes many times as long for
-    a wide one. It must have no slots.
-    """
-    record = object.__new__(kind)
-    record.__dict__.update(values)
-    return record
+    def to_json(self) -> str:
+        """The same text for the same run, however often and wherever it is written."""
+        told = {
+            "run": _plain(self.run),
+            "tasks": self._tasks(),
+            "events": [_plain(event) for event in self.events],
+        }
+        return json.dumps(told, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+    def _tasks(self) -> list[dict[str, Any]]:
+        own: dict[str, list[Event]] = {task.id: [] for task in self.tasks}
+        for event in self.events:
+            if event.task_id is not None:
+                own[event.task_id].append(event)
+        attempts = {task_id: read_attempts(events) for task_id, events in own.items()}
+        return [
+            _plain(task) | {"attempts": [_plain(each) for each in attempts[task.id]]}
+            for task in self.tasks
+        ]
+
+
+def _plain(record: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass of the model
+    return {
+        name: list(value.names) if isinstance(value, Hold) else value
+        for name, value in asdict(record).items()
+    }

@@ -175,7 +175,7 @@ RETURNING id, lease_expires_at
 -- changes: task
 -- event: 'task.done'
 -- data: '{"digest":"' || result_digest || '"' || COALESCE(',"usage":' || usage, '') || '}'
--- returning: concurrency_key, parent_id
+-- returning: concurrency_key, parent_id, EXISTS (SELECT 1 FROM holdfast_hook) AS hooked
 UPDATE holdfast_task SET
   status = 'done',
   output = r.result, result_digest = r.digest, usage = COALESCE(r.spent, usage), error = NULL,

@@ -1,0 +1,59 @@
+"""The archive: one file for each run and generation that has ended, there whole or not at all."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.model.hook import Ended
+from holdfast.worker.context import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.engine.engine import Engine
+
+log = logging.getLogger("holdfast.hooks")
+
+
+class Archive:
+    """Writes a run as JSON: the run, its tasks with their attempts, and its events."""
+
+    def __init__(self, engine: Callable[[], Engine], directory: Path) -> None:
+        self._engine = engine
+        self._directory = directory
+
+    def write(self, ctx: Context, event: Ended) -> str | None:
+        """Write the run as it ended; the answer is the file, or None where the run has gone on."""
+        record = self._engine().runs.record(str(event.run_id))
+        if record.run.version != event.version:
+            log.info("%s has gone on since it ended; its next end is archived", event.run_id)
+            return None
+        self._directory.mkdir(parents=True, exist_ok=True)
+        target = self._directory / f"{event.run_id}.{event.generation}.json"
+        aside = self._directory / f".{target.name}.{ctx.attempt}"
+        ctx.guard()
+        _write(aside, record.to_json())
+        ctx.guard()
+        aside.replace(target)
+        _sync(self._directory)
+        for left in self._directory.glob(f".{target.name}.*"):
+            left.unlink(missing_ok=True)
+        return str(target)
+
+
+def _write(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,83 @@
+"""A function that follows the end of a run or of a lone task, once for each end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.api.options import step_options
+from holdfast.api.signature import Signature
+from holdfast.api.task import TaskFunction
+from holdfast.api.workflow import WorkflowBuilder
+from holdfast.errors import InvalidDefinition, InvalidInput
+from holdfast.model.hook import RUN_ENDS, TASK_ENDS, NewHook, check_ends
+from holdfast.model.retry import RetryPolicy
+from holdfast.model.text import clean_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class HookFunction:
+    """A hook of this program: what the store is told of it, and what a worker calls."""
+
+    definition: NewHook
+    signature: Signature
+
+    @property
+    def parameter(self) -> str:
+        """The one that takes the event."""
+        return next(iter(self.signature.inputs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watched:
+    """Which ends a hook is for: their names, and the workflow or task if it is for one alone."""
+
+    events: tuple[str, ...]
+    workflow: WorkflowBuilder | str | None = None
+    task: TaskFunction[..., Any, Any] | str | None = None
+
+    def __post_init__(self) -> None:
+        check_ends(self.events)
+
+    @property
+    def about(self) -> str | None:
+        if self.workflow is not None and self.task is not None:
+            raise InvalidInput("task", "a hook is for a workflow or for a task, not for both")
+        if self.workflow is not None:
+            return self._only("workflow", self.workflow, RUN_ENDS)
+        return None if self.task is None else self._only("task", self.task, TASK_ENDS)
+
+    def _only(
+        self,
+        field: str,
+        chosen: WorkflowBuilder | TaskFunction[..., Any, Any] | str,
+        ends: tuple[str, ...],
+    ) -> str:
+        for event in self.events:
+            if event not in ends:
+                raise InvalidInput(field, f"has no {event}; its ends are {', '.join(ends)}")
+        return clean_name(field, chosen if isinstance(chosen, str) else chosen.name)
+
+
+def define_hook(
+    name: str,
+    function: Callable[..., Any],
+    watched: Watched,
+    options: Mapping[str, Any],
+    retry: RetryPolicy,
+) -> HookFunction:
+    signature = Signature(function)
+    signature.check()
+    if len(signature.inputs) != 1 or signature.needed:
+        reason = "a hook takes the event, and before it a Context if it wants one"
+        raise InvalidDefinition(name, [reason])
+    return HookFunction(
+        definition=NewHook(
+            name=name,
+            events=watched.events,
+            about=watched.about,
+            **step_options(options, retry),
+        ),
+        signature=signature,
+    )

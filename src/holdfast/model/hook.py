@@ -1,0 +1,95 @@
+"""What follows an end: a hook as it is asked for, as it stands, and the event it is called for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from holdfast.errors import InvalidInput
+from holdfast.model.event import Event
+from holdfast.model.graph import Concurrency
+from holdfast.model.retry import RetryPolicy
+
+RUN_ENDS = ("run.completed", "run.failed", "run.cancelled")
+TASK_ENDS = ("task.done", "task.failed", "task.cancelled")
+ENDS = (*RUN_ENDS, *TASK_ENDS)
+
+# With a blank, which no name has: no step or function of a program can be taken for a hook.
+HOOK_PREFIX = "hook "
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewHook:
+    """What a program asks for; `about` is the one workflow or task whose ends are meant."""
+
+    name: str
+    events: tuple[str, ...]
+    about: str | None = None
+    agent: str = "default"
+    tags: tuple[str, ...] = ()
+    priority: int = 0
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    timeout: float | None = None
+    concurrency: Concurrency | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hook:
+    """A hook as the store knows it."""
+
+    name: str
+    events: tuple[str, ...]
+    about: str | None
+    agent: str
+    max_attempts: int
+    created_at: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """The recorded end of a run, with its workflow, or of a lone task, with its function.
+
+    It has no `seq`, which is the store's own: what ended, and the version, name the event.
+    """
+
+    type: str
+    run_id: str | None
+    task_id: str | None
+    workflow: str | None
+    step: str | None
+    version: int
+    generation: int
+    source: str | None
+    target: str | None
+    attempt: int
+    actor: str
+    at: int
+    data: dict[str, Any]
+
+    @classmethod
+    def tell(cls, event: Event, *, workflow: str | None, step: str | None) -> Ended:
+        recorded = asdict(event)
+        del recorded["seq"]
+        return cls(**recorded, workflow=workflow, step=step)
+
+
+def check_ends(events: Collection[str]) -> None:
+    """Refuse what is no end, and none at all."""
+    for event in events:
+        if event not in ENDS:
+            raise InvalidInput("events", f"{event!r} is no end; one of {', '.join(ENDS)} is")
+    if not events:
+        raise InvalidInput("events", f"name at least one of {', '.join(ENDS)}")
+
+
+def hook_step(name: str) -> str:
+    """The step of every task that a hook makes: the mark by which they are known."""
+    return HOOK_PREFIX + name
+
+
+def hook_name(step: str | None) -> str | None:
+    """The hook that made a task of this step, if one did."""
+    if step is None or not step.startswith(HOOK_PREFIX):
+        return None
+    return step.removeprefix(HOOK_PREFIX)

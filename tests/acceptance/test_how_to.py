@@ -1,0 +1,32 @@
+"""The code of the pages that show how to reach a goal, as a reader would run it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGES = Path(__file__).parents[2] / "docs" / "how-to"
+CODE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize(("page", "shown"), [("hooks.md", "Hook(name='refund'")])
+def test_the_code_of_a_page_runs_from_its_top_to_its_end(
+    page: str, shown: str, tmp_path: Path
+) -> None:
+    code = "\n".join(CODE.findall((PAGES / page).read_text(encoding="utf-8")))
+    program = tmp_path / "page.py"
+    program.write_text(code, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, str(program)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert shown in ran.stdout
