@@ -52,7 +52,8 @@ class Group:
             if row["status"] != "running":
                 self.tells = True
                 self.ended.append(row["entity"])
-                self.closed.append(row["entity"])
+                if row.get("scheduled", True):
+                    self.closed.append(row["entity"])
                 self._observe_end(row)
                 if row["concurrency_key"] and not row["holds"] & Hold.SLOT:
                     self.freed[row["concurrency_key"]] += 1

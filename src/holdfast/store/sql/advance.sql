@@ -69,7 +69,8 @@ WHERE holdfast_task.run_id = run.id
 -- guards: the run is running and its tasks say so
 -- changes: run
 -- event: 'run.' || status
--- returning: concurrency_key, holds, EXISTS (SELECT 1 FROM holdfast_hook) AS hooked
+-- returning: concurrency_key, holds, EXISTS (SELECT 1 FROM holdfast_hook) AS hooked,
+--   EXISTS (SELECT 1 FROM holdfast_schedule AS schedule WHERE schedule.run_id = holdfast_run.id) AS scheduled
 UPDATE holdfast_run SET
   status = CASE WHEN (holds & 64) <> 0 THEN 'failed' ELSE 'completed' END,
   error = CASE WHEN (holds & 64) <> 0 THEN (
