@@ -9,17 +9,35 @@ import argparse
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 
 from benchmarks import report
 from benchmarks.places import DATABASES, Places, durable_settings
 from benchmarks.report import Line
-from benchmarks.scenarios import COMMITS_OF_A_PIPELINE, Pair, Scenarios, Sizes
+from benchmarks.scenarios import (
+    COMMITS_OF_A_PIPELINE,
+    SMALL_LOOP,
+    Pair,
+    Scenarios,
+    Sizes,
+)
+from benchmarks.waiting import Figure, dispatch, dispatch_across, idle
 from tests import servers
 
-SIZES = Sizes(tasks=3_000, pipelines=600, alone=20, finished=50_000, claims=2_000, batch=400)
+SIZES = Sizes(
+    tasks=5_000,
+    pipelines=1_000,
+    alone=40,
+    finished=1_000_000,
+    claims=2_000,
+    batch=400,
+    loop=100_000,
+)
+Measure = Callable[[str, int], Pair]
+DISPATCHES = 300
+IDLE_SECONDS = 10.0
 
 
 def main() -> int:
@@ -33,40 +51,58 @@ def main() -> int:
         facts = places.facts()
         for name, value in facts.items():
             print(f"{name}: {value}", flush=True)
-        lines = _measure(Scenarios(places, sizes), sizes, options.pairs)
-    print(f"\n{report.draw(lines)}")
+        scenarios = Scenarios(places, sizes)
+        print(f"writing {sizes.finished:,} finished tasks into each database", flush=True)
+        with scenarios.filled(DATABASES) as full:
+            facts |= {f"{sizes.finished:,} tasks on {name}": size for name, size in full.items()}
+            lines = _measure(_named(scenarios, sizes), options.pairs)
+        lines += _measure(_grown(scenarios, sizes), 1)
+        figures = _waits(places)
+    print(f"\n{report.draw_lines(lines)}\n\n{report.draw_figures(figures)}")
     if options.write:
         command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
-        options.write.write_text(report.page(lines, facts, command), encoding="utf-8")
+        page = report.page(lines, figures, facts, command)
+        options.write.write_text(page, encoding="utf-8")
     return 0
 
 
-def _measure(scenarios: Scenarios, sizes: Sizes, pairs: int) -> list[Line]:
+def _measure(measures: Mapping[str, Measure], pairs: int) -> list[Line]:
     """Take every pair of everything in turns, so that a slow minute touches all of them."""
     lines = {
         (measure, database): Line(what=what, database=database, pairs=[])
-        for what, measure in _named(scenarios, sizes).items()
+        for what, measure in measures.items()
         for database in DATABASES
     }
-    print(f"writing {sizes.finished:,} finished tasks into each database", flush=True)
-    with scenarios.filled(DATABASES):
-        for number in range(1, pairs + 1):
-            print(f"pair {number} of {pairs}", flush=True)
-            for (measure, database), line in lines.items():
-                pair = measure(database, number)
-                line.pairs.append(pair)
-                print(f"  {database:<10}  {pair.ratio:5.2f}  {line.what}", flush=True)
+    for number in range(1, pairs + 1):
+        print(f"pair {number} of {pairs}", flush=True)
+        for (measure, database), line in lines.items():
+            pair = measure(database, number)
+            line.pairs.append(pair)
+            print(f"  {database:<10}  {pair.ratio:5.2f}  {line.what}", flush=True)
     return list(lines.values())
 
 
-def _named(scenarios: Scenarios, sizes: Sizes) -> dict[str, Callable[[str, int], Pair]]:
+def _named(scenarios: Scenarios, sizes: Sizes) -> dict[str, Measure]:
+    among = f"among {sizes.finished:,} finished tasks, beside none"
     return {
         "tasks, beside the same by hand": scenarios.tasks,
         "five-step pipelines, beside the same by hand": scenarios.pipelines,
         f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits": scenarios.alone,
-        f"claims among {sizes.finished:,} finished tasks, beside none": scenarios.claims,
-        f"completions among {sizes.finished:,} finished tasks, beside none": scenarios.completions,
+        f"tasks {among}": scenarios.drained,
+        f"claims {among}": scenarios.claims,
+        f"completions {among}": scenarios.completions,
     }
+
+
+def _grown(scenarios: Scenarios, sizes: Sizes) -> dict[str, Measure]:
+    return {f"items of a loop of {sizes.loop:,}, beside one of {SMALL_LOOP:,}": scenarios.loops}
+
+
+def _waits(places: Places) -> list[Figure]:
+    print("measuring how long a task waits for an idle worker, and what that one costs", flush=True)
+    figures = [each for name in DATABASES for each in dispatch(places, name, DISPATCHES)]
+    figures += [each for name in DATABASES for each in dispatch_across(places, name, DISPATCHES)]
+    return figures + [idle(places, name, IDLE_SECONDS) for name in DATABASES]
 
 
 def _options() -> argparse.Namespace:

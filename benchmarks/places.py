@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -68,6 +69,17 @@ class Places:
             "SQLite": f"{apsw.sqlite_lib_version()}, synchronous=FULL, WAL",
             "PostgreSQL": f"{version}, fsync and synchronous_commit on, unix socket",
         }
+
+
+def weigh(url: str) -> str:
+    """How large a store is on disk, and how much memory this process has used at most."""
+    memory = f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB of memory"
+    if url.startswith("sqlite"):
+        return f"{sqlite_path(url).stat().st_size / 2**20:,.0f} MiB of file, {memory}"
+    with psycopg.connect(url) as server:
+        found = server.execute("SELECT pg_database_size(current_database())").fetchone()
+    assert found is not None
+    return f"{int(found[0]) / 2**20:,.0f} MiB of database, {memory}"
 
 
 def durable_settings() -> dict[str, str]:

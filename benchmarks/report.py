@@ -8,23 +8,31 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.scenarios import Pair
+from benchmarks.waiting import Figure
 
 PAGE = Path(__file__).parents[1] / "docs/benchmarks.md"
+_FIGURES = ("what", "database", "measured", "beside it")
 _HEADINGS = ("what", "database", "Holdfast", "beside it", "ratio", "spread of the ratio")
 _INTRODUCTION = """\
 <!-- Made by `python -m benchmarks --write`; run it again, do not edit this page. -->
 
 # Benchmarks
 
-What group commit costs beside hand-written SQL that writes the same rows, in the same batches,
-with the same durability, into the same schema: the task row, each status with its version and
-fence, one event for each transition, the run. Both sides are one process; the two of a pair are
-taken one right after the other, in either order by turns, and the ratio is the median of the pairs'
-ratios. Rates are per second and belong to the machine; the ratios are what to compare. After the
-first pair both stores are looked at: the same rows, the same events, no invariant broken.
+What Holdfast costs beside hand-written SQL that writes the same rows, in the same batches, with the
+same durability, into the same schema: the task row, each status with its version and fence, one
+event for each transition, the run. On Holdfast's side it is a program as a user writes it, with
+functions that do nothing, run by a worker of the same process; by hand there are no functions, no
+arguments and no results to carry. The two of a pair are taken one right after the other, in either
+order by turns, and the ratio is the median of the pairs' ratios. Rates are per second and belong to
+the machine; the ratios are what to compare. After the first pair both stores are looked at: the
+same rows, the same events, no invariant broken.
 
-A pipeline alone is one at a time, call by call: a start, then a claim and a report for each step,
-each a commit of its own. Beside it stands the smallest commit, one row and its event, as often.
+A pipeline alone has nothing to share a commit with: it needs one for its start and one for the
+report of each step, and each of them starts the next step too. Beside it stands the smallest
+commit, one row and its event, as often.
+
+A task waits from before `enqueue` is called to the first line of its function. In one process that
+takes one commit, from another process two.
 """
 
 
@@ -47,9 +55,17 @@ class Line:
         )
 
 
-def draw(lines: Sequence[Line]) -> str:
-    rows = [_HEADINGS, *(line.cells for line in lines)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+def draw_lines(lines: Sequence[Line]) -> str:
+    return _draw([_HEADINGS, *(line.cells for line in lines)])
+
+
+def draw_figures(figures: Sequence[Figure]) -> str:
+    cells = [(each.what, each.database, each.value, each.beside) for each in figures]
+    return _draw([_FIGURES, *cells])
+
+
+def _draw(rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rule = tuple("-" * width for width in widths)
     return "\n".join(
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
@@ -57,6 +73,11 @@ def draw(lines: Sequence[Line]) -> str:
     )
 
 
-def page(lines: Sequence[Line], facts: Mapping[str, str], command: str) -> str:
+def page(
+    lines: Sequence[Line], figures: Sequence[Figure], facts: Mapping[str, str], command: str
+) -> str:
     machine = "\n".join(f"- {name}: {value}" for name, value in facts.items())
-    return f"{_INTRODUCTION}\n```\n{command}\n```\n\n{draw(lines)}\n\n## The machine\n\n{machine}\n"
+    return (
+        f"{_INTRODUCTION}\n```\n{command}\n```\n\n{draw_lines(lines)}\n\n"
+        f"{draw_figures(figures)}\n\n## The machine\n\n{machine}\n"
+    )

@@ -11,14 +11,16 @@ from functools import partial
 from typing import Any
 
 from benchmarks import by_hand
-from benchmarks.by_hand import PIPELINE, RESULT, STEPS, WORKER, ByHand, in_batches
-from benchmarks.places import Places, contents
+from benchmarks.by_hand import RESULT, STEPS, WORKER, ByHand, in_batches
+from benchmarks.places import Places, contents, weigh
 from benchmarks.places import by_hand as open_by_hand
+from benchmarks.program import Program, program
 from holdfast.engine.engine import Engine
-from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, NewTask
 
-COMMITS_OF_A_PIPELINE = 1 + 2 * len(STEPS)
+# The start, and each step's report; both bring the next step's start with them.
+COMMITS_OF_A_PIPELINE = 1 + len(STEPS)
+SMALL_LOOP = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,7 @@ class Sizes:
     finished: int
     claims: int
     batch: int
+    loop: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,20 +55,20 @@ class Scenarios:
         self._full: dict[str, str] = {}
 
     @contextmanager
-    def filled(self, databases: Sequence[str]) -> Iterator[None]:
-        """Stores with many finished tasks, which every pair of `claims` uses again."""
+    def filled(self, databases: Sequence[str]) -> Iterator[dict[str, str]]:
+        """Stores with many finished tasks, which the pairs use again; tells how large they are."""
         with ExitStack() as stack:
             for database in databases:
                 self._full[database] = stack.enter_context(self._places.new(database))
                 with written_by_hand(self._full[database]) as hand:
                     for count in in_batches(self._sizes.finished, 10_000):
                         hand.fill(count)
-            yield
+            yield {database: weigh(self._full[database]) for database in databases}
 
     def tasks(self, database: str, number: int) -> Pair:
         """Lone tasks: created, claimed, completed."""
         with self._places.new(database) as ours, self._places.new(database) as theirs:
-            pair = take(number, partial(self._engine_tasks, ours), partial(self._tasks, theirs))
+            pair = take(number, partial(self._drain_tasks, ours), partial(self._tasks, theirs))
             if number == 1:
                 check_same(ours, theirs)
         return pair
@@ -74,16 +77,16 @@ class Scenarios:
         """Runs of five steps, each needing the one before."""
         with self._places.new(database) as ours, self._places.new(database) as theirs:
             pair = take(
-                number, partial(self._engine_pipelines, ours), partial(self._pipelines, theirs)
+                number, partial(self._drain_pipelines, ours), partial(self._pipelines, theirs)
             )
             if number == 1:
                 check_same(ours, theirs)
         return pair
 
     def alone(self, database: str, number: int) -> Pair:
-        """One pipeline at a time, call by call, beside as many of the smallest commits."""
+        """One pipeline at a time, nothing to share a commit with, beside as many bare commits."""
         with self._places.new(database) as ours, self._places.new(database) as theirs:
-            return take(number, partial(self._engine_alone, ours), partial(self._commits, theirs))
+            return take(number, partial(self._run_alone, ours), partial(self._commits, theirs))
 
     def claims(self, database: str, number: int) -> Pair:
         """Claims among many finished tasks, beside the same in an empty store."""
@@ -93,26 +96,48 @@ class Scenarios:
         """Completions, apart from the claims: one could get slower behind the other's back."""
         return self._among_finished(database, number, self._engine_completions)
 
+    def drained(self, database: str, number: int) -> Pair:
+        """Tasks created and drained among many finished ones, beside an empty store."""
+        return self._among_finished(database, number, self._drain_tasks)
+
+    def loops(self, database: str, number: int) -> Pair:
+        """Items a second of one long loop, beside those of a short one."""
+        with self._places.new(database) as long, self._places.new(database) as short:
+            return take(
+                number,
+                partial(self._loop, long, self._sizes.loop),
+                partial(self._loop, short, SMALL_LOOP),
+            )
+
     def _among_finished(self, database: str, number: int, rate: Callable[[str], float]) -> Pair:
         with self._places.new(database) as empty:
             return take(number, partial(rate, self._full[database]), partial(rate, empty))
 
-    def _engine_tasks(self, url: str) -> float:
-        with opened(url) as engine:
-            seconds = timed(lambda: _create(engine, self._sizes.tasks))
-            seconds += timed(lambda: _drain(engine, self._sizes.batch))
-        return self._sizes.tasks / seconds
+    def _drain_tasks(self, url: str) -> float:
+        size = self._sizes.tasks
+        with program(url) as made:
+            seconds = timed(lambda: made.enqueue(size))
+            seconds += timed(lambda: made.drain("t_", size, self._sizes.batch))
+        return size / seconds
 
-    def _engine_pipelines(self, url: str) -> float:
-        with opened(url) as engine:
-            seconds = timed(lambda: _start(engine, self._sizes.pipelines))
-            seconds += timed(lambda: _drain(engine, self._sizes.batch))
-        return self._sizes.pipelines / seconds
+    def _drain_pipelines(self, url: str) -> float:
+        size = self._sizes.pipelines
+        with program(url) as made:
+            seconds = timed(lambda: made.start(size))
+            seconds += timed(lambda: made.drain("r_", size, self._sizes.batch))
+        return size / seconds
 
-    def _engine_alone(self, url: str) -> float:
-        with opened(url) as engine:
-            _one_by_one(engine, 1)
-            return self._sizes.alone / timed(lambda: _one_by_one(engine, self._sizes.alone))
+    def _run_alone(self, url: str) -> float:
+        with program(url) as made, made.hf.worker(concurrency=1):
+            _one_by_one(made, 2)
+            return self._sizes.alone / timed(lambda: _one_by_one(made, self._sizes.alone))
+
+    def _loop(self, url: str, items: int) -> float:
+        with program(url) as made, made.draining("r_", 1) as wait, made.hf.worker(concurrency=200):
+            begin = time.perf_counter()
+            made.many.start(items=list(range(items)))
+            wait()
+            return items / (time.perf_counter() - begin)
 
     def _engine_claims(self, url: str) -> float:
         return self._sizes.claims / self._claim_then_complete(url)[0]
@@ -188,19 +213,6 @@ def _create(engine: Engine, count: int) -> None:
     _all([engine.tasks.create.submit(NewTask(title="job")) for _ in range(count)])
 
 
-def _start(engine: Engine, count: int) -> None:
-    _all([engine.runs.start.submit(NewRun(workflow=PIPELINE)) for _ in range(count)])
-
-
-def _drain(engine: Engine, batch: int) -> None:
-    reports: list[Future[Any]] = []
-    held = engine.work.claim(WORKER, count=batch)
-    while held:
-        reports += [engine.work.complete.submit(each.task.id, each.token, RESULT) for each in held]
-        held = engine.work.claim(WORKER, count=batch)
-    assert all(report.result().ok for report in reports)
-
-
 def _claim_all(engine: Engine, batch: int) -> Iterator[Assignment]:
     while held := engine.work.claim(WORKER, count=batch):
         yield from held
@@ -210,12 +222,11 @@ def _complete_all(engine: Engine, held: Sequence[Assignment]) -> None:
     _all([engine.work.complete.submit(each.task.id, each.token, RESULT) for each in held])
 
 
-def _one_by_one(engine: Engine, count: int) -> None:
+def _one_by_one(made: Program, count: int) -> None:
     for _ in range(count):
-        engine.runs.start(NewRun(workflow=PIPELINE))
-        for _ in STEPS:
-            (held,) = engine.work.claim(WORKER)
-            assert engine.work.complete(held.task.id, held.token, RESULT).ok
+        with made.draining("r_", 1) as wait:
+            made.pipeline.start()
+            wait()
 
 
 def _commit(hand: ByHand, count: int) -> None:
