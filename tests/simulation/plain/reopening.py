@@ -17,7 +17,7 @@ def retry(world: World, task_id: str) -> Answer:
         return ("invalid_transition", task.status)
     if task.run is not None:
         return retry_run(world, task.run)
-    _retry_alone(task)
+    _retry_tree(world, task_id)
     return ("ok", "queued")
 
 
@@ -54,6 +54,8 @@ def reopen(world: World, task_id: str, leaving: Collection[str] = TERMINAL) -> A
         _reopen_alone(world, world.tasks[identifier])
     if named.run is not None:
         bring_back(world, named.run, whole=True)
+    else:
+        _retry_tree(world, task_id)
     return ("ok", "queued")
 
 
@@ -73,6 +75,12 @@ def bring_back(world: World, run_id: str, *, whole: bool) -> None:
                 _retry_alone(task)
     if ended and run.slot is not None:
         admit(world, run.slot, 1)
+
+
+def _retry_tree(world: World, task_id: str) -> None:
+    for identifier in world.tree(task_id):
+        if world.tasks[identifier].status in BROKEN:
+            _retry_alone(world.tasks[identifier])
 
 
 def _retry_alone(task: Task) -> None:

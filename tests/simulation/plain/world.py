@@ -136,6 +136,13 @@ class World:
             found |= more
         return found
 
+    def tree(self, task_id: str) -> set[str]:
+        """All below the topmost parent of a task, and that one: what stands for a run."""
+        top = self.tasks[task_id]
+        while top.parent is not None:
+            top = self.tasks[top.parent]
+        return self.descendants(top.id)
+
     def descendants(self, task_id: str) -> set[str]:
         found = {task_id}
         while more := {t.id for t in self.tasks.values() if t.parent in found} - found:
