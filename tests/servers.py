@@ -9,13 +9,16 @@ import shutil
 import subprocess
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import redis
+from psycopg.sql import SQL, Identifier
 
 _PATIENCE = 30.0
 
@@ -73,6 +76,18 @@ def postgres(**settings: str) -> Iterator[str]:
     url = f"postgresql://postgres@/postgres?host={place.home}&port=5432"
     with _serving(place, command, lambda: psycopg.connect(url).close()):
         yield url
+
+
+@contextmanager
+def database(server: str, template: str = "template0") -> Iterator[str]:
+    """A database on a server, made from a template and dropped in the end; gives its URL."""
+    name = f"holdfast_{uuid.uuid4().hex}"
+    parts = urlsplit(server)
+    with psycopg.connect(server, autocommit=True) as admin:
+        made = SQL("CREATE DATABASE {} TEMPLATE {}")
+        admin.execute(made.format(Identifier(name), Identifier(template)))
+        yield f"{parts.scheme}://{parts.netloc}/{name}" + (parts.query and f"?{parts.query}")
+        admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
 
 @contextmanager

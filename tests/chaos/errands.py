@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import Operation
+from holdfast.engine.operations import Operation, Pull
 from holdfast.randomness import SeededRandomness
 from tests.chaos import leaky
 from tests.chaos.boundaries import Boundary, watch
@@ -40,6 +40,9 @@ def write(
         leaky.leak()
     clock = ManualClock(errand.now)
     with closing(Engine(errand.url, clock=clock, randomness=SeededRandomness(11))) as engine:
+        for each in operations:
+            if isinstance(each, Pull):
+                engine.work.take(each.taker)
         futures = engine.commits.submit_many(operations)
         boundary.armed = True
         engine.commits.step()

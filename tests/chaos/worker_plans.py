@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.operations import Claim, Complete, Fail, Lose, Operation, Release, Renew
+from holdfast.engine.operations import Claim, Complete, Fail, Lose, Operation, Pull, Release, Renew
+from holdfast.engine.picker import Claimed
 from holdfast.model.graph import Concurrency, Step
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import digest
@@ -39,6 +40,28 @@ def complete_whose_successor_is_claimed(world: World) -> Sequence[Operation]:
     world.run(*CHAIN)
     world.start("plan")
     return [world.complete("plan"), world.claim("anna")]
+
+
+def _one() -> int:
+    return 1
+
+
+def _none() -> tuple[str, ...]:
+    return ()
+
+
+def _drop(_: Claimed) -> None:
+    pass
+
+
+@group_of(Complete, Pull)
+def complete_whose_successor_goes_to_who_stands_ready(world: World) -> Sequence[Operation]:
+    world.run(*CHAIN)
+    world.start("plan")
+    taker = world.engine.work.taker(
+        "anna", agents=["default"], tags=[], room=_one, passing=_none, deliver=_drop
+    )
+    return [world.complete("plan"), Pull(taker=taker)]
 
 
 @group_of(Complete)

@@ -30,7 +30,7 @@ class Program(OneFunction):
 def hold(engine: Engine, versions: Versions) -> Assignment:
     """Have a worker claim a task and put it on hold for want of a function."""
     task_id = create(engine)
-    (assignment,) = engine.work.claim("worker", passing=versions.passed)
+    (assignment,) = engine.work.claim("worker", passing=versions.passed())
     versions.hold(assignment)
     assert engine.work.release(task_id, assignment.token).ok
     return assignment
@@ -120,7 +120,7 @@ def test_a_worker_lifts_its_own_hold_only_when_it_has_got_the_function(
     clock.advance(LOOK_EVERY)
     versions.lift()
     assert not held(engine, assignment)
-    assert versions.passed == []
+    assert versions.passed() == ()
 
 
 def test_a_worker_does_not_lift_what_its_own_function_could_not_run(

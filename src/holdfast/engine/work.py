@@ -90,7 +90,7 @@ class Work:
         agents: Sequence[str],
         tags: Sequence[str],
         room: Callable[[], int],
-        passing: Callable[[], Sequence[str]],
+        passing: Callable[[], tuple[str, ...]],
         deliver: Callable[[Claimed], None],
     ) -> Taker:
         """A standing claim, to `take` with."""
@@ -100,7 +100,7 @@ class Work:
             tags=validation.tags(tags),
             lease=self._lease(None),
             room=room,
-            passed=lambda: tuple(passing()),
+            passed=passing,
             deliver=deliver,
         )
 

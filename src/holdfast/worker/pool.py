@@ -95,7 +95,7 @@ class Worker:
             agents=self._options.agents,
             tags=self._options.tags,
             room=self._room,
-            passing=lambda: self._versions.passed,
+            passing=self._versions.passed,
             deliver=self._deliver,
         )
         self._unsubscribe: Sequence[Callable[[], None]] = (

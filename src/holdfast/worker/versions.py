@@ -19,10 +19,9 @@ class Versions:
         self._looked: float | None = None
         self._passed: dict[str, bool] = {}
 
-    @property
-    def passed(self) -> list[str]:
+    def passed(self) -> tuple[str, ...]:
         """The tasks to leave to others."""
-        return list(self._passed)
+        return tuple(self._passed)
 
     def hold(self, assignment: Assignment) -> None:
         """Put a task on hold until a program with its function comes along."""
