@@ -57,7 +57,8 @@ def postgres_store_url(postgres_server: str, postgres_template: str) -> Iterator
     """The URL of a store on PostgreSQL that nobody has used, and that is this test's alone."""
     with servers.database(postgres_server, postgres_template) as url:
         with psycopg.connect(url) as made:
-            made.execute("UPDATE holdfast_meta SET value = %s WHERE name = 'secret'", (uuid.uuid4().hex * 2,))
+            renewed = "UPDATE holdfast_meta SET value = %s WHERE name = 'secret'"
+            made.execute(renewed, (uuid.uuid4().hex * 2,))
         yield url
 
 
@@ -65,6 +66,13 @@ def postgres_store_url(postgres_server: str, postgres_template: str) -> Iterator
 def sqlite_url(tmp_path: Path) -> str:
     """The URL of a SQLite file, not there yet, that is this test's alone."""
     return f"sqlite:///{tmp_path}/holdfast.db"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def bare_url(request: pytest.FixtureRequest) -> str:
+    """The URL of a database that nobody has made a store of yet: once on each database."""
+    fixture = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param]
+    return str(request.getfixturevalue(fixture))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -40,21 +40,21 @@ def _applied(run: Raw) -> list[tuple[object, ...]]:
 
 
 def test_opening_a_new_store_killed_at_any_statement_is_done_whole_by_the_next(
-    store_url: str,
+    bare_url: str,
 ) -> None:
-    errand = Errand(url=store_url, now=ManualClock().now())
+    errand = Errand(url=bare_url, now=ManualClock().now())
     opened = send(open_store, errand, None)
     assert opened.exit_code == 0
-    tables, applied = describe(store_url)
-    known = migrations.load("postgresql" if is_postgresql(store_url) else "sqlite")
+    tables, applied = describe(bare_url)
+    known = migrations.load("postgresql" if is_postgresql(bare_url) else "sqlite")
     assert applied == [(each.number, each.name, each.checksum) for each in known]
     for place in range(len(opened.statements)):
-        empty(store_url)
+        empty(bare_url)
         killed = send(open_store, errand, place)
         assert killed.killed, place
-        left, recorded = describe(store_url)
+        left, recorded = describe(bare_url)
         assert recorded == applied[: len(recorded)]
         assert (left == []) == (recorded == []), f"half a migration at statement {place}"
         assert left == tables or recorded != applied, f"half a migration at statement {place}"
         assert send(recover, errand, []).exit_code == 0
-        assert describe(store_url) == (tables, applied)
+        assert describe(bare_url) == (tables, applied)

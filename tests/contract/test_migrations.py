@@ -54,88 +54,88 @@ def applied(url: str) -> list[object]:
     return [row[0] for row in ask(url, "SELECT name FROM holdfast_migration ORDER BY number")]
 
 
-def test_a_new_store_gets_every_migration_in_order(store_url: str, home: Path) -> None:
+def test_a_new_store_gets_every_migration_in_order(bare_url: str, home: Path) -> None:
     write(home, "0002_second.sql", SECOND)
     write(home, "0003_third.sql", THIRD)
     before = SystemClock().now()
-    upgrade(store_url, str(home))
-    assert applied(store_url) == ["small", "second", "third"]
-    assert ask(store_url, "SELECT a, b FROM second") == [(1, None)]
-    [(times,)] = ask(store_url, "SELECT min(applied_at) FROM holdfast_migration")
+    upgrade(bare_url, str(home))
+    assert applied(bare_url) == ["small", "second", "third"]
+    assert ask(bare_url, "SELECT a, b FROM second") == [(1, None)]
+    [(times,)] = ask(bare_url, "SELECT min(applied_at) FROM holdfast_migration")
     assert before <= int(str(times)) <= SystemClock().now()
 
 
 def test_an_older_store_gets_what_it_lacks_and_keeps_what_it_has(
-    store_url: str, home: Path
+    bare_url: str, home: Path
 ) -> None:
-    with opened(store_url) as database:
+    with opened(bare_url) as database:
         add(database, ("t_1", "one"))
     write(home, "0002_second.sql", SECOND)
-    upgrade(store_url, str(home))
-    upgrade(store_url, str(home))
-    assert applied(store_url) == ["small", "second"]
-    assert ask(store_url, "SELECT a FROM second") == [(1,)]
+    upgrade(bare_url, str(home))
+    upgrade(bare_url, str(home))
+    assert applied(bare_url) == ["small", "second"]
+    assert ask(bare_url, "SELECT a FROM second") == [(1,)]
     files = Files(queries=FILES.queries, migrations=home)
-    with opened(store_url, files=files) as database:
+    with opened(bare_url, files=files) as database:
         assert tasks(database) == {"t_1": "one"}
 
 
-def test_a_migration_that_fails_leaves_nothing_of_itself(store_url: str, home: Path) -> None:
+def test_a_migration_that_fails_leaves_nothing_of_itself(bare_url: str, home: Path) -> None:
     write(home, "0002_second.sql", f"{SECOND}DROP TABLE nowhere;\n")
     with pytest.raises(StoreError, match="nowhere"):
-        upgrade(store_url, str(home))
-    assert applied(store_url) == ["small"]
+        upgrade(bare_url, str(home))
+    assert applied(bare_url) == ["small"]
     write(home, "0002_second.sql", SECOND)
-    upgrade(store_url, str(home))
-    assert ask(store_url, "SELECT a FROM second") == [(1,)]
+    upgrade(bare_url, str(home))
+    assert ask(bare_url, "SELECT a FROM second") == [(1,)]
 
 
-def test_a_migration_changed_after_it_was_applied_is_named(store_url: str, home: Path) -> None:
+def test_a_migration_changed_after_it_was_applied_is_named(bare_url: str, home: Path) -> None:
     write(home, "0002_second.sql", SECOND)
-    upgrade(store_url, str(home))
+    upgrade(bare_url, str(home))
     write(home, "0002_second.sql", SECOND.replace("integer", "text"))
     with pytest.raises(SchemaDamaged, match=r"0002_second\.sql"):
-        upgrade(store_url, str(home))
+        upgrade(bare_url, str(home))
 
 
-def test_what_an_editor_does_to_the_ends_of_lines_is_no_change(store_url: str, home: Path) -> None:
+def test_what_an_editor_does_to_the_ends_of_lines_is_no_change(bare_url: str, home: Path) -> None:
     write(home, "0002_second.sql", SECOND)
-    upgrade(store_url, str(home))
+    upgrade(bare_url, str(home))
     write(home, "0002_second.sql", "\n" + SECOND.replace("\n", "  \r\n") + "\n\n")
-    upgrade(store_url, str(home))
+    upgrade(bare_url, str(home))
 
 
-def test_another_migration_of_the_same_number_is_named(store_url: str, home: Path) -> None:
+def test_another_migration_of_the_same_number_is_named(bare_url: str, home: Path) -> None:
     write(home, "0002_second.sql", SECOND)
-    upgrade(store_url, str(home))
+    upgrade(bare_url, str(home))
     for dialect in DIALECTS:
         (home / dialect / "0002_second.sql").rename(home / dialect / "0002_other.sql")
     with pytest.raises(SchemaDamaged, match=r"0002_other\.sql.*0002_second\.sql"):
-        upgrade(store_url, str(home))
+        upgrade(bare_url, str(home))
 
 
-def test_a_record_that_is_missing_is_noticed(store_url: str, home: Path) -> None:
+def test_a_record_that_is_missing_is_noticed(bare_url: str, home: Path) -> None:
     write(home, "0002_second.sql", SECOND)
-    upgrade(store_url, str(home))
-    if is_postgresql(store_url):
-        with psycopg.connect(store_url) as postgresql:
+    upgrade(bare_url, str(home))
+    if is_postgresql(bare_url):
+        with psycopg.connect(bare_url) as postgresql:
             postgresql.execute("DELETE FROM holdfast_migration WHERE number = 1")
     else:
-        sqlite = apsw.Connection(str(sqlite_path(store_url)))
+        sqlite = apsw.Connection(str(sqlite_path(bare_url)))
         sqlite.execute("DELETE FROM holdfast_migration WHERE number = 1")
         sqlite.close()
     with pytest.raises(SchemaDamaged, match=r"0001_small\.sql"):
-        upgrade(store_url, str(home))
+        upgrade(bare_url, str(home))
 
 
 def test_a_schema_from_the_future_is_left_alone_and_the_way_out_is_told(
-    store_url: str, home: Path
+    bare_url: str, home: Path
 ) -> None:
     write(home, "0002_second.sql", SECOND)
-    upgrade(store_url, str(home))
-    with pytest.raises(SchemaTooNew, match=r"0002_second.*upgrade Holdfast"), opened(store_url):
+    upgrade(bare_url, str(home))
+    with pytest.raises(SchemaTooNew, match=r"0002_second.*upgrade Holdfast"), opened(bare_url):
         pass
-    assert applied(store_url) == ["small", "second"]
+    assert applied(bare_url) == ["small", "second"]
 
 
 @pytest.mark.parametrize("name", ["0003_gap.sql", "2_short.sql", "0002-dash.sql"])
@@ -146,20 +146,20 @@ def test_a_file_that_is_misnamed_is_refused(home: Path, name: str) -> None:
 
 
 def test_processes_that_open_a_new_store_at_once_apply_each_migration_once(
-    store_url: str, home: Path
+    bare_url: str, home: Path
 ) -> None:
     write(home, "0002_second.sql", SECOND)
     write(home, "0003_third.sql", THIRD)
     context = multiprocessing.get_context("spawn")
-    arguments = (store_url, str(home))
+    arguments = (bare_url, str(home))
     openers = [context.Process(target=upgrade, args=arguments) for _ in range(6)]
     for opener in openers:
         opener.start()
     for opener in openers:
         opener.join(60)
     assert [opener.exitcode for opener in openers] == [0] * 6
-    assert applied(store_url) == ["small", "second", "third"]
-    assert ask(store_url, "SELECT a FROM second") == [(1,)]
+    assert applied(bare_url) == ["small", "second", "third"]
+    assert ask(bare_url, "SELECT a FROM second") == [(1,)]
 
 
 UPGRADE = """
