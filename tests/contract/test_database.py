@@ -22,8 +22,8 @@ from tests.contract.small_store import add, events, notes, opened, tasks, write_
 
 
 @pytest.fixture
-def database(store_url: str) -> Iterator[Database]:
-    with opened(store_url) as database:
+def database(bare_url: str) -> Iterator[Database]:
+    with opened(bare_url) as database:
         yield database
 
 
@@ -234,13 +234,13 @@ def test_the_wrong_arguments_are_refused_before_the_database_sees_them(
         database.view(lambda t: t.read("nothing"))
 
 
-def test_the_database_tells_the_time_of_a_clock_moved_by_hand(store_url: str) -> None:
+def test_the_database_tells_the_time_of_a_clock_moved_by_hand(bare_url: str) -> None:
     clock = ManualClock(1_000)
 
     def now(transaction: Transaction) -> int:
         return int(transaction.read("clock")[0]["now"])
 
-    with opened(store_url, clock=clock) as database:
+    with opened(bare_url, clock=clock) as database:
         assert (database.transact(now), database.view(now)) == (1_000, 1_000)
         clock.advance(1)
 
@@ -262,17 +262,17 @@ def test_the_database_tells_its_own_time_otherwise(database: Database) -> None:
     assert before - 1_000_000 < row["now"] < SystemClock().now() + 1_000_000
 
 
-def test_processes_that_share_a_store_lose_nothing_of_one_another(store_url: str) -> None:
-    with opened(store_url):
+def test_processes_that_share_a_store_lose_nothing_of_one_another(bare_url: str) -> None:
+    with opened(bare_url):
         pass
     context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=write_in_turns, args=(store_url, 40)) for _ in range(4)]
+    writers = [context.Process(target=write_in_turns, args=(bare_url, 40)) for _ in range(4)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join(90)
     assert [writer.exitcode for writer in writers] == [0] * 4
-    with opened(store_url) as database:
+    with opened(bare_url) as database:
         assert len(tasks(database)) == 160
         assert len(events(database)) == 320
 
@@ -297,8 +297,8 @@ with opened(sys.argv[1]) as database:
 """
 
 
-def test_a_forked_child_is_refused_and_its_parent_goes_on(store_url: str) -> None:
-    command = [sys.executable, "-W", "ignore", "-c", FORK, store_url]
+def test_a_forked_child_is_refused_and_its_parent_goes_on(bare_url: str) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORK, bare_url]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run(command, check=True, env=environment, timeout=60)
 
@@ -341,9 +341,9 @@ def test_a_url_that_cannot_work_is_refused_with_a_hint_and_without_its_password(
     assert refusal.value.__cause__ is None
 
 
-def test_a_closed_database_can_be_opened_again(store_url: str) -> None:
-    with opened(store_url) as database:
+def test_a_closed_database_can_be_opened_again(bare_url: str) -> None:
+    with opened(bare_url) as database:
         add(database, ("t_1", "one"))
         tasks(database)
-    with opened(store_url) as database:
+    with opened(bare_url) as database:
         assert tasks(database) == {"t_1": "one"}

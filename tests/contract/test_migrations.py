@@ -65,9 +65,7 @@ def test_a_new_store_gets_every_migration_in_order(bare_url: str, home: Path) ->
     assert before <= int(str(times)) <= SystemClock().now()
 
 
-def test_an_older_store_gets_what_it_lacks_and_keeps_what_it_has(
-    bare_url: str, home: Path
-) -> None:
+def test_an_older_store_gets_what_it_lacks_and_keeps_what_it_has(bare_url: str, home: Path) -> None:
     with opened(bare_url) as database:
         add(database, ("t_1", "one"))
     write(home, "0002_second.sql", SECOND)

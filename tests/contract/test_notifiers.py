@@ -104,8 +104,8 @@ def test_a_subscriber_may_unsubscribe_while_it_is_called(notifier: Notifier) -> 
     assert ear.count == 2
 
 
-def test_a_notifier_that_was_never_started_can_be_closed(store_url: str) -> None:
-    open_for(store_url).close()
+def test_a_notifier_that_was_never_started_can_be_closed(bare_url: str) -> None:
+    open_for(bare_url).close()
 
 
 def test_another_processs_commit_is_heard_on_sqlite(sqlite_url: str) -> None:
