@@ -104,6 +104,7 @@ class Engine:
             self._desk,
             self.work,
             self.threads,
+            clock=self.clock,
             schedules=self.schedules,
             outcomes=self.outcomes,
         )

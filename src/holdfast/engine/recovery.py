@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from math import inf
 
-from holdfast.clock import MICROSECONDS
+from holdfast.clock import MICROSECONDS, Clock
 from holdfast.engine.desk import Desk
 from holdfast.engine.operations import Sweep
 from holdfast.engine.outcomes import Outcomes
@@ -21,16 +22,19 @@ REST = 0.02
 class Recovery:
     """Looks at least once an interval, and sooner when something is due sooner."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that time brings
         self,
         desk: Desk,
         work: Work,
         threads: Threads,
         *,
+        clock: Clock,
         schedules: Schedules,
         outcomes: Outcomes,
     ) -> None:
         self._desk = desk
+        self._clock = clock
+        self._recovered = -inf
         self._work = work
         self._schedules = schedules
         self._outcomes = outcomes
@@ -42,14 +46,18 @@ class Recovery:
     def step(self) -> float:
         """Do what is due now; the answer is how many seconds nothing will be."""
         self._work.recover()
-        due = self._due() <= 0
-        if due:
+        return self._do_what_is_due()
+
+    def _do_what_is_due(self) -> float:
+        due = self._due()
+        if due <= 0:
             self._desk.submit(Sweep()).result()
         self._outcomes.look()
-        if due:
+        if due <= 0:
             # Last, so that a schedule which cannot even be moved on holds up nothing else.
             self._schedules.fire()
-        return max(0.001, min(self._desk.settings.recovery, self._due()))
+            due = self._due()
+        return max(0.001, min(self._desk.settings.recovery, due))
 
     def _due(self) -> float:
         row = self._desk.view(lambda tx: tx.read("next_wake"))[0]
@@ -60,8 +68,12 @@ class Recovery:
         return float((row["at"] - row["now"]) / MICROSECONDS)
 
     def _look(self) -> float | None:
-        pause = self._desk.settings.recovery
+        pause, now = self._desk.settings.recovery, self._clock.monotonic()
         try:
+            # A hint tells of new work: leases end by themselves, and not sooner for it.
+            if now < self._recovered + pause / 2:
+                return self._do_what_is_due()
+            self._recovered = now
             return self.step()
         except ShuttingDown:
             return None

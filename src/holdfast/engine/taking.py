@@ -13,6 +13,7 @@ from holdfast.engine.picker import Claimed
 from holdfast.store.patience import Contended
 
 log = logging.getLogger("holdfast.engine")
+MOST = 1_000
 
 
 @dataclass(kw_only=True, eq=False)
@@ -28,6 +29,8 @@ class Taker:
     passed: Callable[[], tuple[str, ...]]
     # After the commit, in the writer's thread: it must neither wait nor fail.
     deliver: Callable[[Claimed], None]
+    # At most so many with one commit.
+    most: int = MOST
     hungry: bool = True
     free: int = 0
 
@@ -38,13 +41,12 @@ class Taker:
             worker=self.worker,
             agents=self.agents,
             tags=self.tags,
-            count=min(self.free, MOST),
+            count=min(self.free, self.most),
             lease=self.lease,
             passed=self.passed(),
         )
 
 
-MOST = 1_000
 Handed = list[tuple[Taker, Claimed]]
 
 

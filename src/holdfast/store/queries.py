@@ -18,6 +18,8 @@ HEADERS = frozenset(
     {"name", "purpose", "guards", "rows", "changes", "event", "data", "returning"}
     | {"from", "to", "version", "actor"}
 )
+TIME = "holdfast_now"
+_ASK_TIME = "(SELECT holdfast_now())"
 _HEADER = re.compile(r"-- ([a-z]+):(.*)")
 _CONTINUATION = re.compile(r"--\s{2,}(\S.*)")
 
@@ -32,6 +34,8 @@ class Query:
     changes: Entity | None = None
     parameters: frozenset[str] = frozenset()
     lists: frozenset[str] = frozenset()
+    # Takes the time as a parameter, which the driver gives it.
+    timed: bool = False
 
 
 @dataclass(kw_only=True)
@@ -130,10 +134,16 @@ def _compile(source: Source, dialect: Dialect) -> Query:
         expanded = macros.expand(body, dialect, columns)
     except ValueError as error:
         raise MalformedQuery(source.place, f"{source.name}: {error}") from error
+    text, timed = expanded.text, False
+    if dialect == "sqlite":
+        # A function of ours would want the interpreter back in the middle of a statement.
+        text = text.replace(_ASK_TIME, f":{TIME}")
+        timed = text != expanded.text
     return Query(
         name=source.name,
         purpose=headers["purpose"],
-        text=expanded.text,
+        text=text,
+        timed=timed,
         guards=headers.get("guards", ""),
         columns=columns,
         changes=changes,

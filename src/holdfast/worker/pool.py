@@ -6,21 +6,18 @@ import asyncio
 import logging
 import os
 import re
-import signal
 import socket
-import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from types import FrameType
 from typing import Self
 
 from holdfast.engine import validation
 from holdfast.engine.engine import Engine
 from holdfast.engine.picker import Claimed
+from holdfast.engine.taking import MOST
 from holdfast.errors import InvalidInput, ShuttingDown, StoreError
 from holdfast.model.task import Assignment
 from holdfast.model.text import clean_name
@@ -29,12 +26,14 @@ from holdfast.threads import Running, program_ends
 from holdfast.worker.crew import Crew
 from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.heartbeat import Heartbeat
+from holdfast.worker.signals import first_signal
 from holdfast.worker.versions import Versions
 
 LOOK_EVERY = 0.1
 HEAR_EVERY = 0.2
 SHOWN = 10
 MAX_CONCURRENCY = 10_000
+ENOUGH_TO_SHARE = 16
 
 log = logging.getLogger("holdfast.worker")
 
@@ -98,6 +97,7 @@ class Worker:
             passing=self._versions.passed,
             deliver=self._deliver,
         )
+        self._taker.most = self._share()
         self._unsubscribe: Sequence[Callable[[], None]] = (
             self._engine.work.take(self._taker),
             self._engine.on_hint(self._hint, served=False),
@@ -127,7 +127,7 @@ class Worker:
         A second signal ends the process at once; the leases of its steps run out, and another
         worker tries them again.
         """
-        with _first_signal() as heard:
+        with first_signal() as heard:
             self.start()
             while not (heard() or self._stopping.wait(HEAR_EVERY)):
                 pass
@@ -167,6 +167,11 @@ class Worker:
         with self._lock:
             return list(self._running.values())
 
+    def _share(self) -> int:
+        """How many it takes with one commit: half of many run while the rest is written."""
+        many = self._options.concurrency
+        return min(MOST, many if many < ENOUGH_TO_SHARE else (many + 1) // 2)
+
     def _room(self) -> int:
         """How many more it takes; asked by the writer, right before its claim is sent."""
         # Leases count from before the request, on a clock that counts suspend.
@@ -178,6 +183,8 @@ class Worker:
             with self._lock:
                 self._busy += len(claimed)
                 self._arrived.append((claimed, self._asked))
+            # There may be more, and nothing here that would bring it.
+            self._hinted |= self._taker.hungry
             self._wake.set()
 
     def _hint(self) -> None:
@@ -366,32 +373,3 @@ _inside: ContextVar[Worker | None] = ContextVar("holdfast_worker", default=None)
 
 def _host() -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname()).lstrip(".-") or "worker"
-
-
-@contextmanager
-def _first_signal() -> Iterator[Callable[[], bool]]:
-    """Tell whether Ctrl-C or SIGTERM came, where signals can be heard at all.
-
-    The second one is the system's to deal with: no thread of this process can hold it up.
-    """
-    heard: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
-    if before[signal.SIGINT] is not signal.default_int_handler:
-        del before[signal.SIGINT]
-
-    # It only takes note: to raise or to take a lock here would break into whatever runs just now.
-    def note(number: int, _: FrameType | None) -> None:
-        heard.append(number)
-        for each in before:
-            signal.signal(each, signal.SIG_DFL)
-
-    for each in before:
-        signal.signal(each, note)
-    try:
-        yield lambda: bool(heard)
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

@@ -20,7 +20,7 @@ WITH candidate AS MATERIALIZED (
     AND run_holds = 0 -- clause: run
     AND due -- clause: due
     AND agent = :agent -- clause: agent
-    AND holdfast_within(tags, :tags) -- clause: tags
+    AND (tags = '[]' OR holdfast_within(tags, :tags)) -- clause: tags
     AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity)) -- clause: slot
     AND (concurrency_key IS NULL OR concurrency_key IN (SELECT value FROM {each keys}))
     AND id NOT IN (SELECT value FROM {each passed})
@@ -79,7 +79,7 @@ WHERE id = :task_id
   AND (due OR scheduled_for <= (SELECT holdfast_now()))
   AND planning_phase = 'none'
   AND agent IN (SELECT value FROM {each agents})
-  AND holdfast_within(tags, :tags)
+  AND (tags = '[]' OR holdfast_within(tags, :tags))
   AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity))
 
 -- name: peek_tasks

@@ -48,7 +48,7 @@ class SqliteDatabase:
         self._home = HomeProcess()
         refuse_inherited(self._path)
         known = queries.load(self.dialect, surroundings.files.queries)
-        self._catalogue = Catalogue(queries=known, columns={})
+        self._catalogue = Catalogue(queries=known, columns={}, clock=surroundings.clock)
         self._pace = Pace(first=0.0005, longest=0.002, total=surroundings.settings.patience)
         self._checkpoints = Checkpoints(self._path)
         self._writer: apsw.Connection | None = None

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import apsw
 
+from holdfast.clock import Clock
 from holdfast.errors import StoreError
 from holdfast.store.database import Row, Rows
 from holdfast.store.parameters import bind, plain, transition
-from holdfast.store.queries import Query
+from holdfast.store.queries import TIME, Query
 from holdfast.store.transitions import RECORD, RETURNED, Mark
 
 
@@ -21,6 +22,7 @@ class Catalogue:
 
     queries: Mapping[str, Query]
     columns: dict[str, tuple[str, ...]]
+    clock: Clock
 
 
 class SqliteTransaction:
@@ -55,6 +57,8 @@ class SqliteTransaction:
 
     def _rows(self, query: Query, rows: Rows | None, parameters: dict[str, object]) -> list[Row]:
         bound = bind(query, rows, parameters)
+        if query.timed:
+            bound[TIME] = self._catalogue.clock.now()
         with self._failure_noticed():
             cursor = self._connection.execute(query.text, bound)
             names = self._catalogue.columns.get(query.name) or self._learn_names(query, cursor)
