@@ -9,6 +9,10 @@ from typing import Literal, get_args
 Dialect = Literal["sqlite", "postgresql"]
 Type = Literal["text", "integer", "boolean", "real"]
 
+# Where SQLite's driver puts rows of more columns than it is worth to take from JSON.
+WIDE = 8
+WIDE_ROWS = "/* rows */"
+
 _POSTGRESQL_TYPES: dict[Type, str] = {
     "text": "text",
     "integer": "bigint",
@@ -121,6 +125,8 @@ def _placeholder(parameter: str, dialect: Dialect) -> str:
 def _rows(dialect: Dialect, columns: tuple[Column, ...]) -> str:
     if not columns:
         raise ValueError("{rows} without a header that declares its columns")
+    if dialect == "sqlite" and len(columns) > WIDE:
+        return WIDE_ROWS
     if dialect == "sqlite":
         picked = ", ".join(f"value->>{n} AS {column.name}" for n, column in enumerate(columns))
         return f"(SELECT {picked} FROM json_each(:rows))"  # noqa: S608

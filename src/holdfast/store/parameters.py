@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Set as AbstractSet
 
 from holdfast.store.database import Rows
 from holdfast.store.queries import Query
@@ -15,10 +16,14 @@ def bind(query: Query, rows: Rows | None, parameters: dict[str, object]) -> dict
         parameters["rows"] = encode(rows)
     for name in query.lists & parameters.keys():
         parameters[name] = encode(parameters[name])
-    if parameters.keys() != query.parameters:
-        given, wanted = sorted(parameters), sorted(query.parameters)
-        raise TypeError(f"{query.name} takes the parameters {wanted}, not {given}")
+    check(query, parameters.keys())
     return parameters
+
+
+def check(query: Query, given: AbstractSet[str]) -> None:
+    if given != query.parameters:
+        told, wanted = sorted(given), sorted(query.parameters)
+        raise TypeError(f"{query.name} takes the parameters {wanted}, not {told}")
 
 
 def transition(query: Query) -> Query:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import apsw
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreError
 from holdfast.store.database import Row, Rows
-from holdfast.store.parameters import bind, plain, transition
+from holdfast.store.macros import WIDE
+from holdfast.store.parameters import bind, check, plain, transition
 from holdfast.store.queries import TIME, Query
+from holdfast.store.sqlite.wide import WideQuery
 from holdfast.store.transitions import RECORD, RETURNED, Mark
 
 
@@ -23,6 +25,7 @@ class Catalogue:
     queries: Mapping[str, Query]
     columns: dict[str, tuple[str, ...]]
     clock: Clock
+    wide: dict[str, WideQuery] = field(default_factory=dict)
 
 
 class SqliteTransaction:
@@ -56,6 +59,8 @@ class SqliteTransaction:
             raise StoreError("SQLite: rolled back a transaction that went on after an error")
 
     def _rows(self, query: Query, rows: Rows | None, parameters: dict[str, object]) -> list[Row]:
+        if rows is not None and len(query.columns) > WIDE:
+            return self._wide(query, rows, parameters)
         bound = bind(query, rows, parameters)
         if query.timed:
             bound[TIME] = self._catalogue.clock.now()
@@ -63,6 +68,21 @@ class SqliteTransaction:
             cursor = self._connection.execute(query.text, bound)
             names = self._catalogue.columns.get(query.name) or self._learn_names(query, cursor)
             return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def _wide(self, query: Query, rows: Rows, parameters: dict[str, object]) -> list[Row]:
+        check(query, {*parameters, "rows"})
+        wide = self._catalogue.wide.get(query.name)
+        if wide is None:
+            wide = self._catalogue.wide[query.name] = WideQuery(query)
+        if query.timed:
+            parameters[TIME] = self._catalogue.clock.now()
+        found: list[Row] = []
+        with self._failure_noticed():
+            for text, bound in wide.parts(rows, parameters):
+                cursor = self._connection.execute(text, bound)
+                names = self._catalogue.columns.get(query.name) or self._learn_names(query, cursor)
+                found += [dict(zip(names, row, strict=True)) for row in cursor]
+        return found
 
     def _learn_names(self, query: Query, cursor: apsw.Cursor) -> tuple[str, ...]:
         try:

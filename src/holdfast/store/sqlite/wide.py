@@ -1,0 +1,49 @@
+"""Rows of many columns, bound value by value: SQLite takes a JSON array apart anew for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from holdfast.store.database import Rows
+from holdfast.store.macros import WIDE_ROWS
+from holdfast.store.queries import Query
+
+# Few texts, so that each is prepared once and kept.
+_AT_ONCE = (64, 8, 1)
+_NAME = re.compile(r"'(?:[^']|'')*'|:([a-z_]\w*)")
+
+
+class WideQuery:
+    """A query that is run a part of its rows at a time, in one transaction."""
+
+    def __init__(self, query: Query) -> None:
+        self._before, self._after = query.text.split(WIDE_ROWS)
+        self._columns = [column.name for column in query.columns]
+        named = list(dict.fromkeys(_names(self._before)))
+        # By their places, because values without names have no others.
+        self._first = named
+        self._last = [name for name in dict.fromkeys(_names(self._after)) if name not in named]
+        self._texts = {count: self._write(count) for count in _AT_ONCE}
+
+    def parts(
+        self, rows: Rows, parameters: Mapping[str, object]
+    ) -> Iterator[tuple[str, list[object]]]:
+        first, last = ([parameters[name] for name in each] for each in (self._first, self._last))
+        place = 0
+        for count in _AT_ONCE:
+            while len(rows) - place >= count:
+                values = chain.from_iterable(rows[place : place + count])
+                yield self._texts[count], [*first, *values, *last]
+                place += count
+
+    def _write(self, count: int) -> str:
+        picked = ", ".join(f"column{n} AS {name}" for n, name in enumerate(self._columns, start=1))
+        row = f"({', '.join('?' * len(self._columns))})"
+        rows = f"(SELECT {picked} FROM (VALUES {', '.join([row] * count)}))"  # noqa: S608
+        return self._before + rows + self._after
+
+
+def _names(text: str) -> list[str]:
+    return [found[1] for found in _NAME.finditer(text) if found[1]]
