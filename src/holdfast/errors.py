@@ -97,6 +97,10 @@ class StoreUnreachable(StoreError):
     pass
 
 
+class StoreBusy(StoreUnreachable):
+    pass
+
+
 class UnknownOutcome(StoreError):
     pass
 

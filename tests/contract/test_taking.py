@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from holdfast import Settings, StoreBusy, StoreError
+from holdfast.engine import validation
 from holdfast.engine.engine import Engine
+from holdfast.engine.operations import CreateTasks
 from holdfast.engine.taking import Taker
+from holdfast.ids import Ids
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, NewTask
+from tests.contract.raw import raw
 from tests.engines import healthy
 
 CHAIN = Workflow.define("chain", (Step(id="plan"), Step(id="build", needs=("plan",))))
@@ -185,3 +191,51 @@ def test_a_place_is_free_only_in_the_group_of_the_report_that_gives_it_up(quiet:
     assert (hand.titles, len(answers)) == (["two"], 1)
     hand.complete()
     quiet.commits.step()
+
+
+def test_a_group_that_is_written_one_by_one_gives_nobody_more_than_there_is_room(
+    quiet: Engine,
+) -> None:
+    hand = Hand(quiet, room=1)
+    create(quiet, "one", "two", "three")
+    row = validation.new_task(
+        NewTask(title="odd"), Ids(quiet.clock, quiet.randomness), max_payload=100, now=lambda: 0
+    )
+    culprit = quiet.commits.submit(
+        CreateTasks(tasks=(replace(row, status="unheard of"),), actor="user")
+    )
+    quiet.commits.step()
+    assert isinstance(culprit.exception(), StoreError)
+    assert hand.titles == ["one"]
+
+
+@pytest.mark.parametrize("first", ["x", "y"])
+def test_what_another_process_is_about_to_take_hides_no_other_agents_task(
+    postgres_store_url: str, first: str
+) -> None:
+    engine = Engine(postgres_store_url)
+    with healthy(engine), raw(postgres_store_url) as rival:
+        engine.commits.start()
+        tasks = {agent: engine.tasks.create(NewTask(title="job", agent=agent)) for agent in "xy"}
+        rival("BEGIN")
+        rival("SELECT 1 FROM holdfast_task WHERE agent = ? FOR UPDATE", first)
+        (held,) = engine.work.claim("anna", agents=["x", "y"])
+        assert held.task.agent != first
+        rival("ROLLBACK")
+        assert engine.work.complete(held.task.id, held.token).ok
+        assert engine.tasks.get(tasks[first].id).state == "ready"
+
+
+def test_who_waits_for_an_open_transaction_in_vain_keeps_nobody_else_waiting(
+    postgres_store_url: str,
+) -> None:
+    engine = Engine(
+        postgres_store_url, settings=Settings(url=postgres_store_url, lease=1.0, renewal=0.3)
+    )
+    with healthy(engine), engine.transaction() as connection:
+        engine.tasks.create(NewTask(title="mine", key="order-7"), connection=connection)
+        waits = engine.tasks.create.submit(NewTask(title="mine", key="order-7"))
+        other = engine.tasks.create.submit(NewTask(title="other"))
+        engine.commits.step()
+        assert isinstance(waits.exception(), StoreBusy)
+        assert other.result().created

@@ -6,10 +6,12 @@ import asyncio
 import gc
 import threading
 import weakref
+from collections.abc import Callable
 
 import pytest
 
 from holdfast import Holdfast
+from holdfast.store.database import Transaction
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -162,3 +164,56 @@ def test_recovery_goes_on_after_whatever_it_met(
         assert len(hf.work.claim("gone", lease=0.05)) == 1
         assert eventually(lambda: hf.tasks.get(handle.id).lost == 1)
     assert "recovery could not look; it looks again in 0.05 s" in caplog.text
+
+
+def test_a_stopping_worker_gives_back_what_is_on_its_way_to_it(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Holdfast(store_url) as hf:
+
+        @hf.task
+        def job() -> None: ...
+
+        worker = hf.worker().start()
+        job.enqueue().result(PATIENCE)
+        reached, go_on = threading.Event(), threading.Event()
+        transact = hf.engine.database.transact
+
+        def slow(work: Callable[[Transaction], object]) -> object:
+            reached.set()
+            assert go_on.wait(PATIENCE)
+            return transact(work)
+
+        monkeypatch.setattr(hf.engine.database, "transact", slow)
+        enqueued = job.enqueue.submit()
+        assert reached.wait(PATIENCE)
+        stopping = threading.Thread(target=worker.stop)
+        stopping.start()
+        assert eventually(lambda: worker.stopping)
+        go_on.set()
+        stopping.join(PATIENCE)
+        assert not stopping.is_alive()
+        task = hf.tasks.get(enqueued.result(PATIENCE).id)
+        assert (task.state, task.lost) == ("ready", 0)
+
+
+def test_the_place_of_a_step_that_ran_too_long_is_free_as_soon_as_it_has_returned(
+    store_url: str,
+) -> None:
+    with Holdfast(store_url, poll=600) as hf:
+        returned = asyncio.Event()
+
+        @hf.task(timeout=0.05, max_attempts=1)
+        async def slow() -> None:
+            try:
+                await returned.wait()
+            except asyncio.CancelledError:
+                await asyncio.sleep(0.05)
+
+        @hf.task
+        def next_one() -> str:
+            return "made"
+
+        with hf.worker(concurrency=1):
+            slow.enqueue()
+            assert next_one.enqueue().result(PATIENCE) == "made"

@@ -22,7 +22,7 @@ from holdfast.engine.recovery import Recovery
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.schedule_desk import Schedules
 from holdfast.engine.signal_desk import Signals
-from holdfast.engine.taking import Takers
+from holdfast.engine.taking import Takers, hand_over
 from holdfast.engine.tasks import Tasks
 from holdfast.engine.why import Explanation, explain
 from holdfast.engine.why_run import RunExplanation, explain_run
@@ -186,9 +186,8 @@ class Engine:
         if group is None:
             return
         handed, self._writer.handed = self._writer.handed, []
-        for taker, given in handed:
-            taker.deliver(given)
-        if group.wakes or group.tells:
+        hand_over(handed)
+        if group.wakes or group.tells or not group.served:
             self.notifier.notify(served=group.served)
         self._leaves.tell(group.left)
         self._ends.tell(group.ended)

@@ -53,6 +53,9 @@ def _claim(group: Group, request: Claim) -> list[Row]:
             for agent, count in Counter(row["agent"] for row in first).items()
             for row in _claim_from(group, request, agent, count)
         ]
+        if len(taken) < len(first) and len(request.agents) > 1:
+            # Of one agent another process has the first in line; others' may be free.
+            taken += _claim_from_any(group, request, request.count - len(claimed) - len(taken))
         claimed += taken
         # A key may have had room for fewer than were first in line; others may stand behind them.
         if not keys or not (taken or new):
@@ -72,6 +75,14 @@ def _first(group: Group, request: Claim, count: int) -> list[Row]:
             key=lambda row: (not row["run_now"], -row["priority"], row["position"], row["id"])
         )
     return ready[:count]
+
+
+def _claim_from_any(group: Group, request: Claim, count: int) -> list[Row]:
+    taken: list[Row] = []
+    for agent in request.agents:
+        if len(taken) < count:
+            taken += _claim_from(group, request, agent, count - len(taken))
+    return taken
 
 
 def _claim_from(group: Group, request: Claim, agent: str, count: int) -> list[Row]:

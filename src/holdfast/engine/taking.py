@@ -110,10 +110,15 @@ class Takers:
 
 def _take(group: Group, taker: Taker) -> Claimed | None:
     claim = taker.claim()
-    # Without room it was not offered what may be there: it is hungry when it has some again.
+    # Unless a commit says otherwise: without room it was not offered what may be there.
     taker.hungry = True
-    if claim is None:
-        return None
-    given = picker.serve(group, claim)
-    taker.hungry = len(given) == claim.count
-    return given
+    return None if claim is None else picker.serve(group, claim)
+
+
+def hand_over(handed: Handed) -> None:
+    """Give those who were served what they were given; to be called after the commit."""
+    for taker, given in handed:
+        taker.hungry = len(given) == min(taker.free, taker.most)
+        # The next operation of a group that is written one by one finds that much less room.
+        taker.free -= len(given)
+        taker.deliver(given)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from typing import Any, Generic, Protocol, TypeVar
 
-from holdfast.errors import ShuttingDown, StoreUnreachable, UnknownOutcome
+from holdfast.errors import ShuttingDown, StoreBusy, StoreUnreachable, UnknownOutcome
 from holdfast.settings import MEBIBYTE, Settings
 from holdfast.store.database import Transaction
 from holdfast.store.process import HomeProcess
@@ -233,10 +233,8 @@ class GroupCommit(Generic[O]):
         """Write a group and answer it; what is given back is the error that all of it got."""
         try:
             replies = self._commit(group)
-        except (StoreUnreachable, UnknownOutcome) as error:
-            return _fail(group, error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one caller
-            if len(group) == 1:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may belong to one caller
+            if len(group) == 1 or _is_everyones(error):
                 return _fail(group, error)
             self._write_one_by_one(group)
         except BaseException as error:
@@ -249,7 +247,7 @@ class GroupCommit(Generic[O]):
     def _write_one_by_one(self, group: Sequence[Entry[O]]) -> None:
         for index, entry in enumerate(group):
             error = self._write([entry])
-            if isinstance(error, StoreUnreachable):
+            if isinstance(error, StoreUnreachable) and not isinstance(error, StoreBusy):
                 # The others would only wait as long again to hear the same.
                 _fail(group[index + 1 :], error)
                 return
@@ -280,6 +278,12 @@ class GroupCommit(Generic[O]):
             self._inbox.clear()
         error = ShuttingDown("the writer stopped before this operation was written")
         _fail([entry for entry in left if entry.begin()], error)
+
+
+def _is_everyones(error: BaseException) -> bool:
+    """Whether another operation would hear the same; who waits in vain for a lock waits alone."""
+    away = isinstance(error, StoreUnreachable | UnknownOutcome)
+    return away and not isinstance(error, StoreBusy)
 
 
 def _fail(entries: Sequence[Entry[O]], error: BaseException) -> BaseException:

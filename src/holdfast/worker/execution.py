@@ -78,6 +78,7 @@ class Execution:
     context: Context = field(init=False)
     reported: bool = False
     returned: bool = False
+    silent: bool = False
     raised: str | None = None
     stop: Callable[[], object] | None = None
 
@@ -134,6 +135,7 @@ class Execution:
             sent = report()
         finally:
             if not sent:
+                self.silent = True
                 self._vacate()
                 self.finished(self)
 

@@ -18,7 +18,7 @@ from holdfast.engine import validation
 from holdfast.engine.engine import Engine
 from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import MOST
-from holdfast.errors import InvalidInput, ShuttingDown, StoreError
+from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError
 from holdfast.model.task import Assignment
 from holdfast.model.text import clean_name
 from holdfast.store.group import is_writer
@@ -72,6 +72,7 @@ class Worker:
         self._busy = 0
         self._asked = self._looked = self._pulled = engine.clock.monotonic()
         self._hinted = True
+        self._gone = False
         self._pulling: Future[None] | None = None
         self._crew = Crew(engine.threads, "holdfast-step", self._call)
         self._heartbeat = Heartbeat(engine, self._executions)
@@ -202,11 +203,23 @@ class Worker:
                 self._wake.clear()
                 if program_ends():
                     self._stopping.set()
-                if self._stopping.is_set() and not self._busy and not self._executions():
+                if self._stopping.is_set() and self._left() and not self._executions():
                     return
                 self._pull_once()
         finally:
             self._close()
+
+    def _left(self) -> bool:
+        """Be served no more; whether nothing is on its way here any longer."""
+        if not self._gone:
+            self._gone = True
+            self._unsubscribe[0]()
+            try:
+                # Written after whatever was on its way when it went.
+                self._engine.work.pull(self._taker)
+            except HoldfastError as error:
+                log.warning("%s: what may be on its way to it waits for its lease: %s", self, error)
+        return not self._busy
 
     def _pull_once(self) -> None:
         pause = self._engine.settings.poll
@@ -267,7 +280,14 @@ class Worker:
         with self._lock:
             arrived, self._arrived = self._arrived, []
         for claimed, asked in arrived:
-            self._begin([self._execution(each, asked) for each in claimed.read()])
+            try:
+                executions = [self._execution(each, asked) for each in claimed.read()]
+            except Exception:
+                log.exception("%d tasks cannot be read; their leases will run out", len(claimed))
+                with self._lock:
+                    self._busy -= len(claimed)
+            else:
+                self._begin(executions)
 
     def _execution(self, assignment: Assignment, asked: float) -> Execution:
         timeout = assignment.task.timeout
@@ -361,7 +381,7 @@ class Worker:
         with self._lock:
             self._running.pop(execution.key, None)
         # A report that was written has brought the next task with it.
-        if not execution.reported:
+        if execution.silent:
             self._hint()
         elif self._stopping.is_set():
             self._wake.set()

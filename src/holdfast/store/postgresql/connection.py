@@ -33,6 +33,7 @@ _WRITER = {
     # A process that is stopped in the middle of a transaction must not hold its locks for ever.
     "idle_in_transaction_session_timeout": "10s",
 }
+_BUSY = "55P03"
 _AGAIN = frozenset({"40001", "40P01"})
 
 
@@ -57,11 +58,14 @@ class Address:
         except psycopg.OperationalError as error:
             raise ConnectionLost(self.redact(error)) from None
 
-    def connect_writer(self) -> Connection:
+    def connect_writer(self, lock_timeout: float) -> Connection:
         connection = self.connect()
+        # One operation must not keep all others of a process, renewals above all, behind whatever
+        # transaction of an application holds its key or its counter.
+        settings = {**_WRITER, "lock_timeout": f"{round(lock_timeout * 1000)}ms"}
         try:
             with connection.pipeline():
-                for setting in _WRITER.items():
+                for setting in settings.items():
                     connection.execute("SELECT set_config(%s, %s, false)", setting)
         except psycopg.OperationalError as error:
             connection.close()
@@ -89,6 +93,11 @@ class Address:
 def asks_again(error: psycopg.Error | Contended) -> bool:
     """Tell whether a transaction was given up that would do well on another try."""
     return isinstance(error, Contended) or error.sqlstate in _AGAIN or _outdated(error)
+
+
+def is_busy(error: psycopg.Error | Contended) -> bool:
+    """Tell whether another transaction has kept something locked for too long."""
+    return isinstance(error, psycopg.Error) and error.sqlstate == _BUSY
 
 
 def _outdated(error: psycopg.Error) -> bool:

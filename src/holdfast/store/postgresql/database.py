@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome
+from holdfast.errors import StoreBusy, StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store import migrations, queries
 from holdfast.store.database import Surroundings, Transaction
 from holdfast.store.macros import Dialect
@@ -20,6 +20,7 @@ from holdfast.store.postgresql.connection import (
     ConnectionLost,
     asks_again,
     describe,
+    is_busy,
 )
 from holdfast.store.postgresql.guest import welcome
 from holdfast.store.postgresql.migrator import PostgresqlMigrator
@@ -54,8 +55,10 @@ class PostgresqlDatabase:
             lock=surroundings.threads.lock(),
             spare=settings.view_connections,
         )
+        # Several times within a lease, so that what waits in vain costs nobody theirs.
+        self._lock_timeout = max(1.0, settings.lease / 6)
         try:
-            self._writer = Session(self._address.connect_writer())
+            self._writer = self._connect_writer()
         except ConnectionLost as error:
             raise _unreachable(error) from None
 
@@ -102,6 +105,11 @@ class PostgresqlDatabase:
                 if not away.wait():
                     raise _unreachable(error) from None
             except (psycopg.Error, Contended) as error:
+                if is_busy(error):
+                    raise StoreBusy(
+                        "PostgreSQL: another transaction holds a key or a counter that this needs, "
+                        f"and has not ended within {self._lock_timeout:g} s; end it, and try again"
+                    ) from None
                 contended = contended or self._patience(self._contended)
                 if not asks_again(error) or not contended.wait():
                     # Without the original, which quotes rows in its DETAIL.
@@ -124,8 +132,11 @@ class PostgresqlDatabase:
     def _live_writer(self) -> Session:
         if self._writer.lost:
             self._writer.close()
-            self._writer = Session(self._address.connect_writer())
+            self._writer = self._connect_writer()
         return self._writer
+
+    def _connect_writer(self) -> Session:
+        return Session(self._address.connect_writer(self._lock_timeout))
 
     def _transact(self, session: Session, work: Callable[[Transaction], T]) -> T:
         transaction = PostgresqlTransaction(session, self._queries, self._surroundings.clock)
