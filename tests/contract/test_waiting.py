@@ -14,7 +14,8 @@ from holdfast import Holdfast
 from holdfast.engine.engine import Engine
 from holdfast.errors import WrongThread
 from holdfast.model.task import NewTask
-from tests.contract.stages import create
+from holdfast.store.database import Database, Transaction
+from tests.contract.stages import create, finish
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -125,3 +126,41 @@ def test_a_claim_that_is_cancelled_before_it_is_written_is_not_made(engine: Engi
     leave()
     assert create(engine)
     assert engine.tasks.get(task_id).attempt == 0
+
+
+class Held:
+    """A database whose views, in one thread, are held up between reading and telling."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.read, self.tell = threading.Event(), threading.Event()
+
+    def view(self, work: Callable[[Transaction], Any]) -> Any:  # noqa: ANN401 - as the view says
+        found = self._database.view(work)
+        if threading.current_thread().name == "held":
+            self.read.set()
+            assert self.tell.wait(30)
+        return found
+
+
+def test_who_waits_for_a_task_that_was_re_opened_is_not_told_of_its_end_before(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = create(engine)
+    finish(engine, task_id)
+    held = Held(engine.database)
+    monkeypatch.setattr(engine.outcomes, "_database", held)
+    first: list[Future[Any]] = []
+    looking = threading.Thread(
+        name="held", target=lambda: first.append(engine.outcomes.wait(task_id))
+    )
+    looking.start()
+    assert held.read.wait(30)
+    assert engine.tasks.reopen(task_id).ok
+    second = engine.outcomes.wait(task_id)
+    held.tell.set()
+    looking.join(30)
+    assert first[0].result(30)["status"] == "done"
+    assert not second.done()
+    finish(engine, task_id)
+    assert second.result(30)["status"] == "done"

@@ -41,34 +41,43 @@ class Outcomes:
                 future.set_exception(ShuttingDown("closed while waiting for a result"))
 
     def look(self, identifiers: Iterable[str] | None = None) -> None:
-        """Read the rows that somebody waits for, and answer those that have ended."""
+        """Read the rows that somebody waits for, and answer those that have ended.
+
+        Only who waited before: who came meanwhile may wait for the end after this one.
+        """
         with self._lock:
             chosen = self._waiting.keys() if identifiers is None else identifiers
-            watched = sorted(each for each in chosen if each in self._waiting)
+            watched = {each: self._waiting[each][:] for each in chosen if each in self._waiting}
         if not watched:
             return
+        ids = sorted(watched)
         ended, there = self._database.view(
-            lambda tx: (tx.read("ended_rows", ids=watched), tx.read("rows_there", ids=watched))
+            lambda tx: (tx.read("ended_rows", ids=ids), tx.read("rows_there", ids=ids))
         )
         for row in ended:
-            for future in self._answered(row["id"]):
+            for future in self._answered(row["id"], watched[row["id"]]):
                 future.set_result(row)
-        for identifier in set(watched) - {row["id"] for row in there}:
-            for future in self._answered(identifier):
+        for identifier in watched.keys() - {row["id"] for row in there}:
+            for future in self._answered(identifier, watched[identifier]):
                 future.set_exception(NotFound(identifier))
 
-    def _answered(self, identifier: str) -> list[Future[Row]]:
-        """Those who still wait for an answer that is there now."""
+    def _answered(self, identifier: str, asked: list[Future[Row]]) -> list[Future[Row]]:
+        """Those of who asked that still wait for an answer that is there now."""
         with self._lock:
-            futures = self._waiting.pop(identifier, [])
-        return [future for future in futures if future.set_running_or_notify_cancel()]
+            waiting = self._waiting.get(identifier, [])
+            answered = [future for future in waiting if future in asked]
+            self._keep(identifier, [future for future in waiting if future not in asked])
+        return [future for future in answered if future.set_running_or_notify_cancel()]
+
+    def _keep(self, identifier: str, futures: list[Future[Row]]) -> None:
+        if futures:
+            self._waiting[identifier] = futures
+        else:
+            self._waiting.pop(identifier, None)
 
     def _forget(self, identifier: str, future: Future[Row]) -> None:
         if not future.cancelled():
             return
         with self._lock:
-            left = [each for each in self._waiting.get(identifier, []) if each is not future]
-            if left:
-                self._waiting[identifier] = left
-            else:
-                self._waiting.pop(identifier, None)
+            waiting = self._waiting.get(identifier, [])
+            self._keep(identifier, [each for each in waiting if each is not future])
