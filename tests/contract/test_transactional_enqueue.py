@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.orm import Session
 
-from holdfast import Holdfast, InvalidInput, KeyConflict, TaskFunction
+from holdfast import Holdfast, InvalidInput, KeyConflict, TaskFunction, WrongThread
 
 PATIENCE = 30
 Ship = TaskFunction[[int], int, int]
@@ -287,3 +287,17 @@ class TestSqlAlchemy:
                 with pytest.raises(InvalidInput, match="two SQLite libraries on one file"):
                     enqueue(connection=connection)
         other.dispose()
+
+
+def test_who_would_wait_for_a_transaction_of_its_own_is_told_so(sqlite_url: str) -> None:
+    with Holdfast(sqlite_url) as hf:
+
+        @hf.task
+        def job() -> None: ...
+
+        with hf.transaction() as connection:
+            with pytest.raises(WrongThread, match="pass that on as connection="):
+                job.enqueue()
+            waiting = job.enqueue.submit()
+            inside = job.enqueue(connection=connection)
+        assert {hf.tasks.get(each.id).state for each in (inside, waiting.result(30))} == {"ready"}

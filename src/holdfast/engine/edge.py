@@ -11,6 +11,7 @@ from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from holdfast.errors import WrongThread
+from holdfast.store.database import about_to_wait, holds_store
 from holdfast.store.group import is_writer
 
 P = ParamSpec("P")
@@ -58,7 +59,11 @@ class Call(Documented, Generic[P, T]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         refuse_to_wait_in_writer(self.__name__)
-        return self.submit(*args, **kwargs).result()
+        if not holds_store():
+            return self.submit(*args, **kwargs).result()
+        with about_to_wait(self.__name__):
+            future = self.submit(*args, **kwargs)
+        return future.result()
 
     async def aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
         future = self.submit(*args, **kwargs)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from holdfast.clock import Clock
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, WrongThread
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
 from holdfast.store import migrations, queries
@@ -23,6 +24,43 @@ Rows = Sequence[Sequence[object]]
 
 _POSTGRESQL = re.compile(r"postgres(?:ql)?://")
 _SCHEME = re.compile(r"[a-z][a-z0-9+]{0,19}")
+
+
+_thread = threading.local()
+
+
+def holds_store() -> bool:
+    """Whether this thread has a transaction open that nobody else can write beside."""
+    return getattr(_thread, "transactions", 0) > 0
+
+
+@contextmanager
+def holding_store() -> Iterator[None]:
+    _thread.transactions = getattr(_thread, "transactions", 0) + 1
+    try:
+        yield
+    finally:
+        _thread.transactions -= 1
+
+
+@contextmanager
+def about_to_wait(name: str) -> Iterator[None]:
+    """Whatever is asked of the writer meanwhile, this thread is going to wait for it."""
+    _thread.awaited = name
+    try:
+        yield
+    finally:
+        _thread.awaited = None
+
+
+def refuse_to_wait() -> None:
+    """Refuse what a thread would wait for that itself keeps the writer from writing it."""
+    name = getattr(_thread, "awaited", None)
+    if name is not None and holds_store():
+        raise WrongThread(
+            f"{name} would wait for the transaction that this thread has open on the same file; "
+            "pass that on as connection=…, or call it after the transaction"
+        )
 
 
 class Transaction(Protocol):

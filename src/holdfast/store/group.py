@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.errors import ShuttingDown, StoreBusy, StoreUnreachable, UnknownOutcome
 from holdfast.settings import MEBIBYTE, Settings
-from holdfast.store.database import Transaction
+from holdfast.store.database import Transaction, refuse_to_wait
 from holdfast.store.process import HomeProcess
 from holdfast.threads import Running, Threads
 
@@ -154,6 +154,7 @@ class GroupCommit(Generic[O]):
     def _enter(
         self, entries: Sequence[Entry[O]], entered: Callable[[], None] = lambda: None
     ) -> None:
+        refuse_to_wait()
         # Before the lock, which another thread may have held when the process was forked.
         self._home.check()
         with self._arrived:

@@ -13,7 +13,7 @@ import apsw
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store import migrations, queries
 from holdfast.store.borrowed import driver_connection
-from holdfast.store.database import Surroundings, Transaction
+from holdfast.store.database import Surroundings, Transaction, holding_store
 from holdfast.store.macros import Dialect
 from holdfast.store.patience import Contended, Pace, Patience
 from holdfast.store.pool import Pool
@@ -89,7 +89,8 @@ class SqliteDatabase:
         connection = self._patiently(self._begun)
         self._given.add(connection)
         try:
-            yield connection
+            with holding_store():
+                yield connection
             self._patiently(lambda: connection.execute("COMMIT"))
         finally:
             self._given.discard(connection)
