@@ -15,7 +15,8 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.orm import Session
 
-from holdfast import Holdfast, InvalidInput, KeyConflict, TaskFunction, WrongThread
+from holdfast import Holdfast, InvalidInput, KeyConflict, TaskFunction
+from holdfast.errors import WrongThread
 
 PATIENCE = 30
 Ship = TaskFunction[[int], int, int]
