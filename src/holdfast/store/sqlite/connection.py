@@ -80,6 +80,8 @@ def _configure(connection: apsw.Connection, path: Path, *, read_only: bool) -> N
     # SQLite's own 2 MB hold a few thousand tasks; beyond, every look at one is a read of the file.
     connection.pragma("cache_size", -(CACHE // KIBIBYTE))
     connection.pragma("query_only", read_only)
+    # Otherwise a statement is planned anew whenever what is bound to it changes.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
 
 def _within(*arguments: apsw.SQLiteValue) -> bool:
