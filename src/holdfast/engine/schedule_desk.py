@@ -20,7 +20,7 @@ from holdfast.engine.schedule_operations import (
     ResumeSchedule,
     Tick,
 )
-from holdfast.engine.schedules import tell_problem
+from holdfast.engine.unreadable import tell_problem
 from holdfast.errors import InvalidInput, NotFound, ShuttingDown, StoreUnreachable, UnknownOutcome
 from holdfast.model.result import TransitionResult
 from holdfast.model.schedule import (

@@ -21,6 +21,7 @@ from holdfast.engine.schedule_operations import (
     SteerSchedule,
     Tick,
 )
+from holdfast.engine.unreadable import UNREADABLE, tell_problem
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.model.graph import read_workflow
 from holdfast.model.result import Refusal, TransitionResult
@@ -29,8 +30,6 @@ from holdfast.model.schedule import Schedule, first_after, tell_tick
 from holdfast.store.database import Row
 
 PREFIX = "schedule:"
-# What a row that was made by another version, or by hand, may raise when it is read.
-UNREADABLE = (HoldfastError, LookupError, TypeError, ValueError)
 
 
 def put(group: Group, operations: Sequence[PutSchedule]) -> list[Schedule | HoldfastError]:
@@ -191,7 +190,3 @@ def _run(group: Group, row: Row, key: str) -> StartRun:
     # It was small enough when it was put.
     enough = len(row["input"].encode())
     return validation.new_run(run, group.ids, max_payload=enough, actor_name=PREFIX + row["name"])
-
-
-def tell_problem(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".replace("\x00", "")[:1_000]

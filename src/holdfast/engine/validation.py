@@ -110,8 +110,8 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
             "status": "queued" if flag("enqueue", task.enqueue) else "idle",
             "needs": needs(task.needs),
             "scheduled_for": scheduled,
-            "priority": _signed("priority", task.priority),
-            "position": _signed("position", task.position),
+            "priority": signed("priority", task.priority),
+            "position": signed("position", task.position),
             "tags": tags(task.tags),
             "key": key,
             "payload": payload,
@@ -147,7 +147,7 @@ def new_run(run: NewRun, ids: Ids, *, max_payload: int, actor_name: str) -> Star
     workflow = instance("workflow", run.workflow, Workflow)
     given = encode_json("input", run.input, limit=max_payload)
     key = None if run.key is None else clean_key("key", run.key)
-    priority = _signed("priority", run.priority)
+    priority = signed("priority", run.priority)
     identifier = ids.run()
     concurrency = workflow.concurrency
     return StartRun(
@@ -179,8 +179,8 @@ def edits(changes: object, *, max_payload: int, now: Callable[[], int]) -> dict[
         "title": lambda value: clean_text("title", value, limit=MAX_TITLE),
         "agent": lambda value: clean_name("agent", value),
         "payload": lambda value: encode_json("payload", value, limit=max_payload),
-        "priority": lambda value: _signed("priority", value),
-        "position": lambda value: _signed("position", value),
+        "priority": lambda value: signed("priority", value),
+        "position": lambda value: signed("position", value),
         "tags": tags,
         "max_attempts": lambda value: number("max_attempts", value, least=1, most=MAX_COUNT),
         "max_lost": lambda value: number("max_lost", value, least=1, most=MAX_COUNT),
@@ -219,7 +219,7 @@ def body(row: TaskRow, scheduled_for: Moment | None = None) -> str:
     return digest(row.payload, repr(parts), repr(rest), repr(limits))
 
 
-def _signed(field: str, value: object) -> int:
+def signed(field: str, value: object) -> int:
     return number(field, value, least=-MAX_INTEGER // 2, most=MAX_INTEGER // 2)
 
 
