@@ -14,7 +14,7 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.schedule import Missed, Schedule
-from tests.contract.raw import raw
+from tests.contract.raw import drop_guards, raw
 from tests.contract.stages import MISSING_RUN
 from tests.contract.timetable import DAY, NINE, SUNDAY, daily, fired, keys, move_to
 
@@ -76,6 +76,36 @@ def test_a_schedule_whose_zone_is_gone_is_paused_and_says_why(
     assert "'Atlantis/Center' is no time zone" in str(kept.last_error)
     with pytest.raises(InvalidInput, match="zone"):
         engine.schedules.resume("daily")
+
+
+UNREADABLE = {
+    "b": "cron = '61 * * * *'",
+    "c": "cron = 'never'",
+    "d": "missed = 'some'",
+    "e": "zone = 'Atlantis/Center'",
+    "f": "next_at = 0, cron = ''",
+}
+
+
+def test_a_schedule_that_cannot_be_read_is_paused_and_holds_up_no_other(
+    engine: Engine, clock: ManualClock, store_url: str
+) -> None:
+    for name in ("a", *UNREADABLE, "g"):
+        engine.schedules.put(daily(name=name))
+    with raw(store_url) as run:
+        drop_guards(run)
+        for name, change in UNREADABLE.items():
+            run(f"UPDATE holdfast_schedule SET {change} WHERE name = ?", name)  # noqa: S608
+    move_to(clock, 1)
+    assert engine.recovery.step() == engine.settings.recovery
+    assert sorted(str(key)[:10] for key in keys(engine)) == ["schedule:a", "schedule:g"]
+    kept = {each.name: each for each in engine.schedules.list()}
+    assert [name for name, each in kept.items() if each.paused] == [*UNREADABLE]
+    assert "paused: InvalidInput: cron: '61 * * * *' is no cron" in str(kept["b"].last_error)
+    assert (kept["d"].missed, str(kept["d"].last_error)[:18]) == ("some", "paused: ValueError")
+    for name in ("b", "c", "e", "f"):
+        with pytest.raises(InvalidInput, match=r"cron|zone"):
+            engine.schedules.resume(name)
 
 
 def test_bad_schedules_are_refused_at_the_edge_and_nothing_is_written(

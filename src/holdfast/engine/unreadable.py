@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from holdfast.errors import HoldfastError
 
-UNREADABLE = (HoldfastError, LookupError, TypeError, ValueError, RecursionError)
+UNREADABLE = (
+    *(HoldfastError, LookupError, TypeError, ValueError),
+    *(OverflowError, RecursionError),
+)
 
 
 def tell_problem(error: Exception) -> str:
