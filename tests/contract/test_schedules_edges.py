@@ -14,11 +14,13 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.schedule import Missed, Schedule
+from tests.contract.bad_values import Refuse
 from tests.contract.raw import drop_guards, raw
 from tests.contract.stages import MISSING_RUN
 from tests.contract.timetable import DAY, NINE, SUNDAY, daily, fired, keys, move_to
 
 PATIENCE = 30
+TICK = "schedule:daily:2025-06-16T09:00:00Z"
 
 DAMAGE = {
     "b": "UPDATE holdfast_schedule SET template = '{\"odd\": 1}' WHERE name = 'b'",
@@ -50,10 +52,12 @@ def test_what_cannot_be_started_is_told_and_holds_up_no_other_schedule(
 
 
 def test_a_key_that_somebody_else_took_is_told_and_forgotten_after_the_next_tick(
-    engine: Engine, clock: ManualClock
+    engine: Engine, clock: ManualClock, store_url: str
 ) -> None:
     engine.schedules.put(daily())
-    engine.tasks.create(NewTask(title="other", key="schedule:daily:2025-06-16T09:00:00Z"))
+    engine.tasks.create(NewTask(title="other", key="taken"))
+    with raw(store_url) as run:
+        run("UPDATE holdfast_task SET key = ?", TICK)
     move_to(clock, 1)
     engine.recovery.step()
     assert "KeyConflict" in str(engine.schedules.get("daily").last_error)
@@ -76,6 +80,13 @@ def test_a_schedule_whose_zone_is_gone_is_paused_and_says_why(
     assert "'Atlantis/Center' is no time zone" in str(kept.last_error)
     with pytest.raises(InvalidInput, match="zone"):
         engine.schedules.resume("daily")
+
+
+def test_nobody_can_take_the_key_of_a_tick(refuse: Refuse, engine: Engine) -> None:
+    flow = Workflow.define("flow", (Step(id="only"),))
+    for reserved in (TICK, "hook after r_1 5"):
+        refuse("key", engine.tasks.create, NewTask(title="mine", key=reserved))
+        refuse("key", engine.runs.start, NewRun(workflow=flow, key=reserved))
 
 
 UNREADABLE = {

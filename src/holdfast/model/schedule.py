@@ -16,6 +16,9 @@ from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_text
 
+# Of the keys and the actor of what ticks start.
+SCHEDULE_PREFIX = "schedule:"
+
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 # What an engine that is busy or just starting is late by is not missed.
