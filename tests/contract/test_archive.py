@@ -33,9 +33,9 @@ def ended(engine: Engine) -> StartedRun:
     return run
 
 
-def claim(engine: Engine, place: int = -1) -> tuple[Context, Ended]:
-    """Claim a task of the archive: what its function is called with."""
-    assignment = take(engine, fired(engine, "archive")[place].id)
+def claim(engine: Engine, name: str = "archive") -> tuple[Context, Ended]:
+    """Claim the last task of an archive: what its function is called with."""
+    assignment = take(engine, fired(engine, name)[-1].id)
     return context_of(engine, assignment), read_payload(assignment.task.payload)
 
 
@@ -136,6 +136,27 @@ def test_an_attempt_that_is_late_by_the_time_it_has_written_puts_nothing_in_plac
         with pytest.raises(AttemptEnded):
             archive.write(context, event)
     assert list(directory.glob("*.json")) == []
+
+
+def test_two_archives_in_one_directory_do_not_meet(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.hooks.register([hook("archive", *RUN_ENDS), hook("another", *RUN_ENDS)])
+    run = start(engine)
+    run.finish("plan", "work", "review")
+    archive = Archive(lambda: engine, tmp_path / "archive")
+    first, second = claim(engine), claim(engine, "another")
+    sync = os.fsync
+
+    def let_the_other_write(handle: int) -> None:
+        sync(handle)
+        patched.undo()
+        assert archive.write(*second) is not None
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", let_the_other_write)
+        assert archive.write(*first) is not None
+    assert read(tmp_path / "archive").keys() == {f"{run.id}.1.json"}
 
 
 def test_each_generation_has_its_file_and_one_that_goes_on_again_waits_for_its_next_end(

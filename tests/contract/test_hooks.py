@@ -17,6 +17,7 @@ from holdfast.model.status import Status
 from holdfast.model.task import NewTask
 from tests.contract.bad_values import Refuse
 from tests.contract.hooked import AGENT, ends, fired, hook
+from tests.contract.raw import raw
 from tests.contract.stages import (
     CHAIN,
     FORK,
@@ -234,3 +235,58 @@ def test_a_hook_that_could_never_fire_is_refused(refuse: Refuse, engine: Engine)
     refuse("events", engine.hooks.register, [NewHook(name="after", events=())])
     refuse("name", engine.hooks.register, [hook("after this")])
     refuse("about", engine.hooks.register, [hook("after", about="no name")])
+
+
+GOOD = (
+    '{"agent": "hooks", "backoff": 0, "backoff_max": 0, "capacity": 1, "concurrency_key": null,'
+    ' "max_attempts": 3, "max_lost": 5, "priority": 0, "tags": "[]", "timeout": null}'
+)
+DAMAGE = {
+    "empty": ("template", "{}", "KeyError"),
+    "list": ("template", "[]", "TypeError"),
+    "torn": ("template", '{"agent": ', "JSONDecodeError"),
+    "never": ("template", GOOD.replace('attempts": 3', 'attempts": -1'), "InvalidInput"),
+    "tags": ("template", GOOD.replace('"[]"', '"[1]"'), "InvalidInput"),
+    "wide": ("template", GOOD.replace('priority": 0', 'priority": 1e300'), "InvalidInput"),
+    "events": ("events", "nothing", "JSONDecodeError"),
+}
+
+
+def test_a_hook_that_cannot_be_read_is_told_and_keeps_nothing_from_ending(
+    engine: Engine, store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine.hooks.register([hook(name) for name in ("a", *DAMAGE, "z")])
+    with raw(store_url) as run:
+        for name, (column, text, _) in DAMAGE.items():
+            run(f"UPDATE holdfast_hook SET {column} = ? WHERE name = ?", text, name)  # noqa: S608
+    ended, alone = start(engine), bring(engine, Status.DONE).task_id
+    ended.finish(*STEPS)
+    assert ended.status == "completed"
+    for name in ("a", "z"):
+        assert ends(engine, name) == [("run.completed", ended.id, 1), ("task.done", alone, 1)]
+    found = {each.name: each for each in engine.hooks.list()}
+    assert found["a"].problem is None
+    for name, (_, _, reason) in DAMAGE.items():
+        assert ends(engine, name) == []
+        assert str(found[name].problem).startswith(reason)
+        passed = f"hook {name} was passed over after run.completed of {ended.id}"
+        assert (passed in caplog.text) == (name != "events")
+    engine.hooks.register([hook(name) for name in DAMAGE])
+    assert all(each.problem is None for each in engine.hooks.list())
+
+
+def test_what_a_newer_release_has_added_to_a_hook_is_left_out(
+    engine: Engine, store_url: str
+) -> None:
+    engine.hooks.register([hook()])
+    with raw(store_url) as run:
+        run(
+            "UPDATE holdfast_hook SET template = replace(template, '{', ?), events = ?",
+            '{"from_the_future": 1, "kind": "odd", ',
+            '["run.completed", "run.paused"]',
+        )
+    ended = start(engine)
+    ended.finish(*STEPS)
+    assert ends(engine) == [("run.completed", ended.id, 1)]
+    (known,) = engine.hooks.list()
+    assert (known.events, known.problem) == (("run.completed", "run.paused"), None)

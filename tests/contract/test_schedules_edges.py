@@ -14,11 +14,13 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.schedule import Missed, Schedule
-from tests.contract.raw import raw
+from tests.contract.bad_values import Refuse
+from tests.contract.raw import drop_guards, raw
 from tests.contract.stages import MISSING_RUN
 from tests.contract.timetable import DAY, NINE, SUNDAY, daily, fired, keys, move_to
 
 PATIENCE = 30
+TICK = "schedule:daily:2025-06-16T09:00:00Z"
 
 DAMAGE = {
     "b": "UPDATE holdfast_schedule SET template = '{\"odd\": 1}' WHERE name = 'b'",
@@ -50,10 +52,12 @@ def test_what_cannot_be_started_is_told_and_holds_up_no_other_schedule(
 
 
 def test_a_key_that_somebody_else_took_is_told_and_forgotten_after_the_next_tick(
-    engine: Engine, clock: ManualClock
+    engine: Engine, clock: ManualClock, store_url: str
 ) -> None:
     engine.schedules.put(daily())
-    engine.tasks.create(NewTask(title="other", key="schedule:daily:2025-06-16T09:00:00Z"))
+    engine.tasks.create(NewTask(title="other", key="taken"))
+    with raw(store_url) as run:
+        run("UPDATE holdfast_task SET key = ?", TICK)
     move_to(clock, 1)
     engine.recovery.step()
     assert "KeyConflict" in str(engine.schedules.get("daily").last_error)
@@ -76,6 +80,43 @@ def test_a_schedule_whose_zone_is_gone_is_paused_and_says_why(
     assert "'Atlantis/Center' is no time zone" in str(kept.last_error)
     with pytest.raises(InvalidInput, match="zone"):
         engine.schedules.resume("daily")
+
+
+def test_nobody_can_take_the_key_of_a_tick(refuse: Refuse, engine: Engine) -> None:
+    flow = Workflow.define("flow", (Step(id="only"),))
+    for reserved in (TICK, "hook after r_1 5"):
+        refuse("key", engine.tasks.create, NewTask(title="mine", key=reserved))
+        refuse("key", engine.runs.start, NewRun(workflow=flow, key=reserved))
+
+
+UNREADABLE = {
+    "b": "cron = '61 * * * *'",
+    "c": "cron = 'never'",
+    "d": "missed = 'some'",
+    "e": "zone = 'Atlantis/Center'",
+    "f": "next_at = 0, cron = ''",
+}
+
+
+def test_a_schedule_that_cannot_be_read_is_paused_and_holds_up_no_other(
+    engine: Engine, clock: ManualClock, store_url: str
+) -> None:
+    for name in ("a", *UNREADABLE, "g"):
+        engine.schedules.put(daily(name=name))
+    with raw(store_url) as run:
+        drop_guards(run)
+        for name, change in UNREADABLE.items():
+            run(f"UPDATE holdfast_schedule SET {change} WHERE name = ?", name)  # noqa: S608
+    move_to(clock, 1)
+    assert engine.recovery.step() == engine.settings.recovery
+    assert sorted(str(key)[:10] for key in keys(engine)) == ["schedule:a", "schedule:g"]
+    kept = {each.name: each for each in engine.schedules.list()}
+    assert [name for name, each in kept.items() if each.paused] == [*UNREADABLE]
+    assert "paused: InvalidInput: cron: '61 * * * *' is no cron" in str(kept["b"].last_error)
+    assert (kept["d"].missed, str(kept["d"].last_error)[:18]) == ("some", "paused: ValueError")
+    for name in ("b", "c", "e", "f"):
+        with pytest.raises(InvalidInput, match=r"cron|zone"):
+            engine.schedules.resume(name)
 
 
 def test_bad_schedules_are_refused_at_the_edge_and_nothing_is_written(

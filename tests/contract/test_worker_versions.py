@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 
 from holdfast import Holdfast
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
 from holdfast.worker.versions import LOOK_EVERY, Versions
-from tests.contract.stages import create
+from tests.contract.stages import create, start
 from tests.contract.workers import OneFunction
 from tests.race.racers import eventually
 
@@ -106,6 +107,53 @@ def test_a_hold_is_looked_for_no_more_than_once_a_second(
     clock.advance(LOOK_EVERY)
     able.lift()
     assert not held(engine, assignment)
+
+
+def test_what_is_on_hold_is_looked_through_a_page_at_a_time_and_from_the_start_again(
+    engine: Engine, clock: ManualClock
+) -> None:
+    class Knowing(OneFunction):
+        def knows(self, workflow: str | None, step: str | None) -> bool:
+            asked.append((workflow, step))
+            return step == "known"
+
+    asked: list[tuple[str | None, str | None]] = []
+    steps = ["other"] * 6 + ["known"] * 3 + ["ended"] * 4 + ["known"]
+    tasks = [create(engine, step=step) for step in steps]
+    for task_id, step in zip(tasks, steps, strict=True):
+        assert engine.tasks.hold(task_id, "version").ok
+        if step == "ended":
+            assert engine.tasks.cancel(task_id).ok
+    versions = Versions(engine, Knowing(lambda ctx: ctx.attempt), at_once=4)
+    lifted = []
+    for _ in range(5):
+        versions.lift()
+        clock.advance(LOOK_EVERY)
+        lifted.append(sum(not engine.tasks.get(each).holds for each in tasks))
+    assert lifted == [0, 2, 3, 4, 4]
+    assert Counter(step for _, step in asked) == {"other": 3, "known": 3}
+
+
+def test_a_step_is_lifted_by_a_program_that_has_it_in_that_workflow(
+    engine: Engine, clock: ManualClock
+) -> None:
+    class Knowing(OneFunction):
+        workflow: str | None = "other"
+
+        def knows(self, workflow: str | None, step: str | None) -> bool:
+            return (workflow, step) == (self.workflow, "plan")
+
+    run, program = start(engine), Knowing(lambda ctx: ctx.attempt)
+    alone = create(engine, step="plan")
+    for task_id in (run.steps["plan"], alone):
+        assert engine.tasks.hold(task_id, "version").ok
+    versions = Versions(engine, program)
+    for workflow, held_still in (("other", 2), ("chain", 1), (None, 0)):
+        program.workflow = workflow
+        versions.lift()
+        clock.advance(LOOK_EVERY)
+        tasks = [engine.tasks.get(each) for each in (run.steps["plan"], alone)]
+        assert len([task for task in tasks if task.holds]) == held_still
 
 
 def test_a_worker_lifts_its_own_hold_only_when_it_has_got_the_function(

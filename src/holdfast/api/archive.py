@@ -33,13 +33,15 @@ class Archive:
             return None
         self._directory.mkdir(parents=True, exist_ok=True)
         target = self._directory / f"{event.run_id}.{event.generation}.json"
-        aside = self._directory / f".{target.name}.{ctx.attempt}"
+        # With the task in it, because another archive may write the same run here at this moment.
+        own = f".{target.name}.{ctx.task_id}"
+        aside = self._directory / f"{own}.{ctx.attempt}"
         ctx.guard()
         _write(aside, record.to_json())
         ctx.guard()
         aside.replace(target)
         _sync(self._directory)
-        for left in self._directory.glob(f".{target.name}.*"):
+        for left in self._directory.glob(f"{own}.*"):
             left.unlink(missing_ok=True)
         return str(target)
 

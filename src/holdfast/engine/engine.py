@@ -193,4 +193,4 @@ class Engine:
         self._ends.tell(group.ended)
         if group.ended:
             self.outcomes.look(group.ended)
-        hooks.report(group.failed_hooks)
+        hooks.report(group.failed_hooks, group.passed_hooks)

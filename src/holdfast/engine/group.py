@@ -32,6 +32,7 @@ class Group:
     left: list[tuple[str, int]] = field(default_factory=list)
     ends: list[Row] = field(default_factory=list)
     failed_hooks: list[Row] = field(default_factory=list)
+    passed_hooks: list[Row] = field(default_factory=list)
     wakes: bool = False
     tells: bool = False
     served: bool = False

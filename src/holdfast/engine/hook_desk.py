@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 
-from holdfast.engine import validation
+from holdfast.engine import hook_template, validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.listing import Page
 from holdfast.engine.operations import RegisterHooks, RemoveHook
+from holdfast.engine.unreadable import UNREADABLE, tell_problem
 from holdfast.model.hook import Hook, NewHook, check_ends
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.store.database import Row
 
-TEMPLATE = (
-    *("agent", "priority", "tags", "timeout", "concurrency_key", "capacity"),
-    *("max_attempts", "max_lost", "backoff", "backoff_max"),
-)
 Kept = tuple[str, str, str | None, str]
 
 
@@ -66,9 +64,8 @@ class Hooks:
         )
         limit = self._desk.settings.max_payload
         row = validation.new_task(task, self._desk.ids, max_payload=limit, now=self._desk.now)
-        template = {name: getattr(row, name) for name in TEMPLATE}
         about = None if hook.about is None else clean_name("about", hook.about)
-        return hook.name, _ends(hook.events), about, json.dumps(template, sort_keys=True)
+        return hook.name, _ends(hook.events), about, hook_template.write(row)
 
 
 def _ends(events: object) -> str:
@@ -78,12 +75,14 @@ def _ends(events: object) -> str:
 
 
 def _read(row: Row) -> Hook:
-    template = json.loads(row["template"])
-    return Hook(
-        name=row["name"],
-        events=tuple(json.loads(row["events"])),
-        about=row["about"],
-        agent=template["agent"],
-        max_attempts=template["max_attempts"],
-        created_at=row["created_at"],
-    )
+    kept = Hook(name=row["name"], about=row["about"], created_at=row["created_at"])
+    try:
+        template = hook_template.read(row["template"])
+        return replace(
+            kept,
+            events=validation.names("events", json.loads(row["events"])),
+            agent=template["agent"],
+            max_attempts=template["max_attempts"],
+        )
+    except UNREADABLE as error:
+        return replace(kept, problem=tell_problem(error))

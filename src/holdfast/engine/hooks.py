@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from holdfast.engine import creation
+from holdfast.engine import creation, hook_template
 from holdfast.engine.answers import refuse
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.group import Group
 from holdfast.engine.operations import RegisterHooks, RemoveHook
 from holdfast.engine.records import read_event, read_value
+from holdfast.engine.unreadable import UNREADABLE, tell_problem
 from holdfast.errors import tell_error
 from holdfast.ids import Ids
 from holdfast.model.hook import Ended, hook_step
@@ -45,15 +46,20 @@ def fire(group: Group) -> None:
         return
     ends, group.ends = group.ends, []
     found = group.tx.read("hooks_to_fire", rows=[(end["entity"], end["version"]) for end in ends])
-    tasks = [(_task(row, group.ids), ACTOR) for row in found]
+    tasks: list[tuple[TaskRow, str]] = []
+    for row in found:
+        try:
+            tasks.append((_task(row, group.ids), ACTOR))
+        except UNREADABLE as error:
+            group.passed_hooks.append({**row, "problem": tell_problem(error)})
     creation.insert_tasks(group, tasks, {}, run_holds=0)
     failed = [end["entity"] for end in ends if end["status"] == "failed" and end["run_id"] is None]
     if failed:
         group.failed_hooks += group.tx.read("failed_hooks", ids=failed)
 
 
-def report(failed: Sequence[Row]) -> None:
-    """Say which hooks have failed for good, after what, and how to try them again."""
+def report(failed: Sequence[Row], passed: Sequence[Row]) -> None:
+    """Say which hooks have failed for good or were passed over, after what, and how to go on."""
     for row in failed:
         log.error(
             'hook %s failed for good: %s; what it follows stays as it ended; hf.tasks.retry("%s") '
@@ -61,6 +67,15 @@ def report(failed: Sequence[Row]) -> None:
             row["title"],
             tell_error(read_value(row["error"])),
             row["id"],
+        )
+    for row in passed:
+        log.error(
+            "hook %s was passed over after %s of %s, because this program cannot read it: %s; "
+            "hf.hooks.list() tells it too; the program that has this hook registers it anew",
+            row["name"],
+            row["type"],
+            row["entity"],
+            row["problem"],
         )
 
 
@@ -79,5 +94,5 @@ def _task(row: Row, ids: Ids) -> TaskRow:
         status="queued",
         key=f"{hook_step(name)} {entity} {row['version']}",
         payload=json.dumps({"event": asdict(event)}, ensure_ascii=False, separators=(",", ":")),
-        **json.loads(row["template"]),
+        **hook_template.read(row["template"]),
     )

@@ -6,6 +6,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
+from holdfast.engine.unreadable import UNREADABLE
 from holdfast.model.effect import Child
 from holdfast.model.event import Event, read_data
 from holdfast.model.fill import fill
@@ -93,14 +94,13 @@ def read_run(row: Row) -> Run:
 
 
 def read_schedule(row: Row) -> Schedule:
-    template = json.loads(row["template"])
     return Schedule(
         name=row["name"],
         cron=row["cron"],
         zone=row["zone"],
-        missed=Missed(row["missed"]),
+        missed=_read_missed(row["missed"]),
         workflow=row["workflow"],
-        task=template["step"] or template["title"] if row["workflow"] is None else None,
+        task=_read_function(row["template"]) if row["workflow"] is None else None,
         input=read_value(row["input"]),
         run_id=row["run_id"],
         next_at=row["next_at"],
@@ -109,6 +109,22 @@ def read_schedule(row: Row) -> Schedule:
         version=row["version"],
         created_at=row["created_at"],
     )
+
+
+def _read_missed(policy: str) -> Missed | str:
+    try:
+        return Missed(policy)
+    except ValueError:
+        return policy
+
+
+def _read_function(template: str) -> str | None:
+    """What a schedule calls; one that cannot be read says why at its next tick."""
+    try:
+        fields = json.loads(template)
+        return str(fields["step"] or fields["title"])
+    except UNREADABLE:
+        return None
 
 
 def read_child(row: Row) -> Child:

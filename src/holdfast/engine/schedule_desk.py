@@ -20,8 +20,8 @@ from holdfast.engine.schedule_operations import (
     ResumeSchedule,
     Tick,
 )
-from holdfast.engine.schedules import tell_problem
-from holdfast.errors import InvalidInput, NotFound, ShuttingDown, StoreUnreachable, UnknownOutcome
+from holdfast.engine.unreadable import UNREADABLE, tell_problem
+from holdfast.errors import NotFound, ShuttingDown, StoreUnreachable, UnknownOutcome
 from holdfast.model.result import TransitionResult
 from holdfast.model.schedule import (
     Missed,
@@ -118,11 +118,12 @@ class Schedules:
 
 
 def _reckon(row: Row) -> Tick:
-    """The ticks of a due schedule; one whose cron or zone cannot be read here is paused."""
-    missed, problem = Missed(row["missed"]), None
+    """The ticks of a due schedule; one that cannot be read here is paused."""
+    problem = None
     try:
+        missed = Missed(row["missed"])
         turn = take_turn(row["cron"], row["zone"], missed, row["next_at"], row["now"])
-    except InvalidInput as error:
+    except UNREADABLE as error:
         turn, problem = Turn(ticks=(), next_at=None), tell_problem(error)
     if turn.next_at is None:
         problem = f"paused: {problem or 'no tick follows within 50 years'}"
@@ -137,7 +138,7 @@ def _reckon(row: Row) -> Tick:
 
 def _as_much_as_fits(turn: Turn, size: int) -> Turn:
     """Of many ticks that each start something large, the oldest; the others are due right after."""
-    room = max(1, GROUP_BYTES // size)
+    room = max(1, GROUP_BYTES // max(1, size))
     if len(turn.ticks) <= room:
         return turn
     return Turn(ticks=turn.ticks[:room], next_at=turn.ticks[room])

@@ -21,16 +21,13 @@ from holdfast.engine.schedule_operations import (
     SteerSchedule,
     Tick,
 )
+from holdfast.engine.unreadable import UNREADABLE, tell_problem
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.model.graph import read_workflow
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import Created, NewRun
-from holdfast.model.schedule import Schedule, first_after, tell_tick
+from holdfast.model.schedule import SCHEDULE_PREFIX, Schedule, first_after, tell_tick
 from holdfast.store.database import Row
-
-PREFIX = "schedule:"
-# What a row that was made by another version, or by hand, may raise when it is read.
-UNREADABLE = (HoldfastError, LookupError, TypeError, ValueError)
 
 
 def put(group: Group, operations: Sequence[PutSchedule]) -> list[Schedule | HoldfastError]:
@@ -147,7 +144,7 @@ def _start(group: Group, ticks: Sequence[tuple[Tick, Row]]) -> dict[str, Fired]:
     for tick, row in ticks:
         try:
             for moment in tick.ticks:
-                key = f"{PREFIX}{tick.name}:{tell_tick(moment)}"
+                key = f"{SCHEDULE_PREFIX}{tick.name}:{tell_tick(moment)}"
                 if row["workflow"] is None:
                     tasks.append((tick.name, _task(group, row, key)))
                 else:
@@ -175,7 +172,8 @@ def _task(group: Group, row: Row, key: str) -> CreateTasks:
     template = json.loads(row["template"])
     task = TaskRow(**template, id=group.ids.task(), payload=row["input"], key=key)
     return CreateTasks(
-        tasks=(replace(task, body_digest=validation.body(task)),), actor=PREFIX + row["name"]
+        tasks=(replace(task, body_digest=validation.body(task)),),
+        actor=SCHEDULE_PREFIX + row["name"],
     )
 
 
@@ -185,13 +183,9 @@ def _run(group: Group, row: Row, key: str) -> StartRun:
     run = NewRun(
         workflow=read_workflow(kept["definition"]),
         input=json.loads(row["input"]),
-        key=key,
         **json.loads(row["template"]),
     )
     # It was small enough when it was put.
-    enough = len(row["input"].encode())
-    return validation.new_run(run, group.ids, max_payload=enough, actor_name=PREFIX + row["name"])
-
-
-def tell_problem(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".replace("\x00", "")[:1_000]
+    enough, actor = len(row["input"].encode()), SCHEDULE_PREFIX + row["name"]
+    start = validation.new_run(run, group.ids, max_payload=enough, actor_name=actor)
+    return validation.with_key(start, key)

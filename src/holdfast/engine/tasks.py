@@ -30,6 +30,7 @@ from holdfast.engine.operations import (
     UnholdTask,
 )
 from holdfast.engine.records import read_event, read_task
+from holdfast.engine.wanted import WANTED_AT_ONCE, Wanted, read_wanted
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.attempts import read_attempts
 from holdfast.model.duration import Moment, parse_moment
@@ -210,16 +211,24 @@ class Tasks:
             EditTask(**_about(task_id, actor), changes=chosen, expected_version=expected_version)
         )
 
+    @reading
+    def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> Wanted:
+        """The functions that the next so many tasks on hold `version` wait for."""
+        rows = self._desk.view(lambda tx: tx.read("functions_wanted", after=after, count=count))
+        return read_wanted(rows, after=after, count=count)
+
     @operation
     def unhold_known(
-        self, has_function: Callable[[str, str | None, str | None], bool]
+        self, wanted: Wanted, is_known: Callable[[str], bool]
     ) -> Future[Page[TransitionResult]]:
-        """Lift `version` from the tasks (id, workflow, step) that a program has a function for."""
-        rows = self._desk.view(lambda tx: tx.read("tasks_held_for_version"))
+        """Lift `version` from the tasks of a page that want these functions and are known."""
+        page = {"after": wanted.after, "until": wanted.until}
+        want = list(wanted.functions)
+        rows = self._desk.view(lambda tx: tx.read("tasks_wanting", rows=want, **page))
         found = [
             UnholdTask(task_id=row["id"], actor=USER, reason=Hold.VERSION)
             for row in rows
-            if has_function(row["id"], row["workflow"], row["step"])
+            if is_known(row["id"])
         ]
         return gather(self._desk.submit_many(found) if found else [])
 

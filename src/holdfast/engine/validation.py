@@ -19,6 +19,7 @@ from holdfast.model.graph import Concurrency, Workflow
 from holdfast.model.hook import HOOK_PREFIX
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.run import NewRun
+from holdfast.model.schedule import SCHEDULE_PREFIX
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
@@ -110,8 +111,8 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
             "status": "queued" if flag("enqueue", task.enqueue) else "idle",
             "needs": needs(task.needs),
             "scheduled_for": scheduled,
-            "priority": _signed("priority", task.priority),
-            "position": _signed("position", task.position),
+            "priority": signed("priority", task.priority),
+            "position": signed("position", task.position),
             "tags": tags(task.tags),
             "key": key,
             "payload": payload,
@@ -122,10 +123,12 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
 
 
 def _own_key(value: object) -> str:
-    """A key of the caller's own: none that could stand in for the task of a hook."""
+    """A key of the caller's own: none that could stand in for what a hook or a tick makes."""
     key = clean_key("key", value)
-    if key.startswith(HOOK_PREFIX):
-        raise InvalidInput("key", f"keys that begin with {HOOK_PREFIX!r} are those of hooks' tasks")
+    for prefix, maker in ((HOOK_PREFIX, "hooks"), (SCHEDULE_PREFIX, "schedules")):
+        if key.startswith(prefix):
+            reason = f"keys that begin with {prefix!r} are those of what {maker} make"
+            raise InvalidInput("key", reason)
     return key
 
 
@@ -146,17 +149,17 @@ def new_run(run: NewRun, ids: Ids, *, max_payload: int, actor_name: str) -> Star
     instance("run", run, NewRun)
     workflow = instance("workflow", run.workflow, Workflow)
     given = encode_json("input", run.input, limit=max_payload)
-    key = None if run.key is None else clean_key("key", run.key)
-    priority = _signed("priority", run.priority)
+    key = None if run.key is None else _own_key(run.key)
+    priority = signed("priority", run.priority)
     identifier = ids.run()
     concurrency = workflow.concurrency
-    return StartRun(
+    start = StartRun(
         run_id=identifier,
         workflow=workflow.name,
         workflow_version=workflow.version,
         definition=workflow.definition,
-        key=key,
-        body_digest=digest(workflow.name, given, str(priority)) if key is not None else "",
+        key=None,
+        body_digest="",
         input=given,
         priority=priority,
         concurrency_key=None if concurrency is None else RUN_PREFIX + concurrency.key,
@@ -164,6 +167,13 @@ def new_run(run: NewRun, ids: Ids, *, max_payload: int, actor_name: str) -> Star
         tasks=draw(workflow.steps, Place(run_id=identifier, priority=priority), ids),
         actor=actor_name,
     )
+    return start if key is None else with_key(start, key)
+
+
+def with_key(start: StartRun, key: str) -> StartRun:
+    """The same under a key, which is for this body alone."""
+    body = digest(start.workflow, start.input, str(start.priority))
+    return replace(start, key=key, body_digest=body)
 
 
 def _limits(task: NewTask) -> dict[str, Any]:
@@ -179,8 +189,8 @@ def edits(changes: object, *, max_payload: int, now: Callable[[], int]) -> dict[
         "title": lambda value: clean_text("title", value, limit=MAX_TITLE),
         "agent": lambda value: clean_name("agent", value),
         "payload": lambda value: encode_json("payload", value, limit=max_payload),
-        "priority": lambda value: _signed("priority", value),
-        "position": lambda value: _signed("position", value),
+        "priority": lambda value: signed("priority", value),
+        "position": lambda value: signed("position", value),
         "tags": tags,
         "max_attempts": lambda value: number("max_attempts", value, least=1, most=MAX_COUNT),
         "max_lost": lambda value: number("max_lost", value, least=1, most=MAX_COUNT),
@@ -219,7 +229,7 @@ def body(row: TaskRow, scheduled_for: Moment | None = None) -> str:
     return digest(row.payload, repr(parts), repr(rest), repr(limits))
 
 
-def _signed(field: str, value: object) -> int:
+def signed(field: str, value: object) -> int:
     return number(field, value, least=-MAX_INTEGER // 2, most=MAX_INTEGER // 2)
 
 

@@ -36,14 +36,15 @@ class NewHook:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hook:
-    """A hook as the store knows it."""
+    """A hook as the store knows it; one with a `problem` is passed over by this program."""
 
     name: str
-    events: tuple[str, ...]
+    events: tuple[str, ...] = ()
     about: str | None
-    agent: str
-    max_attempts: int
+    agent: str | None = None
+    max_attempts: int | None = None
     created_at: int
+    problem: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

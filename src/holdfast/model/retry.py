@@ -8,6 +8,7 @@ from holdfast.errors import InvalidInput
 
 MICROSECONDS = 1_000_000
 MAX_COUNT = 1_000_000
+MAX_SECONDS = 10 * 366 * 86_400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +38,7 @@ class RetryPolicy:
 def to_microseconds(field: str, seconds: float) -> int:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise InvalidInput(field, f"must be a number of seconds, not {type(seconds).__name__}")
-    if not 0 <= seconds <= 10 * 366 * 86_400:
+    if not 0 <= seconds <= MAX_SECONDS:
         raise InvalidInput(field, f"must be between 0 seconds and ten years, not {seconds}")
     return round(seconds * MICROSECONDS)
 

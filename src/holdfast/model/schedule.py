@@ -16,6 +16,9 @@ from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_text
 
+# Of the keys and the actor of what ticks start.
+SCHEDULE_PREFIX = "schedule:"
+
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 # What an engine that is busy or just starting is late by is not missed.
@@ -53,13 +56,13 @@ class NewSchedule:
 class Schedule:
     """A schedule as it stands: it starts runs of a workflow, or tasks of a function.
 
-    Times are microseconds since 1970.
+    Times are microseconds since 1970. What only a newer release can read is told as it is kept.
     """
 
     name: str
     cron: str
     zone: str
-    missed: Missed
+    missed: Missed | str
     workflow: str | None
     task: str | None
     input: Any
@@ -88,11 +91,7 @@ def check_cron(cron: object, zone: object) -> tuple[str, str]:
     text = clean_text("cron", cron, limit=MAX_CRON)
     place = clean_text("zone", zone, limit=MAX_CRON)
     _read_zone(place)
-    try:
-        CronSim(text, _EPOCH)
-    except CronSimError as error:
-        reason = str(error).lower()
-        raise InvalidInput("cron", f"{text!r} is no cron expression: {reason}; {_FORM}") from error
+    _simulate(text, _EPOCH)
     return " ".join(text.split()), place
 
 
@@ -159,7 +158,7 @@ def _newest(cron: str, zone: str, expected: int, now: int) -> int:
 
 
 def _next(cron: str, where: ZoneInfo, moment: int) -> int | None:
-    simulated = CronSim(cron, _tell(moment).astimezone(where))
+    simulated = _simulate(cron, _tell(moment).astimezone(where))
     if simulated.fixup_tz is None:
         return _next_on_the_wall(cron, where, moment)
     # A time of day. In the second pass of an hour that comes twice, cron begins in its first.
@@ -174,7 +173,7 @@ def _next_on_the_wall(cron: str, where: ZoneInfo, moment: int) -> int | None:
     begin = start = moment
     while True:
         offset = _offset(where, begin)
-        tick = next(CronSim(cron, _tell(start + offset).replace(tzinfo=None)), None)
+        tick = next(_simulate(cron, _tell(start + offset).replace(tzinfo=None)), None)
         if tick is None:
             return None
         found = _count(tick.replace(tzinfo=UTC)) - offset
@@ -208,6 +207,14 @@ def _tell(moment: int) -> datetime:
 
 def _count(time: datetime) -> int:
     return (time - _EPOCH) // _MICROSECOND
+
+
+def _simulate(cron: str, start: datetime) -> CronSim:
+    try:
+        return CronSim(cron, start)
+    except CronSimError as error:
+        reason = str(error).lower()
+        raise InvalidInput("cron", f"{cron!r} is no cron expression: {reason}; {_FORM}") from error
 
 
 def _read_zone(zone: str) -> ZoneInfo:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast.engine.engine import Engine
+from holdfast.engine.wanted import WANTED_AT_ONCE
 from holdfast.model.task import Assignment
 from holdfast.worker.execution import Functions
 
@@ -13,9 +16,13 @@ REMEMBERED = 1_000
 class Versions:
     """Keeps a worker from taking again and again what it has put on hold `version` itself."""
 
-    def __init__(self, engine: Engine, functions: Functions) -> None:
+    def __init__(
+        self, engine: Engine, functions: Functions, *, at_once: int = WANTED_AT_ONCE
+    ) -> None:
         self._engine = engine
         self._functions = functions
+        self._at_once = at_once
+        self._after = ""
         self._looked: float | None = None
         self._passed: dict[str, bool] = {}
 
@@ -32,16 +39,20 @@ class Versions:
             del self._passed[next(iter(self._passed))]
 
     def lift(self) -> None:
-        """Look for tasks on hold that this program has the functions of, not too often."""
+        """Look for tasks on hold that this program has the functions of: some, not too often."""
         now = self._engine.clock.monotonic()
         if self._looked is not None and now < self._looked + LOOK_EVERY:
             return
         self._looked = now
-        self._engine.tasks.unhold_known(self._has_function)
+        wanted = self._engine.tasks.wanted(after=self._after, count=self._at_once)
+        self._after = wanted.following
+        known = tuple(each for each in wanted.functions if self._functions.knows(*each))
+        if known:
+            self._engine.tasks.unhold_known(replace(wanted, functions=known), self._is_to_lift)
 
-    def _has_function(self, task_id: str, workflow: str | None, step: str | None) -> bool:
+    def _is_to_lift(self, task_id: str) -> bool:
         # What it had a function for when it put it on hold needs another program, or another run.
-        if not self._functions.knows(workflow, step) or self._passed.get(task_id):
+        if self._passed.get(task_id):
             return False
         self._passed.pop(task_id, None)
         return True

@@ -109,12 +109,24 @@ WHERE id = :run_id
   AND (holds & 32) <> 0
 
 -- name: keys_with_room
--- purpose: concurrency keys of waiting runs that have room, for the sweep
-SELECT DISTINCT slot.key, slot.capacity - slot.used AS room
-FROM holdfast_run AS run JOIN holdfast_slot AS slot ON slot.key = run.concurrency_key
-WHERE run.status = 'running'
-  AND (run.holds & 32) <> 0
-  AND slot.used < slot.capacity
+-- purpose: concurrency keys of waiting runs that have room, for the sweep; from key to key
+WITH RECURSIVE waited (key) AS (
+  SELECT (
+    SELECT run.concurrency_key FROM holdfast_run AS run
+    WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND run.concurrency_key > ''
+    ORDER BY run.concurrency_key LIMIT 1)
+  UNION ALL
+  SELECT (
+    SELECT run.concurrency_key FROM holdfast_run AS run
+    WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND run.concurrency_key > waited.key
+    ORDER BY run.concurrency_key LIMIT 1)
+  FROM waited WHERE waited.key IS NOT NULL)
+SELECT key, room
+FROM (
+  SELECT waited.key, (SELECT slot.capacity - slot.used FROM holdfast_slot AS slot WHERE slot.key = waited.key) AS room
+  FROM waited) AS found
+WHERE room > 0
+ORDER BY key
 
 -- name: odd_statuses
 -- purpose: tasks of a run in a status this code does not know; advance logs and leaves them

@@ -20,7 +20,8 @@ SELECT * FROM holdfast_hook ORDER BY name
 
 -- name: hooks_to_fire
 -- purpose: which hooks are for some ends, each by the event that recorded it; of tasks outside of
---   runs only those that are no task's child and no hook's own
+--   runs only those that are no task's child and no hook's own; the list of a hook's events is
+--   searched as text, because one that is no JSON must not keep any end from being recorded
 -- rows: entity text, version integer
 SELECT hook.name, hook.template, event.*, run.workflow, task.step
 FROM {rows} AS r
@@ -28,7 +29,7 @@ JOIN holdfast_event AS event ON event.entity = r.entity AND event.version = r.ve
 LEFT JOIN holdfast_run AS run ON run.id = event.entity
 LEFT JOIN holdfast_task AS task ON task.id = event.entity
 JOIN holdfast_hook AS hook
-  ON holdfast_within('["' || CASE WHEN run.id IS NULL THEN 'task.' ELSE 'run.' END || event.to_status || '"]', hook.events)
+  ON hook.events LIKE '%"' || CASE WHEN run.id IS NULL THEN 'task.' ELSE 'run.' END || event.to_status || '"%'
 WHERE (hook.about IS NULL OR hook.about = COALESCE(run.workflow, task.step))
   AND (run.id IS NOT NULL
     OR (task.parent_id IS NULL AND COALESCE(task.step, '') NOT LIKE 'hook %'))

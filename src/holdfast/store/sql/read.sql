@@ -153,7 +153,8 @@ WHERE status = 'running'
 ORDER BY id
 
 -- name: next_wake
--- purpose: when time alone will next make something ready, and whether a waiting run has room
+-- purpose: when time alone will next make something ready, and whether a waiting run has room; it
+--   goes from key to key, because thousands of runs may wait for one
 SELECT
   (SELECT min(at) FROM (
     SELECT min(scheduled_for) AS at FROM holdfast_task WHERE status = 'queued' AND NOT due
@@ -164,8 +165,19 @@ SELECT
     SELECT min(next_at) FROM holdfast_schedule WHERE next_at IS NOT NULL) AS times) AS at,
   (SELECT holdfast_now()) AS now,
   EXISTS (
-    SELECT 1 FROM holdfast_run AS run JOIN holdfast_slot AS slot ON slot.key = run.concurrency_key
-    WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND slot.used < slot.capacity) AS waiting
+    WITH RECURSIVE waited (key) AS (
+      SELECT (
+        SELECT run.concurrency_key FROM holdfast_run AS run
+        WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND run.concurrency_key > ''
+        ORDER BY run.concurrency_key LIMIT 1)
+      UNION ALL
+      SELECT (
+        SELECT run.concurrency_key FROM holdfast_run AS run
+        WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND run.concurrency_key > waited.key
+        ORDER BY run.concurrency_key LIMIT 1)
+      FROM waited WHERE waited.key IS NOT NULL)
+    SELECT 1 FROM waited
+    WHERE (SELECT slot.used < slot.capacity FROM holdfast_slot AS slot WHERE slot.key = waited.key)) AS waiting
 
 -- name: rows_there
 -- purpose: which of some tasks and runs exist
@@ -191,9 +203,30 @@ FROM {rows} AS asked JOIN holdfast_task AS task ON task.id = asked.task_id
 WHERE task.status = 'running'
   AND task.attempt = asked.attempt
 
--- name: tasks_held_for_version
--- purpose: tasks that no function was found for, with the step they carry out
-SELECT task.id, task.step, CASE WHEN task.parent_epoch IS NULL OR task.item IS NOT NULL THEN run.workflow END AS workflow
-FROM holdfast_task AS task LEFT JOIN holdfast_run AS run ON run.id = task.run_id
+-- name: functions_wanted
+-- purpose: which functions a page of the tasks on hold version want; what has ended may keep that
+--   hold, so it counts as part of the page
+SELECT workflow, step, open, count(*) AS tasks, max(id) AS last
+FROM (
+  SELECT task.id, task.step, task.status IN ('idle', 'queued') AS open,
+    CASE WHEN task.parent_epoch IS NULL OR task.item IS NOT NULL THEN run.workflow END AS workflow
+  FROM (
+    SELECT id, step, status, run_id, parent_epoch, item FROM holdfast_task
+    WHERE (holds & 128) <> 0 AND id > :after
+    ORDER BY id LIMIT :count) AS task
+  LEFT JOIN holdfast_run AS run ON run.id = task.run_id) AS held
+GROUP BY workflow, step, open
+
+-- name: tasks_wanting
+-- purpose: the tasks of such a page that want some of those functions
+-- rows: flow text, function text
+SELECT task.id
+FROM holdfast_task AS task
+LEFT JOIN holdfast_run AS run ON run.id = task.run_id
+JOIN {rows} AS r ON task.step IS NOT DISTINCT FROM r.function
+  AND CASE WHEN task.parent_epoch IS NULL OR task.item IS NOT NULL THEN run.workflow END IS NOT DISTINCT FROM r.flow
 WHERE (task.holds & 128) <> 0
+  AND task.id > :after
+  AND task.id <= :until
   AND task.status IN ('idle', 'queued')
+ORDER BY task.id

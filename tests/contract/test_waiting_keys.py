@@ -1,0 +1,110 @@
+"""Runs that wait for a full key, and keys that nobody waits for, cost nothing, however many."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+
+from holdfast.clock import SystemClock
+from holdfast.engine.engine import Engine
+from holdfast.model.graph import Concurrency, Step, Workflow
+from holdfast.store import queries
+from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.store.sqlite.connection import connect
+from tests.contract.raw import raw
+from tests.contract.stages import StartedRun, start
+
+MANY = 5_000
+COUNT = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
+IDLE = " INSERT INTO holdfast_slot (key, capacity, highest) SELECT 'run:u' || i, 1, 1 FROM n"
+COPY = """
+INSERT INTO holdfast_run (id, workflow, workflow_version, body_digest, status, holds, input,
+  concurrency_key, changed_by, changed_at, created_at)
+SELECT id || i, workflow, workflow_version, body_digest, status, holds, input,
+  concurrency_key, changed_by, changed_at, created_at
+FROM holdfast_run, n WHERE id = ?
+"""
+
+
+def limited(engine: Engine, key: str) -> StartedRun:
+    flow = Workflow.define(key, (Step(id="only"),), concurrency=Concurrency(key=key, limit=1))
+    return start(engine, flow)
+
+
+def steps_of(path: str, text: str) -> int:
+    """How many instructions SQLite's machine carries out for a query."""
+    file: apsw.Connection = connect(sqlite_path(path), SystemClock(), read_only=True)
+    count = 0
+
+    def step() -> bool:
+        nonlocal count
+        count += 1
+        return False
+
+    try:
+        file.set_progress_handler(step, 1)
+        file.execute(text, {queries.TIME: 0}).fetchall()
+    finally:
+        file.close()
+    return count
+
+
+def rows_of(plan: dict[str, Any]) -> int:
+    """How many rows pass through a plan of PostgreSQL, or are dropped in it."""
+    dropped: int = sum(count for name, count in plan.items() if name.startswith("Rows Removed"))
+    inner = sum(rows_of(each) for each in plan.get("Plans", []))
+    return inner + int((plan["Actual Rows"] + dropped) * plan["Actual Loops"])
+
+
+def cost_of(url: str, query: str) -> int:
+    if not is_postgresql(url):
+        return steps_of(url, queries.load("sqlite")[query].text)
+    text = queries.load("postgresql")[query].text
+    with psycopg.connect(url) as server:
+        server.execute("ANALYZE holdfast_run, holdfast_slot")
+        asked = f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {text}".encode()
+        (found,) = server.execute(asked).fetchone() or (None,)
+    return rows_of((json.loads(found) if isinstance(found, str) else found)[0]["Plan"])
+
+
+@pytest.mark.parametrize("query", ["next_wake", "keys_with_room"])
+def test_neither_what_waits_for_a_full_key_nor_idle_keys_are_walked_through(
+    engine: Engine, store_url: str, query: str
+) -> None:
+    limited(engine, "full")
+    waiting = limited(engine, "full")
+    before = cost_of(store_url, query)
+    with raw(store_url) as run:
+        run(COUNT + IDLE)
+        run(COUNT + COPY, waiting.id)
+        (row,) = run("SELECT count(*) AS waiting FROM holdfast_run WHERE holds = 32")
+        after = cost_of(store_url, query)
+        run("DELETE FROM holdfast_run WHERE length(id) > length(?)", waiting.id)
+    assert row["waiting"] == MANY + 1
+    assert after < before + 100
+
+
+def test_of_many_keys_those_that_have_room_and_a_run_that_waits_are_found(
+    engine: Engine, store_url: str
+) -> None:
+    def found() -> tuple[bool, dict[str, int]]:
+        (wake,) = engine.database.view(lambda tx: tx.read("next_wake"))
+        rows = engine.database.view(lambda tx: tx.read("keys_with_room"))
+        return bool(wake["waiting"]), {row["key"]: row["room"] for row in rows}
+
+    first = {key: limited(engine, key) for key in ("a", "b", "c", "d", "idle")}
+    second = {key: limited(engine, key) for key in ("a", "b", "c", "d")}
+    first["idle"].finish("only")
+    assert found() == (False, {})
+    with raw(store_url) as run:
+        run("UPDATE holdfast_slot SET capacity = 2, highest = 2 WHERE key = 'run:b'")
+        assert found() == (True, {"run:b": 1})
+        run("UPDATE holdfast_slot SET capacity = 4, highest = 4 WHERE key = 'run:d'")
+    assert found() == (True, {"run:b": 1, "run:d": 3})
+    engine.recovery.step()
+    assert [key for key, run in second.items() if run.holds == []] == ["b", "d"]
+    assert found() == (False, {})
