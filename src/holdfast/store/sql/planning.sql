@@ -212,10 +212,10 @@ UPDATE holdfast_task SET
 WHERE id IN (SELECT value FROM {each ids})
   AND status = 'idle'
   AND planning_phase = 'finalized'
-  AND CASE WHEN EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded)
+  AND CASE WHEN (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded LIMIT 1) IS NOT NULL
     THEN NOT EXISTS (
       WITH RECURSIVE below (id, status) AS (
         SELECT child.id, child.status FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id
         UNION ALL SELECT child.id, child.status FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
       SELECT 1 FROM below WHERE below.status = 'running')
-    ELSE NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running')) END
+    ELSE (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running') LIMIT 1) IS NULL END
