@@ -210,3 +210,9 @@ def test_options_are_refused_by_name(hf: Holdfast) -> None:
     for call, reason in calls:
         with pytest.raises(InvalidInput, match=reason):
             call()
+
+
+def test_a_loop_over_the_whole_input_is_refused(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+    with pytest.raises(InvalidDefinition, match="loop 'each': over: the whole input is no list"):
+        flow.loop("each", over="input")

@@ -286,3 +286,31 @@ def test_a_program_without_the_function_of_an_item_leaves_it_to_one_that_has_it(
         assert eventually(lambda: hf.tasks.get(task).holds.names == ("version",))
         with hf.worker(name="able"):
             assert run.result(PATIENCE) == ["a"]
+
+
+def test_what_a_skipped_step_would_have_given_is_an_empty_list_and_no_reason_to_run(
+    hf: Holdfast,
+) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step(when="input.go")
+    def plan() -> dict[str, list[int]]:
+        return {"xs": [1]}
+
+    each = flow.loop("each", over=needs(plan, "xs"))
+
+    @each.step
+    def one(item: int) -> int:
+        return item
+
+    @flow.step(when=needs(plan, "xs"))
+    def only_then() -> int:
+        return 1
+
+    @flow.step
+    def end(found: list[int] = needs(each), then: int | None = needs(only_then)) -> list[object]:
+        return [found, then]
+
+    with hf.worker():
+        assert flow.start(go=False).result(PATIENCE) == [[], None]
+        assert flow.start(go=True).result(PATIENCE) == [[1], 1]

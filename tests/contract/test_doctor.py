@@ -53,6 +53,10 @@ PLANTS = {
     "failing_is_marked": "UPDATE holdfast_run SET holds = 64 WHERE status = 'running'",
     "rows_are_there": "DELETE FROM holdfast_task WHERE title = 'ready'",
     "times_make_sense": "UPDATE holdfast_task SET due = false WHERE title = 'ready'",
+    "ended_plans_are_still": (
+        "UPDATE holdfast_task SET parent_id = (SELECT plan.id FROM holdfast_task AS plan "
+        "WHERE plan.planning_phase = 'finalized') WHERE title = 'ready'"
+    ),
     "schedules_end_with_runs": (
         "INSERT INTO holdfast_schedule (name, cron, zone, missed, template, input, run_id, "
         "body_digest, created_at) SELECT 'left', '0 9 * * *', 'UTC', 'one', '{}', '1', id, '', 5 "
@@ -91,6 +95,11 @@ def healthy(store_url: str) -> str:
         finish(engine, scheduled)
         cancelled = bring(engine, Status.CANCELLED)
         assert engine.tasks.retry(cancelled.task_id).ok
+        planned = create(engine, "planned", enqueue=False)
+        assert engine.tasks.start_planning(planned).ok
+        child = create(engine, "child", parent=planned, enqueue=False)
+        assert engine.tasks.finalize_plan(planned).ok
+        finish(engine, child)
     return store_url
 
 

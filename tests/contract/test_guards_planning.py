@@ -170,6 +170,7 @@ def test_a_plan_settles_once_none_of_its_own_children_can_move(engine: Engine) -
         fail(engine, child)
     finish(engine, seven)
     ids = [done, broken, moves, runs, lone]
+    write(engine, "hold_plans", ids=ids)
     assert write(engine, "settle_plans", ids=ids) == {done, broken}
     assert write(engine, "settle_plans", ids=ids) == set()
     assert engine.tasks.get(done).status is Status.DONE
@@ -183,7 +184,9 @@ def test_failing_is_lifted_below_the_plan_from_what_is_held_and_has_not_begun(
     (parent, children), (other, others) = failing(engine), failing(engine)
     gone = create(engine, parent=parent, enqueue=False)
     free = create(engine, parent=create(engine), enqueue=False)
-    assert write(engine, "hold_plans", ids=[parent, other]) == {children[3], gone, others[3]}
+    held = {engine.tasks.get(each).run_holds for each in (children[3], gone)}
+    assert held == {Hold.FAILING}
+    assert write(engine, "hold_plans", ids=[parent, other]) == {others[3]}
     assert engine.tasks.cancel(gone).ok
     ids = [parent, str(engine.tasks.get(free).parent_id)]
     assert write(engine, "lift_failing_below", ids=ids, actor="user") == {children[3]}

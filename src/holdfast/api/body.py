@@ -98,6 +98,9 @@ class Body:
         gave. Without any needs, and over no step's list, it follows the step before.
         """
         listed = self._refer("over", over)
+        if listed.parts == ("input",):
+            reason = f"loop {name!r}: over: the whole input is no list; name a part of it"
+            raise InvalidDefinition(self.name, [reason])
         course = Course(for_each=listed, parallel=parallel, when=self._when(when))
         # Over a step's list it needs that step, as a parameter does that stands for its output.
         sources = [] if listed.step is None else [listed.step]

@@ -63,9 +63,15 @@ def _settle_parents(group: Group) -> None:
         parents, group.parents = sorted(group.parents), set()
         group.change_tasks("wake_parents", ids=parents)
         group.change_tasks("settle_groups", ids=parents)
-        group.change_tasks("hold_plans", ids=parents)
-        group.change_tasks("settle_plans", ids=parents)
+        _settle_plans(group, parents)
         loops.refill(group, parents)
+
+
+def _settle_plans(group: Group, parents: list[str]) -> None:
+    """A plan answers for all below it: whatever ends there may end every plan around it."""
+    if plans := [row["id"] for row in group.tx.read("plans_around", ids=parents)]:
+        group.change_tasks("hold_plans", ids=plans)
+        group.change_tasks("settle_plans", ids=plans)
 
 
 def settle(group: Group) -> set[str]:

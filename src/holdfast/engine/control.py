@@ -28,7 +28,7 @@ from holdfast.engine.operations import (
 )
 from holdfast.errors import InvalidInput
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import TERMINAL
+from holdfast.model.status import TERMINAL, PlanningPhase
 from holdfast.store.database import Row
 
 EDITABLE = (
@@ -84,11 +84,13 @@ def _reset(operation: ResetTask, group: Group) -> TransitionResult:
         return _answer(group, operation, [], "idle")
     reopening.supersede(group, rows, operation.actor)
     reopening.consider(group, rows)
-    group.change_tasks("reopen_above", task_id=operation.task_id, actor=operation.actor)
+    reopening.reopen_around(group, operation.task_id, operation.actor)
     if rows[0]["previous"] == "done":
         group.change_tasks("block_dependents", task_id=operation.task_id, actor=operation.actor)
     if rows[0]["run_id"] is not None:
         reopening.bring_back(group, rows[0]["run_id"], operation.actor)
+    elif rows[0]["previous"] in reopening.ENDED_BADLY:
+        reopening.lift_failing(group, operation.task_id, operation.actor)
     return TransitionResult(ok=True, status="idle")
 
 
@@ -212,6 +214,8 @@ def _block(operation: BlockTask, group: Group) -> TransitionResult:
         since = rows[0]["version"]
         added = [(operation.task_id, need, since) for need in operation.on]
         group.tx.run("insert_needs", rows=added)
+        if task["planning_phase"] == PlanningPhase.FINALIZED:
+            planning.pass_on(group, [operation.task_id], operation.actor)
     return _answer(group, operation, rows, str(task["status"]))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.engine import slots
+from holdfast.engine import planning, slots
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.group import Group
 from holdfast.engine.operations import CreateTasks, StartRun
@@ -36,6 +36,9 @@ def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
     # In one order, because whoever inserts a key waits for whoever has just inserted it.
     accepted.sort(key=lambda each: each[0].key or "")
     insert_tasks(group, accepted, known, run_holds=0)
+    parents = {task.parent_id for task, _ in accepted if task.parent_id is not None}
+    if plans := sorted(each for each in parents if known[each]["planning_phase"] == "finalized"):
+        planning.pass_on(group, plans, "advance")
     return replies
 
 

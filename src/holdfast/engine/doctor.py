@@ -31,6 +31,7 @@ CHECKS = (
     "times_make_sense",
     "results_are_kept",
     "schedules_end_with_runs",
+    "ended_plans_are_still",
 )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
-from holdfast.engine import creation, lifecycle
+from holdfast.engine import creation, lifecycle, planning
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Complete, Fail, Import, Past, StartRun
@@ -38,6 +38,7 @@ def take_over(group: Group, operations: Sequence[Import]) -> list[Reply]:
         if each.past.enqueue:
             _reach(group, "enqueue_task", each)
     _end(group, led)
+    _pass_on(group, new)
     for operation in new:
         if operation.run is not None and operation.cancelled:
             named = {"run_id": operation.run.run_id, "actor": operation.actor}
@@ -101,6 +102,12 @@ def _plan(group: Group, led: Sequence[Led]) -> None:
             _reach(group, "start_planning", each)
         if each.past.phase == "finalized":
             _reach(group, "finalize_plan", each)
+
+
+def _pass_on(group: Group, new: Sequence[Import]) -> None:
+    for operation in new:
+        if plans := [past.task_id for past in operation.past if past.phase == "finalized"]:
+            planning.pass_on(group, plans, operation.actor)
 
 
 def _reach(group: Group, query: str, led: Led) -> None:

@@ -18,6 +18,7 @@ from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 
 ITEMS_AT_ONCE = 2_000
+SKIPPED = object()
 
 
 def consider(group: Group, ids: Iterable[str]) -> None:
@@ -30,7 +31,7 @@ def consider(group: Group, ids: Iterable[str]) -> None:
     for row in rows:
         step = _step(group, row)
         try:
-            wanted = step.when is None or bool(_resolve(group, row, step.when))
+            wanted = step.when is None or _holds(_resolve(group, row, step.when))
             listed = _list(group, row, step) if wanted and row["kind"] == Kind.GROUP else None
         except Unresolved as error:
             broken.append((row["id"], json.dumps(str(error))))
@@ -127,9 +128,15 @@ def _body(group: Group, loop: Row, step: Step, item: Row) -> tuple[TaskRow, ...]
 
 def _list(group: Group, row: Row, step: Step) -> list[Any]:
     found = None if step.for_each is None else _resolve(group, row, step.for_each)
+    if found is SKIPPED:
+        return []
     if not isinstance(found, list):
         raise Unresolved(f"{step.for_each} is no list, but {type(found).__name__}")
     return found
+
+
+def _holds(value: object) -> bool:
+    return value is not SKIPPED and bool(value)
 
 
 def _resolve(group: Group, row: Row, reference: Reference) -> object:
@@ -151,6 +158,8 @@ def _resolve(group: Group, row: Row, reference: Reference) -> object:
     if not found:
         raise Unresolved(f"step {name!r} is not done")
     output = found[0]["output"]
+    if output is None and found[0]["skipped"]:
+        return SKIPPED
     return reference.resolve({"steps": {name: None if output is None else json.loads(output)}})
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from holdfast.engine import reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.operations import FinalizePlan, StartPlanning
@@ -30,15 +33,28 @@ def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
         # A child may have run before it was planned: it needs them from the time it is queued.
         since = [(child, need, versions[child] + 1) for child, need in needs]
         group.tx.run("insert_needs", rows=since)
+    group.tx.run("inherit_needs", ids=[operation.task_id])
     group.change_tasks("queue_children", agent=rows[0]["agent"], **named)
+    pass_on(group, [operation.task_id], operation.actor)
     return TransitionResult(ok=True, status="idle")
 
 
+def pass_on(group: Group, plans: Sequence[str], actor: str) -> None:
+    """Let all below some plans wait for what those wait for, and stand still if they fail."""
+    group.tx.run("inherit_needs", ids=plans)
+    group.change_tasks("block_children", ids=plans, actor=actor)
+    group.parents.update(plans)
+
+
 def rerun(group: Group, task_id: str, actor: str) -> bool:
-    """Run a plan that has ended again, with all that is below it."""
-    if not group.change_tasks("rerun_plan", task_id=task_id, actor=actor):
+    """Run a plan that has ended again, with all below it; those around it go on."""
+    rows = group.change_tasks("rerun_plan", task_id=task_id, actor=actor)
+    if not rows:
         return False
     _rerun_children(group, task_id, actor)
+    if rows[0]["parent_id"] is not None:
+        reopening.reopen_around(group, task_id, actor)
+        reopening.retry_tree(group, task_id, actor, rows)
     return True
 
 

@@ -85,19 +85,33 @@ def retry_tree(group: Group, task_id: str, actor: str, reopened: Sequence[Row] =
     return rows
 
 
+def lift_failing(group: Group, task_id: str, actor: str) -> None:
+    """Let the tree of a task go on; whatever else of it has failed holds it again."""
+    group.change_tasks("lift_failing_below", ids=[task_id], actor=actor)
+    group.parents.add(task_id)
+    for row in group.tx.read("failed_in_tree", task_id=task_id):
+        group.parents.add(row["parent_id"])
+
+
 def reopen_within(
     group: Group, task_id: str, actor: str, statuses: Sequence[str], scope: Scope
 ) -> list[Row]:
     """Re-open a task, what needs it, the groups around it and what needs those."""
     chosen = {"ids": [task_id], "beyond": [], "statuses": statuses}
     rows = _reopen_tasks(group, chosen, actor, scope)
-    above = group.change_tasks("reopen_above", task_id=task_id, actor=actor) if rows else []
-    if above:
-        around = [row["entity"] for row in above]
-        group.parents.update(around)
+    around = reopen_around(group, task_id, actor) if rows else []
+    if around:
         chosen = {"ids": [], "beyond": around, "statuses": statuses}
         rows += _reopen_tasks(group, chosen, actor, scope)
     return rows
+
+
+def reopen_around(group: Group, task_id: str, actor: str) -> list[str]:
+    """Bring back the groups around a task that was taken out of its end."""
+    rows = group.change_tasks("reopen_above", task_id=task_id, actor=actor)
+    around = [row["entity"] for row in rows]
+    group.parents.update(around)
+    return around
 
 
 def reopen_subject(

@@ -29,6 +29,7 @@ UPDATE holdfast_task SET
 WHERE run_id IN (
     SELECT id FROM holdfast_run WHERE id IN (SELECT value FROM {each ids}) AND status = 'running')
   AND blocked
+  AND status <> 'done'
   AND status IN ('idle', 'queued')
   AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
 
@@ -45,7 +46,7 @@ UPDATE holdfast_run SET
 WHERE id IN (SELECT value FROM {each ids})
   AND status = 'running'
   AND (holds & 64) = 0
-  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status IN ('failed', 'cancelled') AND NOT task.superseded)
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded)
 
 -- name: copy_run_holds
 -- purpose: copy the holds of some runs down to their open tasks, where the claim can see them
@@ -61,6 +62,7 @@ UPDATE holdfast_task SET
 FROM holdfast_run AS run
 WHERE holdfast_task.run_id = run.id
   AND run.id IN (SELECT value FROM {each ids})
+  AND holdfast_task.status <> 'done'
   AND holdfast_task.status IN ('idle', 'queued', 'running')
   AND holdfast_task.run_holds <> CASE WHEN run_now THEN run.holds & ~1 ELSE run.holds END
 
@@ -75,15 +77,15 @@ UPDATE holdfast_run SET
   status = CASE WHEN (holds & 64) <> 0 THEN 'failed' ELSE 'completed' END,
   error = CASE WHEN (holds & 64) <> 0 THEN (
     SELECT COALESCE(task.error, '"cancelled"') FROM holdfast_task AS task
-    WHERE task.run_id = holdfast_run.id AND task.status IN ('failed', 'cancelled') AND NOT task.superseded
+    WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded
     ORDER BY task.id LIMIT 1) END,
   finished_at = (SELECT holdfast_now()),
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
 WHERE id IN (SELECT value FROM {each ids})
   AND status = 'running'
-  AND ((holds & 64) <> 0 OR NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND NOT task.superseded))
-  AND ((holds & 64) = 0 OR NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status = 'running'))
+  AND ((holds & 64) <> 0 OR (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status > '' AND NOT task.superseded LIMIT 1) IS NULL)
+  AND ((holds & 64) = 0 OR (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status = 'running' LIMIT 1) IS NULL)
 
 -- name: waiting_runs
 -- purpose: the oldest runs that wait for a free concurrency key
@@ -132,4 +134,6 @@ ORDER BY key
 -- purpose: tasks of a run in a status this code does not know; advance logs and leaves them
 SELECT id, status FROM holdfast_task
 WHERE run_id = :run_id
+  AND status <> 'done'
+  AND status > ''
   AND status NOT IN ('idle', 'queued', 'running', 'done', 'failed', 'cancelled')

@@ -158,8 +158,8 @@ WHERE id IN (
   AND NOT superseded
 
 -- name: lift_failing_below
--- purpose: remove hold failing from what has not begun of a plan that is tried again
--- guards: below the plan, and held for it
+-- purpose: remove hold failing from what has not begun of a tree that is tried again
+-- guards: in the tree of one of them, and held for it
 -- changes: task
 -- event: 'task.unheld'
 -- data: '{"run_holds":' || run_holds || '}'
@@ -168,7 +168,14 @@ UPDATE holdfast_task SET
   run_holds = run_holds & ~64,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
-WHERE parent_id IN (SELECT value FROM {each ids})
+WHERE id IN (
+    WITH RECURSIVE above (id, parent_id) AS (
+      SELECT named.id, named.parent_id FROM holdfast_task AS named WHERE named.id IN (SELECT value FROM {each ids})
+      UNION SELECT parent.id, parent.parent_id FROM holdfast_task AS parent JOIN above ON parent.id = above.parent_id),
+    tree (id) AS (
+      SELECT above.id FROM above
+      UNION SELECT child.id FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
+    SELECT id FROM tree)
   AND (run_holds & 64) <> 0
   AND status IN ('idle', 'queued')
 
@@ -228,7 +235,7 @@ UPDATE holdfast_run SET
 WHERE id = :run_id
   AND status = 'running'
   AND (holds & 64) <> 0
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status IN ('failed', 'cancelled') AND NOT task.superseded)
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded)
 
 -- name: reopen_tasks
 -- purpose: a task and everything that transitively needs it → queued again, in a new epoch

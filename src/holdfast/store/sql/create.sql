@@ -69,7 +69,7 @@ ON CONFLICT (task_id, need_id) DO NOTHING
 
 -- name: lock_needed
 -- purpose: hold still the tasks that new ones will need or belong to, and tell how they stand
-SELECT id, run_id, status FROM holdfast_task
+SELECT id, run_id, status, planning_phase FROM holdfast_task
 WHERE id IN (SELECT value FROM {each ids})
 ORDER BY id {share}
 

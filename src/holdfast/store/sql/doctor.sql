@@ -284,3 +284,20 @@ WHERE event.type = 'task.done'
 SELECT schedule.name AS entity, 'goes with ' || run.id || ', which has ' || run.status AS detail
 FROM holdfast_schedule AS schedule JOIN holdfast_run AS run ON run.id = schedule.run_id
 WHERE run.status <> 'running'
+
+-- name: check_ended_plans_are_still
+-- purpose: nothing below a plan that has ended is ready or running
+WITH RECURSIVE below (id, plan_id) AS (
+  SELECT child.id, plan.id FROM holdfast_task AS plan JOIN holdfast_task AS child ON child.parent_id = plan.id
+  WHERE plan.planning_phase = 'finalized'
+    AND plan.status IN ('done', 'failed', 'cancelled')
+    AND child.status IN ('idle', 'queued', 'running')
+    AND NOT child.superseded
+  UNION
+  SELECT child.id, below.plan_id FROM below JOIN holdfast_task AS child ON child.parent_id = below.id
+  WHERE child.status IN ('idle', 'queued', 'running')
+    AND NOT child.superseded)
+SELECT task.id AS entity, 'is ' || task.status || ' below ' || below.plan_id || ', a plan that has ended' AS detail
+FROM below JOIN holdfast_task AS task ON task.id = below.id
+WHERE task.status = 'running'
+   OR (task.status = 'queued' AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0)

@@ -18,6 +18,7 @@ ORDER BY task.id
 -- purpose: every task of a run that has all it needs, and waits for its condition or its list
 SELECT id FROM holdfast_task
 WHERE run_id = :run_id
+  AND status <> 'done'
   AND status = 'queued'
   AND NOT blocked
   AND ((conditional AND NOT due AND scheduled_for IS NULL AND waits_for IS NULL)
@@ -28,6 +29,7 @@ WHERE run_id = :run_id
 SELECT id FROM holdfast_task
 WHERE run_id = :run_id
   AND kind = 'group'
+  AND status <> 'done'
   AND status = 'queued'
 
 -- name: ancestors
@@ -138,14 +140,15 @@ SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.epoch, t
   task.total, task.made, task.priority, run.holds AS run_holds, run.workflow,
   run.workflow_version, run.input,
   (SELECT count(*) FROM holdfast_task AS active
-   WHERE active.parent_id = task.id AND active.status = 'queued') AS active
+   WHERE active.parent_id = task.id AND active.status IN ('idle', 'queued', 'running') AND active.status = 'queued') AS active
 FROM holdfast_task AS task JOIN holdfast_run AS run ON run.id = task.run_id
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'
   AND task.total IS NOT NULL
   AND (task.made < task.total
-    OR EXISTS (SELECT 1 FROM holdfast_task AS waiting
-      WHERE waiting.parent_id = task.id AND waiting.status = 'idle'))
+    OR (SELECT waiting.id FROM holdfast_task AS waiting
+      WHERE waiting.parent_id = task.id AND waiting.status IN ('idle', 'queued', 'running') AND waiting.status = 'idle'
+      LIMIT 1) IS NOT NULL)
 
 -- name: start_items
 -- purpose: idle → queued for the next items of a loop
@@ -160,6 +163,7 @@ UPDATE holdfast_task SET
 WHERE id IN (
     SELECT id FROM holdfast_task
     WHERE parent_id = :loop_id
+      AND status IN ('idle', 'queued', 'running')
       AND status = 'idle'
     ORDER BY position LIMIT :count)
 
@@ -201,6 +205,7 @@ WHERE id IN (
     WITH RECURSIVE above (id) AS (
       SELECT task.parent_id FROM holdfast_task AS task
       WHERE task.run_id IN (SELECT value FROM {each ids})
+        AND task.status <> 'done'
         AND task.status IN ('failed', 'cancelled')
         AND NOT task.superseded
       UNION SELECT task.parent_id FROM holdfast_task AS task JOIN above ON task.id = above.id)

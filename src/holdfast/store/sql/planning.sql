@@ -13,7 +13,11 @@ WHERE id = :task_id
   AND status = 'idle'
   AND run_id IS NULL
   AND planning_phase <> 'active'
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('queued', 'running'))
+  AND NOT EXISTS (
+    WITH RECURSIVE below (id, status) AS (
+      SELECT child.id, child.status FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id
+      UNION ALL SELECT child.id, child.status FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
+    SELECT 1 FROM below WHERE below.status IN ('queued', 'running'))
 
 -- name: finalize_plan
 -- purpose: end the planning of a task
@@ -57,6 +61,46 @@ WHERE parent_id = :task_id
   AND status = 'idle'
   AND kind = 'work'
 
+-- name: inherit_needs
+-- purpose: whatever a plan needs, all that has not begun below it needs too, through plans inside it
+-- guards: below the plans, not begun, not the need itself, and each pair once
+INSERT INTO holdfast_need (task_id, need_id, since)
+WITH RECURSIVE plan (id) AS (
+    SELECT named.id FROM holdfast_task AS named
+    WHERE named.id IN (SELECT value FROM {each ids})
+    UNION SELECT child.id FROM holdfast_task AS child JOIN plan ON child.parent_id = plan.id
+    WHERE child.planning_phase = 'finalized'),
+  inherited (id, need_id) AS (
+    SELECT child.id, need.need_id FROM plan JOIN holdfast_need AS need ON need.task_id = plan.id
+    JOIN holdfast_task AS child ON child.parent_id = plan.id
+    UNION SELECT child.id, inherited.need_id FROM inherited JOIN plan ON plan.id = inherited.id
+    JOIN holdfast_task AS child ON child.parent_id = plan.id)
+SELECT task.id, inherited.need_id, task.version + 1
+FROM inherited JOIN holdfast_task AS task ON task.id = inherited.id
+WHERE task.status IN ('idle', 'queued')
+  AND task.id <> inherited.need_id
+ON CONFLICT (task_id, need_id) DO NOTHING
+
+-- name: block_children
+-- purpose: block whatever below a plan has come to need what is not done
+-- guards: below the plans, not begun, not blocked yet, and with a need that is not done
+-- changes: task
+-- event: 'task.blocked'
+-- data: '{"blocked":true}'
+-- returning: kind
+UPDATE holdfast_task SET
+  blocked = true,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id IN (
+    WITH RECURSIVE below (id) AS (
+      SELECT named.id FROM holdfast_task AS named WHERE named.id IN (SELECT value FROM {each ids})
+      UNION SELECT child.id FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
+    SELECT id FROM below)
+  AND status IN ('idle', 'queued')
+  AND NOT blocked
+  AND EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
+
 -- name: rerun_children
 -- purpose: done, failed or cancelled → queued for the children of a plan that runs again; a child
 --   that is a plan itself is idle
@@ -70,7 +114,9 @@ UPDATE holdfast_task SET
   status = CASE WHEN planning_phase = 'none' THEN 'queued' ELSE 'idle' END,
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (
-    SELECT 1 FROM holdfast_need AS need WHERE need.task_id = holdfast_task.id),
+    SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+    WHERE need.task_id = holdfast_task.id
+      AND (needed.status <> 'done' OR (needed.parent_id = holdfast_task.parent_id AND NOT needed.superseded))),
   run_holds = 0, due = true, scheduled_for = NULL, waits_for = NULL, run_now = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL,
   started_at = NULL, finished_at = NULL,
@@ -86,7 +132,7 @@ WHERE parent_id = :task_id
 -- changes: task
 -- event: 'task.reopened'
 -- data: '{"epoch":' || epoch || ',"run_holds":0}'
--- returning: kind
+-- returning: kind, parent_id
 UPDATE holdfast_task SET
   status = 'idle',
   generation = generation + 1, epoch = epoch + 1,
@@ -97,9 +143,34 @@ WHERE id = :task_id
   AND planning_phase = 'finalized'
   AND status IN ('done', 'failed', 'cancelled')
 
+-- name: plans_around
+-- purpose: the finalized plans among some tasks and around them
+WITH RECURSIVE around (id, parent_id, planning_phase) AS (
+  SELECT task.id, task.parent_id, task.planning_phase FROM holdfast_task AS task
+  WHERE task.id IN (SELECT value FROM {each ids})
+    AND task.run_id IS NULL
+  UNION SELECT task.id, task.parent_id, task.planning_phase
+  FROM holdfast_task AS task JOIN around ON task.id = around.parent_id)
+SELECT id FROM around WHERE planning_phase = 'finalized' ORDER BY id
+
+-- name: failed_in_tree
+-- purpose: around which failures the plans of the tree of a task must be looked at again
+WITH RECURSIVE above (id, parent_id) AS (
+    SELECT named.id, named.parent_id FROM holdfast_task AS named WHERE named.id = :task_id
+    UNION SELECT parent.id, parent.parent_id FROM holdfast_task AS parent JOIN above ON parent.id = above.parent_id),
+  tree (id, parent_id, status, superseded) AS (
+    SELECT top.id, top.parent_id, top.status, top.superseded FROM holdfast_task AS top JOIN above ON above.id = top.id
+    UNION SELECT child.id, child.parent_id, child.status, child.superseded
+    FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
+SELECT DISTINCT parent_id FROM tree
+WHERE status IN ('failed', 'cancelled')
+  AND parent_id IS NOT NULL
+  AND NOT superseded
+
 -- name: hold_plans
--- purpose: hold failing on whatever of a plan has not begun, because a part of it has failed
--- guards: below a plan with a failed or cancelled child, not begun, and not held for that yet
+-- purpose: hold failing on whatever has not begun below the topmost plan, because a part has failed
+-- guards: below a finalized plan with a failed or cancelled child or below one around it, not begun,
+--   and not held for that yet
 -- changes: task
 -- event: 'task.held'
 -- data: '{"run_holds":' || run_holds || '}'
@@ -108,15 +179,24 @@ UPDATE holdfast_task SET
   run_holds = run_holds | 64,
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
-WHERE parent_id IN (SELECT value FROM {each ids})
+WHERE id IN (
+    WITH RECURSIVE failing (id, parent_id) AS (
+      SELECT plan.id, plan.parent_id FROM holdfast_task AS plan
+      WHERE plan.id IN (SELECT value FROM {each ids})
+        AND plan.planning_phase = 'finalized'
+        AND EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = plan.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded)
+      UNION SELECT plan.id, plan.parent_id FROM holdfast_task AS plan JOIN failing ON plan.id = failing.parent_id
+      WHERE plan.planning_phase = 'finalized'),
+    below (id) AS (
+      SELECT child.id FROM holdfast_task AS child JOIN failing ON child.parent_id = failing.id
+      UNION SELECT child.id FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
+    SELECT id FROM below)
   AND status IN ('idle', 'queued')
   AND (run_holds & 64) = 0
-  AND EXISTS (SELECT 1 FROM holdfast_task AS plan WHERE plan.id = holdfast_task.parent_id AND plan.planning_phase = 'finalized')
-  AND EXISTS (SELECT 1 FROM holdfast_task AS sibling WHERE sibling.parent_id = holdfast_task.parent_id AND sibling.status IN ('failed', 'cancelled') AND NOT sibling.superseded)
 
 -- name: settle_plans
--- purpose: idle → done or failed for plans of which no child can move
--- guards: finalized, and every child has ended, or one has ended badly and none is running
+-- purpose: idle → done or failed for plans below which nothing can move
+-- guards: finalized, and every child has ended, or one has ended badly and nothing below is running
 -- changes: task
 -- event: 'task.' || status
 -- returning: kind, parent_id
@@ -132,6 +212,10 @@ UPDATE holdfast_task SET
 WHERE id IN (SELECT value FROM {each ids})
   AND status = 'idle'
   AND planning_phase = 'finalized'
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status = 'running')
-  AND (EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded)
-    OR NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued')))
+  AND CASE WHEN (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded LIMIT 1) IS NOT NULL
+    THEN NOT EXISTS (
+      WITH RECURSIVE below (id, status) AS (
+        SELECT child.id, child.status FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id
+        UNION ALL SELECT child.id, child.status FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
+      SELECT 1 FROM below WHERE below.status = 'running')
+    ELSE (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running') LIMIT 1) IS NULL END

@@ -301,7 +301,7 @@ WHERE name = 'secret' {lock}
 
 -- name: lock_tasks
 -- purpose: lock in id order some tasks; where no run's lock covers them, those that need them and
---   their parents; whatever a rollback of undone ones reaches, which a claim could otherwise start
+--   all around them; whatever a rollback of undone ones reaches, which a claim could otherwise start
 --   meanwhile; and all that a cancel of trees reaches
 SELECT id FROM holdfast_task
 WHERE id IN (
@@ -309,8 +309,13 @@ WHERE id IN (
   UNION SELECT value FROM {each beside}
   UNION SELECT need.task_id FROM holdfast_need AS need JOIN holdfast_task AS task ON task.id = need.task_id
   WHERE need.need_id IN (SELECT value FROM {each tasks}) AND task.run_id IS NULL
-  UNION SELECT task.parent_id FROM holdfast_task AS task
-  WHERE task.id IN (SELECT value FROM {each tasks}) AND task.run_id IS NULL AND task.parent_id IS NOT NULL
+  UNION SELECT id FROM (
+    WITH RECURSIVE around (id) AS (
+      SELECT task.parent_id FROM holdfast_task AS task
+      WHERE task.id IN (SELECT value FROM {each tasks}) AND task.run_id IS NULL AND task.parent_id IS NOT NULL
+      UNION SELECT task.parent_id FROM holdfast_task AS task JOIN around ON task.id = around.id
+      WHERE task.parent_id IS NOT NULL)
+    SELECT id FROM around) AS parents
   UNION SELECT id FROM (
     WITH RECURSIVE above (id, parent_id) AS (
       SELECT named.id, named.parent_id FROM holdfast_task AS named WHERE named.id IN (SELECT value FROM {each undone})

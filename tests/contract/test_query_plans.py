@@ -1,0 +1,54 @@
+"""What is asked at every step reads what is open of a run or a loop, never all that is done."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from holdfast.store.database import is_postgresql
+from holdfast.store.queries import TIME
+from tests.contract.stages import MISSING_RUN, MISSING_TASK, create
+from tests.contract.test_listing import plan_of
+
+OPEN_CHILD, UNFINISHED = "holdfast_task_open_child", "holdfast_task_unfinished"
+HOT: dict[str, tuple[str, int]] = {
+    "loops_with_room": (OPEN_CHILD, 2),
+    "start_items": (OPEN_CHILD, 1),
+    "settle_groups": (OPEN_CHILD, 1),
+    "settle_plans": (OPEN_CHILD, 1),
+    "settle_runs": (UNFINISHED, 2),
+    "mark_failing": (UNFINISHED, 1),
+    "lift_failing": (UNFINISHED, 1),
+    "copy_run_holds": (UNFINISHED, 1),
+    "fail_groups": (UNFINISHED, 1),
+    "ripe_in_run": (UNFINISHED, 1),
+    "open_groups": (UNFINISHED, 1),
+    "unblock_run": (UNFINISHED, 1),
+    "odd_statuses": (UNFINISHED, 1),
+}
+
+
+ASKED: dict[str, Any] = {
+    "ids": f'["{MISSING_TASK}"]',
+    "run_id": MISSING_RUN,
+    "loop_id": MISSING_TASK,
+    "count": 1,
+    "actor": "user",
+    TIME: 1.0,
+}
+
+
+@pytest.mark.parametrize("query", HOT)
+def test_a_hot_statement_looks_only_at_what_is_open(
+    engine: Engine, store_url: str, query: str
+) -> None:
+    create(engine)
+    plan = plan_of(store_url, query, ASKED)
+    index, times = HOT[query]
+    if is_postgresql(store_url):
+        assert "Seq Scan on holdfast_task" not in plan, plan
+    else:
+        assert len(re.findall(rf"{index} \(\w+=\? AND status[=>]\?\)", plan)) >= times, plan
