@@ -39,8 +39,9 @@ class InvalidDefinition(InvalidInput):
 
 
 class NotFound(HoldfastError):
-    def __init__(self, identifier: str, kind: str = "run or task") -> None:
-        super().__init__(f"{identifier}: there is no such {kind} in this store")
+    def __init__(self, identifier: str, kind: str = "run or task", hint: str = "") -> None:
+        more = f"; {hint}" if hint else ""
+        super().__init__(f"{identifier}: there is no such {kind} in this store{more}")
         self.identifier = identifier
 
 

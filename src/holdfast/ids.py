@@ -17,6 +17,10 @@ WorkerName = NewType("WorkerName", str)
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
+_OTHER = {
+    "t_": 'is a run, and a task is wanted; one of its tasks is run.task("…"), by its step',
+    "r_": "is a task, and a run is wanted; the run of a task is its run_id",
+}
 _SHAPE = re.compile(rf"[rt]_[0-7][{ALPHABET}]{{19}}")
 
 
@@ -77,7 +81,10 @@ def parse_run_id(text: str, *, field: str = "run_id") -> RunId:
 
 
 def _parse(text: str, prefix: str, field: str) -> str:
-    if not text.startswith(prefix) or _SHAPE.fullmatch(text) is None:
+    genuine = _SHAPE.fullmatch(text) is not None
+    if genuine and not text.startswith(prefix):
+        raise InvalidInput(field, f"{text} {_OTHER[prefix]}")
+    if not genuine:
         reason = f"{text[:40]!r} is not an id; one is {prefix!r} and 20 characters of {ALPHABET}"
         raise InvalidInput(field, reason)
     return text

@@ -194,3 +194,43 @@ def test_a_step_that_fails_for_good_may_wait_for_a_person(hf: Holdfast) -> None:
         assert eventually(lambda: hf.tasks.get(task).holds.names == ("approval",))
         assert hf.approve(task).ok
         assert run.result(PATIENCE) == "attempt 2"
+
+
+def test_why_says_what_a_person_is_asked_and_how_to_settle_it(hf: Holdfast) -> None:
+    flow = gated(hf)
+    run = flow.start()
+    approval = run.task("approve")
+    assert "hf.approve" not in str(hf.why(approval)) + str(hf.why(run))
+    with hf.worker():
+        waiting(hf, run)
+    for told in (str(hf.why(approval)), str(hf.why(run))):
+        assert "a person settles it: Merge it?" in told
+        assert f'Fix:   hf.approve("{approval.id}")' in told
+    assert hf.approve(approval).ok
+    assert "hf.approve" not in str(hf.why(approval)) + str(hf.why(run))
+
+
+def test_why_says_what_a_step_asks_or_how_it_failed_and_how_to_go_on(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step
+    def paint(ctx: Context) -> object:
+        return ctx.ask("Which colour?")
+
+    @flow.step(needs=[], max_attempts=1, on_failure="ask")
+    def measure() -> int:
+        raise OSError("no ruler")
+
+    run = flow.start()
+    painted, measured = run.task("paint"), run.task("measure")
+    with hf.worker():
+        assert eventually(lambda: all(hf.tasks.get(each.id).holds for each in (painted, measured)))
+    assert f'Fix:   hf.answer("{painted.id}", …)' in str(hf.why(painted))
+    assert f'Fix:   hf.approve("{measured.id}")' in str(hf.why(measured))
+    told = str(hf.why(run))
+    assert 'hold: question; it asks "Which colour?"' in told
+    assert "hold: approval; it ended with OSError: no ruler" in told
+    assert f'Fix:   hf.answer("{painted.id}", …)' in told
+    assert f'Fix:   hf.approve("{measured.id}")' in told
+    assert hf.tasks.hold(painted.id).ok
+    assert f'…); hf.tasks.unhold("{painted.id}")' in str(hf.why(painted))

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Holdfast, Loop, TaskFailed, Verdict, WorkflowBuilder, goto, needs
+from holdfast import (
+    Context,
+    Holdfast,
+    InvalidInput,
+    Loop,
+    TaskFailed,
+    Verdict,
+    WorkflowBuilder,
+    goto,
+    needs,
+)
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -104,6 +114,35 @@ def test_without_a_verdict_nothing_passes(hf: Holdfast) -> None:
             run.result(PATIENCE)
     task = hf.tasks.get(run.task("verify").id)
     assert (task.failures, task.round, hf.tasks.get(run.task("implement").id).epoch) == (2, 0, 1)
+
+
+def test_a_verifier_that_forgets_its_verdict_is_tried_again(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+    says: list[Any] = [None, "fine", Verdict.accept()]
+
+    @flow.step
+    def implement() -> str:
+        return "work"
+
+    @flow.step(verifies=implement, max_attempts=3, backoff=0)
+    def verify() -> Verdict:
+        said: Verdict = says.pop(0)
+        return said
+
+    with hf.worker():
+        run = flow.start()
+        assert run.result(PATIENCE) == "work"
+        says += [None] * 3
+        run = flow.start()
+        with pytest.raises(TaskFailed, match=r"no verdict: .*; give Verdict\.accept\(\)"):
+            run.result(PATIENCE)
+    assert hf.tasks.get(run.task("verify").id).failures == 3
+
+
+@pytest.mark.parametrize("items", [[-1], [1.5], "0", [True]])
+def test_places_that_no_item_can_have_are_refused_where_the_verdict_is_made(items: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidInput, match=r"items: .* is no "):
+        Verdict.reject("no", items=items)
 
 
 def test_a_verifier_that_dies_is_tried_again_and_its_item_is_not(hf: Holdfast) -> None:

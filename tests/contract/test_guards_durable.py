@@ -13,6 +13,7 @@ from holdfast.engine.engine import Engine
 from holdfast.model.effect import Wait
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.reference import Reference
+from holdfast.model.result import Refusal
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
 from tests.contract.stages import MISSING_TASK, create, finish, start, take
@@ -72,6 +73,14 @@ def test_a_signal_is_kept_for_nobody_who_has_ended_whoever_else_is_open(engine: 
         assert not send(engine, aim)
     for number, aim in enumerate((run.id, task_id)):
         assert send(engine, aim, number=number)
+
+
+def test_a_signal_to_a_task_of_a_run_is_refused_with_who_would_hear_it(engine: Engine) -> None:
+    run = start(engine)
+    answer = engine.signals.send(run.steps["plan"], "go", key="once")
+    assert (answer.reason, answer.status) == (Refusal.PART_OF_RUN, "queued")
+    assert f'hf.signal("{run.id}", "go", …)' in answer.detail
+    assert engine.signals.send(run.id, "go").ok
 
 
 def test_a_signal_wakes_only_who_waits_for_it(engine: Engine) -> None:

@@ -13,6 +13,9 @@ import pytest
 from holdfast import Holdfast, InvalidInput, NotFound, Refusal, StoreError, TaskFailed
 from holdfast.engine.doctor import Check, Diagnosis, Violation
 from holdfast.engine.engine import Engine
+from holdfast.model.graph import Step, Workflow
+from holdfast.model.reference import Reference
+from holdfast.model.result import TransitionResult
 from tests.contract.stages import MISSING_RUN, MISSING_TASK, break_for_good, create, start
 
 PATIENCE = 30
@@ -138,3 +141,64 @@ def test_one_step_is_needed_without_a_list(hf: Holdfast) -> None:
         "first": ("fetch",),
         "second": ("fetch",),
     }
+
+
+def test_a_person_whose_word_is_not_wanted_hears_why(engine: Engine) -> None:
+    gate = Step(id="gate", approval="Go on?", needs=("plan",))
+    run = start(engine, Workflow.define("gated", (Step(id="plan"), gate)))
+    plan, approval = run.steps["plan"], run.steps["gate"]
+
+    def refused(answer: TransitionResult) -> str:
+        assert (answer.ok, answer.reason) == (False, Refusal.INVALID_TRANSITION)
+        return answer.detail
+
+    assert refused(engine.tasks.approve(plan)) == "it waits for no approval"
+    assert "what it needs is not done" in refused(engine.tasks.reject(approval))
+    attempt = run.take("plan")
+    assert engine.work.ask(plan, attempt.token, "How?").ok
+    assert f'hf.answer("{plan}", …)' in refused(engine.tasks.approve(plan))
+    assert engine.tasks.answer(plan, "so").ok
+    assert "it was answered" in refused(engine.tasks.answer(plan, "or so"))
+    run.finish("plan")
+    assert f'hf.approve("{approval}")' in refused(engine.tasks.answer(approval, "yes"))
+    assert engine.runs.pause(run.id).ok
+    assert "its run is held: paused" in refused(engine.tasks.approve(approval))
+    assert engine.runs.resume(run.id).ok
+    assert engine.tasks.approve(approval).ok
+    assert "it has ended done" in refused(engine.tasks.approve(approval))
+
+
+def test_a_plan_that_is_begun_twice_says_how_far_it_is(engine: Engine) -> None:
+    plan = create(engine, enqueue=False)
+    assert engine.tasks.start_planning(plan).ok
+    assert "being planned already" in engine.tasks.start_planning(plan).detail
+    create(engine, "child", parent=plan, enqueue=False)
+    assert engine.tasks.finalize_plan(plan).ok
+    assert "has been planned" in engine.tasks.start_planning(plan).detail
+
+
+def test_an_address_that_leads_nowhere_names_what_there_is(engine: Engine) -> None:
+    build = Step(
+        id="build", for_each=Reference.parse("for_each", "input"), steps=(Step(id="paint"),)
+    )
+    run = start(engine, Workflow.define("flow", (build, Step(id="ship"))), input=["a", "b"])
+    wrong = {
+        "nope": "the steps there are build, ship$",
+        "nope.1.paint": "the steps there are build, ship$",
+        "build.7": "build has 2 items so far, counted from 0$",
+        "build.0.print": "the steps there are paint$",
+        "ship.1": "there is nothing below a step$",
+    }
+    for address, hint in wrong.items():
+        with pytest.raises(NotFound, match=f"no such task in this store; {hint}"):
+            engine.runs.task(run.id, address)
+    with pytest.raises(NotFound, match=f"^{MISSING_RUN}: there is no such run or task"):
+        engine.runs.task(MISSING_RUN, "build")
+
+
+def test_the_id_of_a_run_is_not_taken_for_that_of_a_task(engine: Engine) -> None:
+    run = start(engine)
+    with pytest.raises(InvalidInput, match=f"{run.id} is a run, and a task is wanted"):
+        engine.tasks.approve(run.id)
+    with pytest.raises(InvalidInput, match="is a task, and a run is wanted"):
+        engine.runs.pause(run.steps["plan"])

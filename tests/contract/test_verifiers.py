@@ -180,6 +180,35 @@ def test_rounds_may_end_with_a_question_to_a_person(engine: Engine, *, approved:
     assert current(engine, run, "verify").holds.names == ("approval",)
 
 
+@pytest.mark.parametrize(
+    ("items", "why"),
+    [
+        ([7], "there is no item 7; there are 3"),
+        ([0, 3], "there is no item 3; there are 3"),
+        ([-1], "-1 is no place of an item"),
+        ([True], "True is no place of an item"),
+        (["1"], "'1' is no place of an item"),
+        (0, "0 is no list of places"),
+        ("", "'' is no list of places"),
+    ],
+)
+def test_a_verdict_on_items_that_are_not_there_is_none(
+    engine: Engine, items: object, why: str
+) -> None:
+    verifier = Step(id="verify", verifies="build", retry=RetryPolicy(max_attempts=2, backoff=0))
+    run = begin(engine, loop((Step(id="implement"),), parallel=3), verifier, given=["a", "b", "c"])
+    for place in range(3):
+        finish(engine, current(engine, run, "implement", place).id)
+    answer = judge(engine, run, {**REJECT, "items": items})
+    assert (answer.reason, why in answer.detail) == (Refusal.INVALID_OUTPUT, True)
+    verify = current(engine, run, "verify")
+    assert (verify.status, verify.failures, verify.round) == (Status.QUEUED, 1, 0)
+    assert why in verify.error
+    assert {task.epoch for task in of(engine, run, "implement")} == {1}
+    assert judge(engine, run, {**REJECT, "items": []}).ok
+    assert len(ready(engine, run)) == 3
+
+
 def test_a_verified_loop_begins_again_with_the_items_that_are_named(engine: Engine) -> None:
     build = loop((Step(id="implement"),), parallel=1)
     run = begin(

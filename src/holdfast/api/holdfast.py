@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, Self, TypeVar, overload
 from weakref import WeakSet
 
 from holdfast.api.archive import Archive
-from holdfast.api.handle import Handle, RunHandle, is_run_id, read_task_result
+from holdfast.api.handle import Handle, RunHandle, id_of, is_run_id, read_task_result
 from holdfast.api.hook import Watched, define_hook
 from holdfast.api.options import (
     default_retry,
@@ -28,7 +28,7 @@ from holdfast.api.registry import Registry
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.engine.doctor import Diagnosis
-from holdfast.engine.edge import Call, operation, reading
+from holdfast.engine.edge import operation, reading
 from holdfast.engine.engine import Engine
 from holdfast.engine.hook_desk import Hooks
 from holdfast.engine.lease_desk import Leases
@@ -136,31 +136,39 @@ class Holdfast:
         """What follows the ends of runs and lone tasks: list and remove; `@hf.on` adds."""
         return self.engine.hooks
 
-    @property
-    def signal(self) -> Call[..., TransitionResult]:
-        """`hf.signal(run_id, name, payload)`: what `wait_for` in that run waits for."""
-        return self.engine.signals.send
+    @operation
+    def signal(
+        self,
+        target: str | Handle[Any],
+        name: str,
+        payload: object = None,
+        *,
+        key: str | None = None,
+        actor: str = USER,
+    ) -> Future[TransitionResult]:
+        """Send a run, or a task without one, what its `wait_for` waits for; a `key` once."""
+        return self.engine.signals.send.submit(id_of(target), name, payload, key=key, actor=actor)
 
     @operation
     def approve(
         self, task: str | Handle[Any], note: object = None, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Let an approval pass, or a task that waits for one run again: `run.task("approve")`."""
-        return self.engine.tasks.approve.submit(_id(task), note, actor=actor)
+        return self.engine.tasks.approve.submit(id_of(task), note, actor=actor)
 
     @operation
     def reject(
         self, task: str | Handle[Any], reason: object = None, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Fail an approval, or a task that waits for one; the reason is its error."""
-        return self.engine.tasks.reject.submit(_id(task), reason, actor=actor)
+        return self.engine.tasks.reject.submit(id_of(task), reason, actor=actor)
 
     @operation
     def answer(
         self, task: str | Handle[Any], answer: object, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Answer what a step asked with `ctx.ask(…)`; its question is in `hf.tasks.get(id)`."""
-        return self.engine.tasks.answer.submit(_id(task), answer, actor=actor)
+        return self.engine.tasks.answer.submit(id_of(task), answer, actor=actor)
 
     def transaction(self) -> AbstractContextManager[Any]:
         """A write transaction of your own on the store: pass what it gives as `connection`.
@@ -182,7 +190,7 @@ class Holdfast:
         Of a run it tells the holds, and one line for each task that is not done. With `agents`
         and `tags`, as a worker with these would find it. Takes an id or a handle; print it.
         """
-        identifier = _id(what)
+        identifier = id_of(what)
         if is_run_id(identifier):
             return self.engine.why_run(identifier, agents=agents, tags=tags)
         return self.engine.why(identifier, agents=agents, tags=tags)
@@ -336,10 +344,6 @@ class Holdfast:
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
-
-
-def _id(what: str | Handle[Any]) -> str:
-    return what.id if isinstance(what, Handle) else what
 
 
 def _own_name(function: Callable[..., Any]) -> str:

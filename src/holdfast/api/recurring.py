@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from holdfast.api.handle import Handle, id_of
 from holdfast.engine.edge import operation
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule, Schedule
@@ -32,7 +33,7 @@ class Recurring(ABC):
         *,
         zone: str = "UTC",
         missed: str = "one",
-        run: str | None = None,
+        run: str | Handle[Any] | None = None,
         **given: Any,
     ) -> Future[Schedule]:
         """Start it with these arguments at each tick of a cron expression in a time zone.
@@ -43,6 +44,7 @@ class Recurring(ABC):
         names, use `hf.schedules.put`.
         """
         starts = self.request(**given)
+        with_run = id_of(run)
         return self._engine().schedules.put.submit(
-            NewSchedule(name=name, cron=cron, zone=zone, missed=missed, run=run, starts=starts)
+            NewSchedule(name=name, cron=cron, zone=zone, missed=missed, run=with_run, starts=starts)
         )

@@ -10,7 +10,7 @@ from holdfast.api.member import Member
 from holdfast.api.signature import Signature
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.engine.hooks import read_payload
-from holdfast.errors import InvalidInput, in_words
+from holdfast.errors import HoldfastError, InvalidInput, in_words
 from holdfast.model.hook import hook_name
 from holdfast.model.reference import Reference, Unresolved
 from holdfast.model.task import Assignment
@@ -20,6 +20,10 @@ from holdfast.worker.execution import Invocation, UnknownFunction
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
+
+
+class NoVerdict(HoldfastError):
+    """A verifier gave something else than a verdict: its attempt has failed, and is tried again."""
 
 
 class Registry:
@@ -43,8 +47,16 @@ class Registry:
         return Invocation(
             function=signature.function,
             arguments=arguments,
-            encode=lambda result: signature.encode("return", result),
+            encode=self._encoder(workflow, signature),
         )
+
+    def _encoder(self, workflow: str | None, signature: Signature) -> Callable[[object], object]:
+        if workflow is None or "verifies" not in self._member(workflow, signature).course:
+            return lambda result: signature.encode("return", result)
+        return lambda result: _encode_verdict(signature, result)
+
+    def _member(self, workflow: str, signature: Signature) -> Member:
+        return self.workflows[workflow].known[signature.name]
 
     def _arguments(
         self, workflow: str | None, signature: Signature, assignment: Assignment
@@ -53,7 +65,7 @@ class Registry:
             return {self.hooks[hook].parameter: read_payload(assignment.task.payload)}
         if workflow is None:
             return self._given(signature, assignment.task.payload or {})
-        member = self.workflows[workflow].known[signature.name]
+        member = self._member(workflow, signature)
         return (
             self._given(signature, assignment.input or {})
             | self._needed(member, signature, assignment)
@@ -113,6 +125,14 @@ class Registry:
             if name != "feedback" or feedback is not None or parameter.default is parameter.empty:
                 arguments[name] = signature.decode(name, values[name])
         return arguments
+
+
+def _encode_verdict(signature: Signature, result: object) -> object:
+    try:
+        return signature.encode("return", result)
+    except InvalidInput as error:
+        advice = "give Verdict.accept() or Verdict.reject(feedback)"
+        raise NoVerdict(f"{signature.name} gave no verdict: {error.reason}; {advice}") from error
 
 
 def _is_step(assignment: Assignment) -> bool:

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from holdfast.api.handle import Handle, Row, read_task_result
+from holdfast.api.handle import Handle, Row, id_of, read_task_result
 from holdfast.api.options import KNOWN, refuse_unknown, step_options
 from holdfast.api.recurring import Recurring
 from holdfast.api.signature import Signature
@@ -52,7 +52,7 @@ class TaskFunction(Recurring, Generic[P, R, T]):
     def using(self, **options: Any) -> TaskFunction[P, R, T]:
         """The same function with other options; `scheduled_for`, `needs` and `parent` too."""
         refuse_unknown("option", options, (*KNOWN, *_OF_ONE_TASK))
-        own = {name: options[name] for name in options if name in _OF_ONE_TASK}
+        own = {name: _by_id(options[name]) for name in options if name in _OF_ONE_TASK}
         rest = {name: options[name] for name in options if name not in _OF_ONE_TASK}
         chosen = step_options(rest, self._template.retry)
         return TaskFunction(self._engine, self._function, replace(self._template, **chosen, **own))
@@ -92,6 +92,13 @@ class TaskFunction(Recurring, Generic[P, R, T]):
 
     def _result(self, row: Row) -> T:
         return self.read_output(read_task_result(row))
+
+
+def _by_id(given: object) -> Any:  # noqa: ANN401 - what is no id is refused where it is read
+    """The ids of the handles among what was given."""
+    if isinstance(given, list | tuple | set | frozenset):
+        return tuple(id_of(each) for each in given)
+    return id_of(given)
 
 
 class TaskDecorator:

@@ -6,7 +6,7 @@ import json
 from functools import singledispatch
 from typing import Any
 
-from holdfast.engine import planning, reopening
+from holdfast.engine import people, planning, reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.operations import (
@@ -26,6 +26,7 @@ from holdfast.engine.operations import (
     UnblockTask,
     UnholdTask,
 )
+from holdfast.engine.records import read_task
 from holdfast.errors import InvalidInput
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import TERMINAL, PlanningPhase
@@ -141,12 +142,13 @@ def _settle(operation: SettleTask, group: Group) -> TransitionResult:
     if rows:
         return TransitionResult(ok=True, status=verdict)
     if not operation.approved:
-        return _answer(group, operation, group.change_tasks("reject_held", **named), verdict)
-    del named["note"]
-    rows = group.change_tasks("approve_held", **named)
-    if rows and rows[0]["verifies"] is not None:
-        _one_more_round(group, operation)
-    return _answer(group, operation, rows, verdict)
+        rows = group.change_tasks("reject_held", **named)
+    else:
+        del named["note"]
+        rows = group.change_tasks("approve_held", **named)
+        if rows and rows[0]["verifies"] is not None:
+            _one_more_round(group, operation)
+    return _answer_person(group, operation, rows)
 
 
 def _one_more_round(group: Group, operation: SettleTask) -> None:
@@ -164,7 +166,17 @@ def _reply(operation: AnswerTask, group: Group) -> TransitionResult:
     rows = group.change_tasks(
         "answer_task", task_id=operation.task_id, answer=operation.answer, actor=operation.actor
     )
-    return _answer(group, operation, rows, "answered")
+    return _answer_person(group, operation, rows)
+
+
+def _answer_person(
+    group: Group, operation: SettleTask | AnswerTask, rows: list[Row]
+) -> TransitionResult:
+    task = _task(group, operation.task_id)
+    if rows or task is None:
+        return _answer(group, operation, rows, "")
+    detail = people.not_waiting(read_task(task), answered=isinstance(operation, AnswerTask))
+    return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)
 
 
 @control.register

@@ -131,7 +131,10 @@ def _unsent(group: Group, signal: SendSignal) -> TransitionResult:
     rows = group.tx.read("signal_target", target=signal.target)
     if not rows:
         return refuse(Refusal.NOT_FOUND, None)
-    status = rows[0]["status"]
+    status, run_id = rows[0]["status"], rows[0]["run_id"]
+    if run_id is not None:
+        detail = f'it waits for signals to its run: hf.signal("{run_id}", "{signal.signal}", …)'
+        return refuse(Refusal.PART_OF_RUN, status, detail)
     if rows[0]["ended"]:
         return refuse(Refusal.ALREADY_TERMINAL, status, "it waits for nothing any more")
     return TransitionResult(ok=True, repeated=True, status=status)

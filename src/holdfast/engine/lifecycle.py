@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -31,7 +32,7 @@ def _judge(group: Group, report: Complete, task: Row) -> TransitionResult:
     reply = verdicts.judge(group, report, task)
     if isinstance(reply, Fail):
         fail(group, [reply])
-        return refuse(Refusal.INVALID_OUTPUT, task["status"], verdicts.NO_VERDICT)
+        return refuse(Refusal.INVALID_OUTPUT, task["status"], json.loads(reply.error))
     return reply
 
 

@@ -13,12 +13,20 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import PlanningPhase
 from holdfast.store.database import Row
 
+_UNPLANNED = {
+    PlanningPhase.NONE: "only an idle task without a run can be planned",
+    PlanningPhase.ACTIVE: "it is being planned already; hf.tasks.finalize_plan(…) ends that",
+    PlanningPhase.FINALIZED: "it has been planned, and its children are in the queue",
+}
+
 
 def start(operation: StartPlanning, group: Group) -> TransitionResult:
     rows = group.change_tasks("start_planning", task_id=operation.task_id, actor=operation.actor)
     if rows:
         return TransitionResult(ok=True, status="idle")
-    return _refused(group, operation.task_id, "only an idle task without a run can be planned")
+    found = group.tx.read("task_by_id", task_id=operation.task_id)
+    phase = found[0]["planning_phase"] if found else PlanningPhase.NONE
+    return _refused(group, operation.task_id, _UNPLANNED[PlanningPhase(phase)])
 
 
 def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:

@@ -137,8 +137,8 @@ def reopen_subject(
 def _reopen_items(
     group: Group, verifier: Row, items: Sequence[int], feedback: str, actor: str
 ) -> list[Row]:
-    """The items named, or all where none of them is there; a loop without items has none."""
-    rows = group.change_tasks(
+    """The items named, or all; a loop without items has none."""
+    return group.change_tasks(
         "reopen_items",
         loop_id=verifier["verifies"],
         every=not items,
@@ -146,7 +146,6 @@ def _reopen_items(
         feedback=feedback,
         actor=actor,
     )
-    return rows or (_reopen_items(group, verifier, (), feedback, actor) if items else [])
 
 
 def _reopen_tasks(

@@ -134,16 +134,18 @@ class Runs:
         identifier = validation.run_id(run_id)
         parts = clean_text("address", address).split(".")
 
-        def read(tx: Transaction) -> Page[Row]:
+        def read(tx: Transaction) -> Row:
             found = tx.read("task_at_top", run_id=identifier, step=parts[0])
+            above = None
             for part in parts[1:]:
-                found = _below(tx, found[0], part) if found else []
-            return found
+                if found:
+                    above = found[0]
+                    found = _below(tx, above, part)
+            if not found:
+                raise _no_task(tx, identifier, address, above)
+            return found[0]
 
-        rows = self._desk.view(read)
-        if not rows:
-            raise NotFound(f"{identifier} {address}")
-        return read_task(rows[0])
+        return read_task(self._desk.view(read))
 
     @reading
     def events(self, run_id: str) -> Page[Event]:
@@ -182,6 +184,21 @@ def _below(tx: Transaction, row: Row, part: str) -> list[Row]:
     if row["item"] is None and _PLACE.fullmatch(part):
         return tx.read("item_of", parent_id=row["id"], place=int(part))
     return tx.read("task_of_item", parent_id=row["id"], step=part)
+
+
+def _no_task(tx: Transaction, run_id: str, address: str, above: Row | None) -> NotFound:
+    """Says which steps there are, where the address goes wrong."""
+    if not tx.read("run_by_id", run_id=run_id):
+        return NotFound(run_id)
+    tasks = [read_task(row) for row in tx.read("run_tasks", run_id=run_id)]
+    parent = None if above is None else above["id"]
+    there = [task for task in tasks if task.parent_id == parent and not task.superseded]
+    steps = ", ".join(str(task.step) for task in there)
+    hint = f"the steps there are {steps}" if steps else "there is nothing below a step"
+    # The items of a loop have its name.
+    if above is not None and above["step"] in {task.step for task in there}:
+        hint = f"{above['step']} has {len(there)} items so far, counted from 0"
+    return NotFound(f"{run_id} {address}", "task", hint)
 
 
 def _about(run_id: str, actor: str) -> dict[str, str]:

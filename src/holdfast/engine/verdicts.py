@@ -9,8 +9,9 @@ from holdfast.engine import reopening
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Complete, Fail, Lose
 from holdfast.model.result import TransitionResult
+from holdfast.model.status import Kind
 from holdfast.model.text import digest
-from holdfast.model.verdict import Verdict, read_verdict
+from holdfast.model.verdict import Verdict, items_mistake, read_verdict
 from holdfast.store.database import Row
 
 NO_VERDICT = "a verifier's output must hold `verdict`: `accept`, or `reject` with `feedback`"
@@ -43,7 +44,9 @@ def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
     """What becomes of a verifier that did not accept: without a verdict, its attempt has failed."""
     verdict = _verdict(report)
     if verdict is None:
-        return _unjudged(report)
+        return _unjudged(report, _no_verdict(report))
+    if (mistake := _unknown_items(verdict, task)) is not None:
+        return _unjudged(report, mistake)
     row = (report.task_id, report.fence, report.output, report.digest, report.usage)
     if group.change_tasks("reject_round", rows=[row]):
         feedback = json.dumps(verdict.feedback)
@@ -92,8 +95,22 @@ def _go_to(group: Group, task: Row, step: str, feedback: str) -> None:
     reopening.let_go(group, task["id"], "goto")
 
 
-def _unjudged(report: Complete) -> Fail:
-    error = json.dumps(NO_VERDICT)
+def _unknown_items(verdict: Verdict, task: Row) -> str | None:
+    if task["subject_kind"] != Kind.GROUP:
+        return None
+    mistake = items_mistake(verdict.items, task["subject_total"] or 0)
+    return None if mistake is None else f"a verdict's `items`: {mistake}"
+
+
+def _no_verdict(report: Complete) -> str:
+    output = json.loads(report.output)
+    items = output.get("items") if isinstance(output, dict) else None
+    mistake = None if items is None else items_mistake(items)
+    return NO_VERDICT if mistake is None else f"a verdict's `items`: {mistake}"
+
+
+def _unjudged(report: Complete, why: str) -> Fail:
+    error = json.dumps(why)
     return Fail(
         task_id=report.task_id,
         fence=report.fence,

@@ -10,7 +10,7 @@ from holdfast.clock import MICROSECONDS
 from holdfast.engine import validation
 from holdfast.engine.records import read_task
 from holdfast.errors import NotFound, tell_error
-from holdfast.model.status import Hold, Status
+from holdfast.model.status import Hold, Kind, Status
 from holdfast.model.task import Task
 from holdfast.store.database import Database, Row, Transaction
 
@@ -45,6 +45,12 @@ class Explanation:
             marks.append("Nothing stands in its way; no worker has taken it yet.")
         fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), self.fix])
         return "\n".join([self.summary, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
+
+    @property
+    def own_fixes(self) -> list[str]:
+        """What would change a task that is held up by nothing but itself, or by a person."""
+        own = () if self.task.terminal else self.clauses
+        return [each.fix for each in own if each.name in {"kind", "holds"} and each.fix]
 
     @property
     def line(self) -> str:
@@ -115,7 +121,7 @@ class TaskReading:
     def _explain_clause(self, name: str) -> tuple[str, str]:
         words: dict[str, Callable[[], tuple[str, str]]] = {
             "status": self._status,
-            "kind": lambda: (f"it is of kind {self._task.kind}, which no worker runs", ""),
+            "kind": self._kind,
             "needs": self._needs,
             "holds": lambda: self._holds(self._task.holds, self._task.id),
             "run": self._run,
@@ -154,6 +160,13 @@ class TaskReading:
             case _:
                 return f"it is {task.status}", ""
 
+    def _kind(self) -> tuple[str, str]:
+        task = self._task
+        if task.kind is not Kind.APPROVAL:
+            return f"it is of kind {task.kind}, which no worker runs", ""
+        free = not (task.terminal or task.blocked or task.run_holds)
+        return f"a person settles it: {task.title}", f'hf.approve("{task.id}")' if free else ""
+
     def _needs(self) -> tuple[str, str]:
         unmet = self._tx.read("unmet_needs", ids=[self._task.id])
         names = ", ".join(f"{row['step'] or row['id']} ({row['status']})" for row in unmet)
@@ -176,9 +189,28 @@ class TaskReading:
             names += f", lifts in {self._seconds(self._row['held_until'])}"
         if holds & Hold.VERSION:
             return self._version(names)
+        if holds & (Hold.APPROVAL | Hold.QUESTION) and identifier == self._task.id:
+            return self._person(holds, names)
         if not holds & Hold.PAUSED:
             return f"hold: {names}", ""
         return f"hold: {names}", _lift_paused(identifier)
+
+    def _person(self, holds: Hold, names: str) -> tuple[str, str]:
+        task = self._task
+        details, fixes = [f"hold: {names}"], []
+        if holds & Hold.APPROVAL:
+            details += [] if task.error is None else [f"it ended with {tell_error(task.error)}"]
+            fixes.append(f'hf.approve("{task.id}")')
+        if holds & Hold.QUESTION:
+            details += (
+                []
+                if task.question is None
+                else [f"it asks {json.dumps(task.question, ensure_ascii=False)}"]
+            )
+            fixes.append(f'hf.answer("{task.id}", …)')
+        if holds & Hold.PAUSED:
+            fixes.append(_lift_paused(task.id))
+        return "; ".join(details), "; ".join(fixes)
 
     def _version(self, names: str) -> tuple[str, str]:
         found = self._tx.read("run_by_id", run_id=self._task.run_id or "")

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
+from holdfast.errors import InvalidInput
+
 ACCEPT: Final = "accept"
 REJECT: Final = "reject"
 
@@ -26,6 +28,8 @@ class Verdict:
     @classmethod
     def reject(cls, feedback: object, *, items: Sequence[int] = ()) -> Self:
         """It is to be done again with this feedback; of a loop, the `items` meant, or all."""
+        if (mistake := items_mistake(items)) is not None:
+            raise InvalidInput("items", mistake)
         return cls(verdict=REJECT, feedback=feedback, items=tuple(items))
 
     @property
@@ -37,7 +41,21 @@ def read_verdict(output: object) -> Verdict | None:
     """The verdict in an output, or None where there is none to be found."""
     if not isinstance(output, dict) or output.get("verdict") not in {ACCEPT, REJECT}:
         return None
-    items = output.get("items") or ()
-    if not isinstance(items, list | tuple) or not all(type(place) is int for place in items):
+    items = output.get("items")
+    if items is None:
+        items = ()
+    if items_mistake(items) is not None:
         return None
     return Verdict(verdict=output["verdict"], feedback=output.get("feedback"), items=tuple(items))
+
+
+def items_mistake(items: object, total: int | None = None) -> str | None:
+    """Why `items` are not places of a loop's items; its `total`, where it is known."""
+    if not isinstance(items, Sequence) or isinstance(items, str):
+        return f"{items!r} is no list of places, such as [0, 2]"
+    for place in items:
+        if type(place) is not int or place < 0:
+            return f"{place!r} is no place of an item; they are counted from 0"
+        if total is not None and place >= total:
+            return f"there is no item {place}; there are {total}, counted from 0"
+    return None

@@ -21,6 +21,8 @@ from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
+from holdfast.model.text import clean_key
+from holdfast.worker.encoding import InvalidEffect, encode_effect
 
 T = TypeVar("T")
 Asked = Future[Any] | Awaitable[Any] | Callable[[], Any]
@@ -82,7 +84,7 @@ class Memory:
         return name if count == 1 else f"{name} {count}"
 
     def effect(self, name: str, call: Callable[[], Any]) -> Flow[Any]:
-        place = self.place(name)
+        place = clean_key("effect", self.place(name))
         known = yield from self._remembered()
         if place in known:
             return known[place]
@@ -90,7 +92,11 @@ class Memory:
         result = call()
         if inspect.isawaitable(result):
             result = yield result
-        return (yield from self._remember(place, result))
+        plain = encode_effect(place, result)
+        try:
+            return (yield from self._remember(place, plain))
+        except InvalidInput as error:
+            raise InvalidEffect(place, f"what it gave {error.reason}") from error
 
     def sleep(self, seconds: float) -> Flow[None]:
         place = self.place("sleep")

@@ -25,6 +25,7 @@ from holdfast.model.task import Assignment
 from holdfast.threads import Flag, program_ends
 from holdfast.worker.context import Context
 from holdfast.worker.durable import Asking, AttemptEnded, Suspended
+from holdfast.worker.encoding import InvalidEffect
 
 TRACEBACK_LINES = 30
 LENGTH = 2_000
@@ -168,8 +169,8 @@ class Execution:
             return self.release()
         described = describe(error)
         self.raised = tell_error(described)
-        # What failed for good below it fails it for good.
-        again = retryable and not isinstance(error, TaskFailed)
+        # What failed for good below it fails it for good, and an effect is not done again.
+        again = retryable and not isinstance(error, TaskFailed | InvalidEffect)
         return self._report(self.engine.work.reports.fail, described, retryable=again)
 
     def release(self) -> bool:

@@ -41,13 +41,13 @@ WHERE id = r.task_id
 
 -- name: send_signals
 -- purpose: keep signals until somebody takes them; one with a key is kept once
--- guards: the run or task it is for has not ended; one key, one row
+-- guards: the run or lone task it is for has not ended; one key, one row
 -- rows: signal_id text, aim text, signal text, given text, unique_key text, actor text
 INSERT INTO holdfast_signal (id, target, name, payload, key, sent_by, sent_at)
 SELECT r.signal_id, r.aim, r.signal, r.given, r.unique_key, r.actor, (SELECT holdfast_now())
 FROM {rows} AS r
 WHERE (EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = r.aim AND run.status = 'running')
-    OR EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.id = r.aim AND task.status IN ('idle', 'queued', 'running')))
+    OR EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.id = r.aim AND task.run_id IS NULL AND task.status IN ('idle', 'queued', 'running')))
 ON CONFLICT (target, name, key) WHERE key IS NOT NULL DO NOTHING
 RETURNING id
 
@@ -139,6 +139,6 @@ WHERE id IN (
 
 -- name: signal_target
 -- purpose: how the run or task stands that a signal is for
-SELECT status, status <> 'running' AS ended FROM holdfast_run WHERE id = :target
+SELECT status, status <> 'running' AS ended, NULL AS run_id FROM holdfast_run WHERE id = :target
 UNION ALL
-SELECT status, status IN ('done', 'failed', 'cancelled') FROM holdfast_task WHERE id = :target
+SELECT status, status IN ('done', 'failed', 'cancelled'), run_id FROM holdfast_task WHERE id = :target

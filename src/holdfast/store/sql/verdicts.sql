@@ -126,7 +126,8 @@ WHERE parent_id = :loop_id
 -- rows: task_id text, fence integer
 SELECT task.id, task.run_id, task.status, task.step, task.verifies,
   task.lease_expires_at <= (SELECT holdfast_now()) AS expired, task.round, task.max_rounds,
-  task.on_failure, subject.kind AS subject_kind, run.workflow, run.workflow_version
+  task.on_failure, subject.kind AS subject_kind, subject.total AS subject_total,
+  run.workflow, run.workflow_version
 FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
   LEFT JOIN holdfast_task AS subject ON subject.id = task.verifies
   LEFT JOIN holdfast_run AS run ON run.id = task.run_id

@@ -1,0 +1,29 @@
+"""Why a person's word was not wanted: what the task waits for instead, and how to give it that."""
+
+from __future__ import annotations
+
+from holdfast.model.status import Hold, Kind
+from holdfast.model.task import Task
+
+
+def not_waiting(task: Task, *, answered: bool) -> str:
+    """Why a task takes no answer, or neither approval nor rejection, as it stands now."""
+    if task.terminal:
+        return f"it has ended {task.status}, and waits for nobody"
+    if answered:
+        return f"it asks nothing now: nothing was asked, or it was answered{_instead(task)}"
+    if task.kind is not Kind.APPROVAL:
+        return f"it waits for no approval{_instead(task)}"
+    if task.blocked:
+        reason = "what it needs is not done"
+    else:
+        reason = f"its run is held: {', '.join(task.run_holds.names)}"
+    return f'it cannot be settled yet: {reason}; hf.why("{task.id}") tells more'
+
+
+def _instead(task: Task) -> str:
+    if task.holds & Hold.QUESTION:
+        return f'; it waits for an answer: hf.answer("{task.id}", …)'
+    if task.holds & Hold.APPROVAL or task.kind is Kind.APPROVAL:
+        return f'; it waits for approval: hf.approve("{task.id}")'
+    return ""
