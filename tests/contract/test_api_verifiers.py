@@ -165,7 +165,8 @@ def test_rounds_end_with_a_failure_and_a_retry_resumes_the_item_with_fresh_budge
     flow, done = made(hf, judge, max_rounds=2)
     with hf.worker():
         run = flow.start(stories=["a"])
-        with pytest.raises(TaskFailed, match=r"at step 'build\.0\.verify'"):
+        place = r"at step 'build\.0\.verify': rejected 2 times, last: two$"
+        with pytest.raises(TaskFailed, match=place):
             run.result(PATIENCE)
         assert hf.runs.retry(run.id).ok
         assert run.result(PATIENCE) == ["a4"]
@@ -278,3 +279,37 @@ def test_a_step_that_fails_for_good_may_be_skipped(hf: Holdfast) -> None:
 
     with hf.worker():
         assert flow.start().result(PATIENCE) == "measured None"
+
+
+def test_the_log_says_what_became_of_a_step_that_has_a_plan_for_its_failure(
+    hf: Holdfast, caplog: pytest.LogCaptureFixture
+) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step
+    def build() -> str:
+        return "built"
+
+    @flow.step(max_attempts=1, on_failure=goto(build))
+    def check(ctx: Context) -> None:
+        if ctx.attempt == 1:
+            raise ValueError("red")
+
+    @flow.step(max_attempts=1, on_failure="skip")
+    def measure() -> None:
+        raise ValueError("no ruler")
+
+    @flow.step(max_attempts=1, on_failure="ask")
+    def ship() -> None:
+        raise ValueError("no van")
+
+    with hf.worker():
+        run = flow.start()
+        ship_task = run.task("ship").id
+        assert eventually(lambda: bool(hf.tasks.get(ship_task).holds))
+    said = [message.partition(" raised ")[2] for message in caplog.messages]
+    assert [each for each in said if each] == [
+        "ValueError: red; it goes back to build, and is tried again after it",
+        "ValueError: no ruler; it is skipped",
+        f'ValueError: no van; it waits for approval: hf.approve("{ship_task}")',
+    ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import AttemptEnded, Context, Ended, Holdfast
+from holdfast import AttemptEnded, Context, Ended, Holdfast, InvalidInput
 from holdfast.api.archive import Archive
 from holdfast.engine.engine import Engine
 from holdfast.engine.hooks import read_payload
@@ -199,3 +199,13 @@ def test_a_program_has_its_runs_archived_by_its_workers(hf: Holdfast, tmp_path: 
         assert eventually(lambda: {t.status for t in hf.tasks.list()} == {"done"})
     assert json.loads(file.read_text())["run"]["status"] == "completed"
     assert list(file.parent.iterdir()) == [file]
+
+
+def test_an_archive_where_a_file_stands_is_refused_at_once(hf: Holdfast, tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    file.write_text("notes")
+    for directory in (file, file / "runs"):
+        with pytest.raises(InvalidInput, match=f"directory: {file} is a file; name a folder"):
+            hf.archive(directory)
+    assert hf.hooks.list() == []
+    hf.archive(tmp_path / "runs" / "ended")

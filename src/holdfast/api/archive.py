@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.errors import InvalidInput
 from holdfast.model.hook import Ended
 from holdfast.worker.context import Context
 
@@ -24,6 +25,10 @@ class Archive:
     def __init__(self, engine: Callable[[], Engine], directory: Path) -> None:
         self._engine = engine
         self._directory = directory
+        for each in (directory, *directory.parents):
+            if each.exists() and not each.is_dir():
+                reason = f"{each} is a file; name a folder, which is made when it is needed"
+                raise InvalidInput("directory", reason)
 
     def write(self, ctx: Context, event: Ended) -> str | None:
         """Write the run as it ended; the answer is the file, or None where the run has gone on."""

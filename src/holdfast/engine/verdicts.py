@@ -82,10 +82,19 @@ def _conclude(
         ).on_failure
         if group.change_tasks("go_back", rows=[(*named, plan.max_rounds, loss.actor)]):
             _go_to(group, task, str(plan.step), loss.feedback or loss.problem)
-            return TransitionResult(ok=True, status="queued")
+            detail = f"it goes back to {plan.step}, and is tried again after it"
+            return TransitionResult(ok=True, status="queued", detail=detail)
     row = (*named, loss.failed, loss.vanished, loss.rejected, loss.actor)
     (changed,) = group.change_tasks("conclude_tasks", rows=[row])
-    return TransitionResult(ok=True, status=changed["status"])
+    return TransitionResult(
+        ok=True, status=changed["status"], detail=_becomes(changed["status"], report.task_id)
+    )
+
+
+def _becomes(status: str, task_id: str) -> str:
+    """What the step's plan made of a failure."""
+    plans = {"queued": f'it waits for approval: hf.approve("{task_id}")', "done": "it is skipped"}
+    return plans.get(status, "")
 
 
 def _go_to(group: Group, task: Row, step: str, feedback: str) -> None:

@@ -28,7 +28,10 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TransitionResult:
-    """`ok` and nothing else when it happened; `repeated` when it had happened before."""
+    """`ok` when it happened, `repeated` when it had happened before; else why not.
+
+    The `detail` says it in words; of a failure, what the step's plan for it made of it.
+    """
 
     ok: bool
     reason: Refusal | None = None

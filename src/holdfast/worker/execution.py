@@ -185,7 +185,7 @@ class Execution:
             log.warning("%s: its report was refused: %s", self, answer.detail or answer.reason)
         elif self.raised is not None:
             again = "it is tried again" if answer.status == "queued" else "it is not tried again"
-            log.warning("%s raised %s; %s", self, self.raised, again)
+            log.warning("%s raised %s; %s", self, self.raised, answer.detail or again)
 
     def _report(self, make: Callable[..., Told], *said: object, **options: object) -> bool:
         # Before it is sent: its commit tells everyone that the attempt has ended.
