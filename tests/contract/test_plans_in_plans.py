@@ -138,10 +138,27 @@ def test_only_what_has_not_begun_below_a_plan_is_blocked_and_once(engine: Engine
     ids, stranger = nested(engine, chain=False), nested(engine, chain=False)
     running = take(engine, ids["one"])
     missing = create(engine)
+    there = create(engine)
+    finish(engine, there)
     rows = [(each, missing, 9) for each in (ids["one"], ids["two"], stranger["two"])]
+    rows.append((stranger["one"], there, 9))
     engine.database.transact(lambda tx: tx.run("insert_needs", rows=rows))
     for expected in ({ids["two"]}, set[str]()):
         assert write(engine, "block_children", ids=[ids["top"]], actor="user") == expected
-    assert write(engine, "block_children", ids=[stranger["top"]], actor="user")
+    found = write(engine, "block_children", ids=[stranger["top"]], actor="user")
+    assert found == {stranger["two"]}
     assert engine.work.complete(ids["one"], running.token).ok
     finish(engine, missing)
+
+
+def test_what_fails_below_a_plan_holds_nothing_of_one_that_is_still_being_planned(
+    engine: Engine,
+) -> None:
+    top, (first, inner) = plan(engine, "first", "inner")
+    assert engine.tasks.start_planning(inner).ok
+    one, two = (create(engine, name, parent=inner, enqueue=False) for name in ("one", "two"))
+    assert engine.tasks.finalize_plan(inner, graph={}).ok
+    break_for_good(engine, one)
+    assert engine.tasks.get(two).run_holds
+    assert not engine.tasks.get(first).run_holds
+    assert engine.tasks.get(top).planning_phase == "active"
