@@ -34,10 +34,10 @@ SIZES = Sizes(
     claims=2_000,
     batch=400,
     loop=100_000,
+    dispatches=300,
+    idle=10,
 )
 Measure = Callable[[str, int], Pair]
-DISPATCHES = 300
-IDLE_SECONDS = 10.0
 
 
 def main() -> int:
@@ -57,7 +57,7 @@ def main() -> int:
             facts |= {f"{sizes.finished:,} tasks on {name}": size for name, size in full.items()}
             lines = _measure(_named(scenarios, sizes), options.pairs)
         lines += _measure(_grown(scenarios, sizes), 1)
-        figures = _waits(places)
+        figures = _waits(places, sizes)
     print(f"\n{report.draw_lines(lines)}\n\n{report.draw_figures(figures)}")
     if options.write:
         command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
@@ -98,11 +98,13 @@ def _grown(scenarios: Scenarios, sizes: Sizes) -> dict[str, Measure]:
     return {f"items of a loop of {sizes.loop:,}, beside one of {SMALL_LOOP:,}": scenarios.loops}
 
 
-def _waits(places: Places) -> list[Figure]:
+def _waits(places: Places, sizes: Sizes) -> list[Figure]:
     print("measuring how long a task waits for an idle worker, and what that one costs", flush=True)
-    figures = [each for name in DATABASES for each in dispatch(places, name, DISPATCHES)]
-    figures += [each for name in DATABASES for each in dispatch_across(places, name, DISPATCHES)]
-    return figures + [idle(places, name, IDLE_SECONDS) for name in DATABASES]
+    figures = [each for name in DATABASES for each in dispatch(places, name, sizes.dispatches)]
+    figures += [
+        each for name in DATABASES for each in dispatch_across(places, name, sizes.dispatches)
+    ]
+    return figures + [idle(places, name, sizes.idle) for name in DATABASES]
 
 
 def _options() -> argparse.Namespace:

@@ -32,6 +32,8 @@ class Sizes:
     claims: int
     batch: int
     loop: int
+    dispatches: int
+    idle: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +108,7 @@ class Scenarios:
             return take(
                 number,
                 partial(self._loop, long, self._sizes.loop),
-                partial(self._loop, short, SMALL_LOOP),
+                partial(self._loop, short, min(SMALL_LOOP, self._sizes.loop)),
             )
 
     def _among_finished(self, database: str, number: int, rate: Callable[[str], float]) -> Pair:

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.model.effect import Recorded
 from holdfast.model.result import TransitionResult
+from holdfast.store.macros import WIDE_ROWS
 from holdfast.store.queries import load
 from tests.chaos import (
     durable_plans,
@@ -58,7 +59,14 @@ def test_every_transition_of_the_catalogue_is_killed_in_some_group(tmp_path: Pat
         with prepared(f"sqlite:///{tmp_path}/{name}.db", planned.plan) as explorer:
             passed.update(explorer.write().statements)
     transitions = {query.name: query.text for query in load("sqlite").values() if query.changes}
-    assert [name for name, text in transitions.items() if text not in passed] == []
+    # Of rows that are bound value by value the text is as long as they are many.
+    begun = {name: text.partition(WIDE_ROWS)[0] for name, text in transitions.items()}
+    missed = [
+        name
+        for name, text in begun.items()
+        if text not in passed and not any(each.startswith(text) for each in passed)
+    ]
+    assert missed == []
 
 
 def test_every_kind_of_operation_is_killed_in_some_group() -> None:

@@ -36,14 +36,6 @@ def test_a_rejected_loop_without_items_is_looked_at_again(engine: Engine) -> Non
     assert engine.runs.get(run).status == "completed"
 
 
-def test_a_rejection_that_names_no_item_there_is_means_them_all(engine: Engine) -> None:
-    run = begin(engine, *CHECKED, given=["a"])
-    do(engine, run, "one")
-    assert judge(engine, run, {**REJECT, "items": [7]}).ok
-    assert ready(engine, run) == ["one 0"]
-    assert current(engine, run, "build", 1).feedback == "too long"
-
-
 def test_items_that_had_not_begun_wait_for_their_turn_again_after_a_retry(engine: Engine) -> None:
     run = begin(engine, loop("input", body=ONE), given=["a", "b", "c"])
     finish(engine, of(engine, run, "one")[0].id)

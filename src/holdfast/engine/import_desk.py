@@ -36,9 +36,12 @@ class Unit:
         return tuple(self.ids[name] for name in names)
 
     def is_planned(self, task: PastTask) -> bool:
-        """Whether it is the child of a plan, and so is queued only once that stands."""
-        parent = None if task.parent is None else self.tasks[task.parent]
-        return parent is not None and parent.phase is not PlanningPhase.NONE
+        """Whether a plan is anywhere above it: those are planned before anything below moves."""
+        while task.parent is not None:
+            task = self.tasks[task.parent]
+            if task.phase is not PlanningPhase.NONE:
+                return True
+        return False
 
     def ended_before(self, task: PastTask) -> tuple[str, ...]:
         below = self.children.get(task.name, ()) if task.settled else ()

@@ -100,6 +100,7 @@ def _plan(group: Group, led: Sequence[Led]) -> None:
     for each in led:
         if each.past.phase != "none":
             _reach(group, "start_planning", each)
+    for each in led:
         if each.past.phase == "finalized":
             _reach(group, "finalize_plan", each)
 
