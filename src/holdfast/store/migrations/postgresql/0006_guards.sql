@@ -1,0 +1,16 @@
+-- The same as before, without a text put together for each row.
+DROP TRIGGER holdfast_task_guard ON holdfast_task;
+CREATE TRIGGER holdfast_task_guard BEFORE UPDATE OF status, generation ON holdfast_task
+FOR EACH ROW WHEN (NEW.status <> OLD.status AND CASE OLD.status
+  WHEN 'idle' THEN false
+  WHEN 'queued' THEN false
+  WHEN 'running' THEN NEW.status = 'idle'
+  ELSE NEW.status NOT IN ('idle', 'queued') OR NEW.generation <> OLD.generation + 1 END)
+EXECUTE FUNCTION holdfast_refuse('task');
+
+DROP TRIGGER holdfast_run_guard ON holdfast_run;
+CREATE TRIGGER holdfast_run_guard BEFORE UPDATE OF status, generation ON holdfast_run
+FOR EACH ROW WHEN (NEW.status <> OLD.status AND CASE OLD.status
+  WHEN 'running' THEN false
+  ELSE NEW.status <> 'running' OR NEW.generation <> OLD.generation + 1 END)
+EXECUTE FUNCTION holdfast_refuse('run');

@@ -1,0 +1,20 @@
+-- The same as before, at a third of the price: after the row and not before it, and no text put together.
+DROP TRIGGER holdfast_task_guard;
+CREATE TRIGGER holdfast_task_guard AFTER UPDATE OF status, generation ON holdfast_task
+WHEN NEW.status <> OLD.status AND CASE OLD.status
+  WHEN 'idle' THEN false
+  WHEN 'queued' THEN false
+  WHEN 'running' THEN NEW.status = 'idle'
+  ELSE NEW.status NOT IN ('idle', 'queued') OR NEW.generation <> OLD.generation + 1 END
+BEGIN
+  SELECT RAISE(ABORT, 'holdfast: a task moves only along the transition table, and out of a terminal status only with generation + 1');
+END;
+
+DROP TRIGGER holdfast_run_guard;
+CREATE TRIGGER holdfast_run_guard AFTER UPDATE OF status, generation ON holdfast_run
+WHEN NEW.status <> OLD.status AND CASE OLD.status
+  WHEN 'running' THEN false
+  ELSE NEW.status <> 'running' OR NEW.generation <> OLD.generation + 1 END
+BEGIN
+  SELECT RAISE(ABORT, 'holdfast: a run moves only along the transition table, and out of a terminal status only with generation + 1');
+END;
