@@ -15,7 +15,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.hooks import read_payload
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.task import Assignment
-from holdfast.threads import Flag
+from holdfast.worker.context import Tenure
 from tests.contract.hooked import fired, hook
 from tests.contract.stages import StartedRun, start, take
 from tests.race.racers import eventually
@@ -41,7 +41,7 @@ def claim(engine: Engine, name: str = "archive") -> tuple[Context, Ended]:
 
 def context_of(engine: Engine, assignment: Assignment) -> Context:
     deadline = engine.clock.monotonic() + engine.settings.lease
-    return Context(engine, assignment, Flag(), lambda: deadline)
+    return Context(engine, assignment, Tenure(deadline))
 
 
 def read(directory: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from holdfast.ids import Ids
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, NewTask
+from holdfast.worker.execution import Answer, Courier
 from tests.contract.raw import raw
 from tests.engines import healthy
 
@@ -170,6 +171,23 @@ def test_a_worker_that_cannot_tell_its_room_is_given_nothing_and_stops_nobody(
     assert "anna cannot tell how many tasks it takes" in caplog.text
 
 
+class Listener:
+    """Hears what is said to a report, and never sends it again."""
+
+    def __init__(self, answers: list[object]) -> None:
+        self._answers = answers
+
+    def post(self, courier: Courier) -> None:
+        raise AssertionError(courier)
+
+    def in_time(self) -> bool:
+        return False
+
+    def told(self, answer: Answer, *, last: bool) -> None:
+        assert last
+        self._answers.append(answer)
+
+
 def test_a_place_is_free_only_in_the_group_of_the_report_that_gives_it_up(quiet: Engine) -> None:
     hand = Hand(quiet, room=1)
     create(quiet, "one", "two")
@@ -180,7 +198,7 @@ def test_a_place_is_free_only_in_the_group_of_the_report_that_gives_it_up(quiet:
 
     def returns_just_now() -> int:
         hand.taker.room = hand.left
-        quiet.work.tell(report, hand.held.clear, answers.append)
+        quiet.work.tell(Courier(report, Listener(answers), last=True), hand.held.clear)
         return 0
 
     hand.taker.room = returns_just_now

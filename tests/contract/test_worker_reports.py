@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from holdfast import Context, InvalidInput, Settings, ShuttingDown, StoreUnreachable, UnknownOutcome
+from holdfast.engine.operations import Release
 from holdfast.model.result import TransitionResult
 from holdfast.store.database import is_postgresql
 from holdfast.worker.execution import Answer, Courier
@@ -21,6 +22,7 @@ from tests.contract.workers import OneFunction, started
 PATIENCE = 30
 Away = Callable[[], AbstractContextManager[None]]
 DONE = TransitionResult(ok=True)
+REPORT = Release(task_id="t_1", fence=1)
 
 
 @contextmanager
@@ -82,20 +84,28 @@ class Line:
 
     def __init__(self, *answers: Answer) -> None:
         self._answers = list(answers)
+        self._heard: list[Answer] = []
         self.sent = 0
 
-    def send(self, heard: Callable[[Answer], None]) -> None:
+    def post(self, courier: Courier) -> None:
         self.sent += 1
         answer = self._answers.pop(0)
         if isinstance(answer, ShuttingDown):
             raise answer
-        heard(answer)
+        courier.tell(answer)
+
+    def in_time(self) -> bool:
+        return self._may()
+
+    def told(self, answer: Answer, *, last: bool) -> None:
+        assert last
+        self._heard.append(answer)
 
     def persist(self, may: Callable[[], bool] = lambda: True) -> Answer:
         """What is heard in the end, which on a line like this is at once."""
-        heard: list[Answer] = []
-        Courier(self.send, may, heard.append).go()
-        (answer,) = heard
+        self._may = may
+        self.post(Courier(REPORT, self, last=True))
+        (answer,) = self._heard
         return answer
 
 

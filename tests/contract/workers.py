@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +26,12 @@ class OneFunction:
 
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
         assert assignment.attempt == context.attempt
-        return Invocation(function=self._function, arguments={"ctx": context}, encode=self._encode)
+        return Invocation(
+            function=self._function,
+            arguments={"ctx": context},
+            encode=self._encode,
+            asynchronous=inspect.iscoroutinefunction(self._function),
+        )
 
     def _encode(self, result: object) -> object:
         self.returned.set()
@@ -51,8 +57,8 @@ def execution_of(engine: Engine, timeout: float | None = None) -> Execution:
     """A task that was just claimed, as a worker holds it."""
     now = engine.clock.monotonic()
     return Execution(
-        engine=engine,
-        assignment=take(engine, create(engine, timeout=timeout)),
+        engine,
+        take(engine, create(engine, timeout=timeout)),
         deadline=now + engine.settings.lease,
         timeout_at=None if timeout is None else now + timeout,
     )

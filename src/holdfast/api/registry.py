@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.hook import HookFunction
@@ -26,9 +29,21 @@ class NoVerdict(HoldfastError):
     """A verifier gave something else than a verdict: its attempt has failed, and is tried again."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """How a function is called: what fills its parameters, what becomes of its result."""
+
+    function: Callable[..., object]
+    context: str | None
+    gather: Callable[[Assignment], dict[str, Any]]
+    encode: Callable[[object], object]
+    asynchronous: bool
+
+
 class Registry:
     def __init__(self, engine: Callable[[], Engine]) -> None:
         self._engine = engine
+        self._calls: dict[tuple[str | None, str | None], Call] = {}
         self.tasks: dict[str, Signature] = {}
         self.workflows: dict[str, WorkflowBuilder] = {}
         self.hooks: dict[str, HookFunction] = {}
@@ -37,40 +52,59 @@ class Registry:
         return self._signature(workflow, step) is not None
 
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
-        workflow = assignment.workflow if _is_step(assignment) else None
-        signature = self._signature(workflow, assignment.task.step)
-        if signature is None:
-            raise UnknownFunction(_missing(workflow, assignment))
-        arguments = self._arguments(workflow, signature, assignment)
-        if signature.context is not None:
-            arguments[signature.context] = context
+        workflow = assignment.workflow if assignment.is_step else None
+        call = self._call(workflow, assignment)
+        arguments = call.gather(assignment)
+        if call.context is not None:
+            arguments[call.context] = context
         return Invocation(
-            function=signature.function,
+            function=call.function,
             arguments=arguments,
-            encode=self._encoder(workflow, signature),
+            encode=call.encode,
+            asynchronous=call.asynchronous,
         )
 
-    def _encoder(self, workflow: str | None, signature: Signature) -> Callable[[object], object]:
-        if workflow is None or "verifies" not in self._member(workflow, signature).course:
-            return lambda result: signature.encode("return", result)
-        return lambda result: _encode_verdict(signature, result)
+    def _call(self, workflow: str | None, assignment: Assignment) -> Call:
+        found = self._calls.get((workflow, assignment.step))
+        if found is None:
+            signature = self._signature(workflow, assignment.step)
+            if signature is None:
+                raise UnknownFunction(_missing(workflow, assignment))
+            found = self._calls[workflow, assignment.step] = self._prepare(
+                workflow, assignment.step, signature
+            )
+        return found
 
-    def _member(self, workflow: str, signature: Signature) -> Member:
-        return self.workflows[workflow].known[signature.name]
+    def _prepare(self, workflow: str | None, step: str | None, signature: Signature) -> Call:
+        """All that calls of one function have in common."""
+        encode: Callable[[object], object] = partial(signature.encode, "return")
+        gather: Callable[[Assignment], dict[str, Any]]
+        if (hook := hook_name(step)) is not None:
+            gather = partial(_told, self.hooks[hook].parameter)
+        elif workflow is None:
+            gather = partial(_passed, signature)
+        else:
+            member = self.workflows[workflow].known[signature.name]
+            gather = partial(self._arguments, member, signature)
+            if "verifies" in member.course:
+                encode = partial(_encode_verdict, signature)
+        return Call(
+            function=signature.function,
+            context=signature.context,
+            gather=gather,
+            encode=encode,
+            asynchronous=inspect.iscoroutinefunction(signature.function),
+        )
 
     def _arguments(
-        self, workflow: str | None, signature: Signature, assignment: Assignment
+        self, member: Member, signature: Signature, assignment: Assignment
     ) -> dict[str, Any]:
-        if (hook := hook_name(assignment.task.step)) is not None:
-            return {self.hooks[hook].parameter: read_payload(assignment.task.payload)}
-        if workflow is None:
-            return self._given(signature, assignment.task.payload or {})
-        member = self._member(workflow, signature)
-        return (
-            self._given(signature, assignment.input or {})
-            | self._needed(member, signature, assignment)
-            | self._filled(member, signature, assignment)
-        )
+        arguments = _given(signature, assignment.input or {}) if signature.inputs else {}
+        if member.sources:
+            arguments |= self._needed(member, signature, assignment)
+        if signature.filled:
+            arguments |= self._filled(member, signature, assignment)
+        return arguments
 
     def _signature(self, workflow: str | None, step: str | None) -> Signature | None:
         if (hook := hook_name(step)) is not None:
@@ -82,25 +116,14 @@ class Registry:
         member = None if builder is None else builder.known.get(str(step))
         return None if member is None else member.signature
 
-    def _given(self, signature: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
-        arguments: dict[str, Any] = {}
-        for name, parameter in signature.inputs.items():
-            if name in given:
-                arguments[name] = signature.decode(name, given[name])
-            elif parameter.default is parameter.empty:
-                message = f"{signature.name} wants the input {name!r}, which its run lacks"
-                raise UnknownFunction(message)
-        return arguments
-
     def _needed(
         self, member: Member, signature: Signature, assignment: Assignment
     ) -> dict[str, Any]:
-        if not member.sources:
-            return {}
         outputs = assignment.needs
-        wanted = {str(each.step) for each in member.sources.values()}
-        if assignment.task.item is not None and not wanted <= outputs.keys():
-            outputs = outputs | self._engine().work.needed_around(assignment.task.id)
+        if assignment.item_number is not None and any(
+            str(each.step) not in outputs for each in member.sources.values()
+        ):
+            outputs = outputs | self._engine().work.needed_around(assignment.task_id)
         return {
             name: signature.decode(
                 name, _part(name, reference, _output(member, reference, outputs))
@@ -111,11 +134,9 @@ class Registry:
     def _filled(
         self, member: Member, signature: Signature, assignment: Assignment
     ) -> dict[str, Any]:
-        if not signature.filled:
-            return {}
         feedback = assignment.feedback
         if "feedback" in signature.filled and assignment.task.feedback is not None:
-            feedback = feedback_before(self._engine().work.effects(assignment.task.id), feedback)
+            feedback = feedback_before(self._engine().work.effects(assignment.task_id), feedback)
         values = _values(member, assignment, feedback)
         arguments: dict[str, Any] = {}
         for name, parameter in signature.filled.items():
@@ -135,16 +156,28 @@ def _encode_verdict(signature: Signature, result: object) -> object:
         raise NoVerdict(f"{signature.name} gave no verdict: {error.reason}; {advice}") from error
 
 
-def _is_step(assignment: Assignment) -> bool:
-    """Whether it carries out a step of a workflow, not a call of a task function."""
-    task = assignment.task
-    return assignment.workflow is not None and (task.parent_epoch is None or task.item is not None)
+def _told(parameter: str, assignment: Assignment) -> dict[str, Any]:
+    return {parameter: read_payload(assignment.payload)}
+
+
+def _passed(signature: Signature, assignment: Assignment) -> dict[str, Any]:
+    return _given(signature, assignment.payload or {}) if signature.inputs else {}
+
+
+def _given(signature: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
+    arguments: dict[str, Any] = {}
+    for name, parameter in signature.inputs.items():
+        if name in given:
+            arguments[name] = signature.decode(name, given[name])
+        elif parameter.default is parameter.empty:
+            message = f"{signature.name} wants the input {name!r}, which its run lacks"
+            raise UnknownFunction(message)
+    return arguments
 
 
 def _missing(workflow: str | None, assignment: Assignment) -> str:
     place = f"{workflow}@{assignment.workflow_version}" if workflow else "no workflow"
-    task = assignment.task
-    return f"{task.id}: this program has no function for {task.step} of {place}"
+    return f"{assignment.task_id}: this program has no function for {assignment.step} of {place}"
 
 
 def _output(member: Member, reference: Reference, outputs: Mapping[str, Any]) -> object:
@@ -167,7 +200,7 @@ def _part(name: str, reference: Reference, output: object) -> object:
 
 def _values(member: Member, assignment: Assignment, feedback: object) -> dict[str, Any]:
     values: dict[str, Any] = {"attempt": assignment.attempt, "feedback": _in_words(feedback)}
-    if assignment.task.item is not None:
+    if assignment.item_number is not None:
         values["item"] = assignment.item
     if (verified := member.course.get("verifies")) in assignment.needs:
         values["subject"] = assignment.needs[verified]

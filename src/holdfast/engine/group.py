@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from holdfast.engine.facts import Facts
 from holdfast.engine.graphs import Graphs
 from holdfast.ids import Ids
 from holdfast.model.status import TERMINAL, Hold
@@ -19,6 +20,7 @@ class Group:
     secret: bytes = field(repr=False)
     ids: Ids
     graphs: Graphs
+    facts: Facts
     done: list[str] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
@@ -53,6 +55,7 @@ class Group:
             if row["status"] != "running":
                 self.tells = True
                 self.ended.append(row["entity"])
+                self.facts.forget(row["entity"])
                 if row.get("scheduled", True):
                     self.closed.append(row["entity"])
                 self._observe_end(row)

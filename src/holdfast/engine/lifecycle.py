@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 from holdfast.engine import verdicts
@@ -83,6 +84,11 @@ def _lose_for_good(group: Group, report: Lose, task: Row) -> TransitionResult | 
     return verdicts.give_up(group, report, task) if task["expired"] else None
 
 
+@lru_cache(maxsize=10)
+def _accepted(status: str) -> TransitionResult:
+    return TransitionResult(ok=True, status=status)
+
+
 def _answer(
     group: Group,
     reports: Sequence[R],
@@ -91,7 +97,7 @@ def _answer(
     conclude: Callable[[Group, R, Row], TransitionResult | None] | None = None,
 ) -> list[TransitionResult]:
     """RETURNING is the answer; what it leaves out is concluded otherwise, or looked up."""
-    accepted = {row["entity"]: TransitionResult(ok=True, status=row["status"]) for row in changed}
+    accepted = {row["entity"]: _accepted(row["status"]) for row in changed}
     refused = [report for report in reports if report.task_id not in accepted]
     if refused and conclude is not None:
         accepted |= _conclude(group, refused, conclude)

@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.engine import creation
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.blueprint import Place, draw, limits
+from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
 from holdfast.model.reference import Reference, Unresolved
 from holdfast.model.retry import RetryPolicy
@@ -143,7 +144,7 @@ def _resolve(group: Group, row: Row, reference: Reference) -> object:
     """The value of a reference as the task sees it: in its item, around it, in its run."""
     root = reference.parts[0]
     if root == "input":
-        return reference.resolve({"input": json.loads(row["input"])})
+        return reference.resolve({"input": json.loads(_facts(group, row).input)})
     around = group.tx.read("ancestors", task_id=row["id"])
     if root == "item":
         items = [above for above in around if above["item"] is not None]
@@ -164,4 +165,9 @@ def _resolve(group: Group, row: Row, reference: Reference) -> object:
 
 
 def _step(group: Group, row: Row) -> Step:
-    return group.graphs.step(group.tx, row["workflow"], row["workflow_version"], row["step"])
+    run = _facts(group, row)
+    return group.graphs.step(group.tx, run.workflow, run.version, row["step"])
+
+
+def _facts(group: Group, row: Row) -> RunFacts:
+    return group.facts.of(group.tx, (row["run_id"],))[row["run_id"]]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from holdfast.engine import slots
+from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
 from holdfast.engine.records import read_task, read_value
 from holdfast.model.fill import fill
+from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
 from holdfast.store.database import Row
@@ -120,7 +123,6 @@ def _gather(group: Group, rows: list[Row]) -> Claimed:
         for row in group.tx.read("needed_outputs", ids=[row["entity"] for row in rows]):
             given.setdefault(row["task_id"], []).append(row)
     runs = {row["run_id"] for row in rows if row["run_id"] is not None}
-    found = group.tx.read("run_inputs", ids=sorted(runs)) if runs else []
     around = {row["parent_id"] for row in rows if row["item"] is not None}
     groups: dict[str, list[Row]] = {}
     if around:
@@ -130,7 +132,7 @@ def _gather(group: Group, rows: list[Row]) -> Claimed:
         secret=group.secret,
         rows=rows,
         given=given,
-        runs={row["id"]: row for row in found},
+        runs=group.facts.of(group.tx, runs),
         around=groups,
     )
 
@@ -142,7 +144,7 @@ class Claimed:
     secret: bytes = field(repr=False)
     rows: list[Row]
     given: dict[str, list[Row]]
-    runs: dict[str, Row]
+    runs: Mapping[str, RunFacts]
     # The groups around a step of an item, the nearest first.
     around: dict[str, list[Row]]
 
@@ -151,33 +153,56 @@ class Claimed:
 
     def read(self) -> list[Assignment]:
         """The assignments, in the order of the queue."""
-        return sorted(map(self._assignment, self.rows), key=_place)
+        return [self._assignment(row) for row in sorted(self.rows, key=_place)]
 
     def _assignment(self, row: Row) -> Assignment:
-        task = read_task(row, row["entity"])
         run = self.runs.get(row["run_id"])
-        groups = self.around.get(row["parent_id"], [])
-        said = next((each["feedback"] for each in groups if each["feedback"] is not None), None)
+        identifier, attempt, timeout = row["entity"], row["attempt"], row["timeout"]
+        item = row["item"]
         return fill(
             Assignment,
             {
-                "task": task,
-                "attempt": task.attempt,
-                "token": make_token(self.secret, task.id, task.attempt),
+                "task_id": identifier,
+                "attempt": attempt,
+                "token": make_token(self.secret, identifier, attempt),
                 "expires_at": row["lease_expires_at"],
-                "workflow": None if run is None else run["workflow"],
-                "workflow_version": None if run is None else run["workflow_version"],
-                "input": None if run is None else read_value(run["input"]),
-                "needs": {
-                    each["step"] or each["id"]: read_value(each["output"])
-                    for each in self.given.get(task.id, ())
-                },
-                "item": read_value(groups[0]["payload"]) if groups else None,
-                "around": read_value(said),
+                "run_id": row["run_id"],
+                "step": row["step"],
+                "item_number": item,
+                "timeout": None if timeout is None else timeout / MICROSECONDS,
+                "workflow": None if run is None else run.workflow,
+                "workflow_version": None if run is None else run.version,
+                "is_step": run is not None and (row["parent_epoch"] is None or item is not None),
+                "source": self,
+                "row": row,
             },
         )
 
+    def read_field(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON is any value
+        match name:
+            case "task":
+                return read_task({**row, **dict(zip(*row["carried"], strict=True))}, row["entity"])
+            case "payload":
+                return read_value(_carried(row, "payload"))
+            case "input":
+                run = self.runs.get(row["run_id"])
+                return None if run is None else read_value(run.input)
+            case "needs":
+                return {
+                    each["step"] or each["id"]: read_value(each["output"])
+                    for each in self.given.get(row["entity"], ())
+                }
+        groups = self.around.get(row["parent_id"], [])
+        if name == "item":
+            return read_value(groups[0]["payload"]) if groups else None
+        said = (_carried(row, "feedback"), *(each["feedback"] for each in groups))
+        return read_value(next((each for each in said if each is not None), None))
 
-def _place(assignment: Assignment) -> tuple[bool, int, int, str]:
-    task = assignment.task
-    return (not task.run_now, -task.priority, task.position, task.id)
+
+def _carried(row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - whatever the column holds
+    names, values = row["carried"]
+    return values[names.index(name)]
+
+
+def _place(row: Row) -> tuple[bool, int, int, str]:
+    return (not row["run_now"], -row["priority"], row["position"], row["entity"])

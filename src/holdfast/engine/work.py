@@ -18,12 +18,13 @@ from holdfast.engine.operations import (
     Claim,
     ClaimById,
     Lose,
+    Operation,
     Pull,
     Renew,
 )
 from holdfast.engine.picker import Claimed
 from holdfast.engine.records import read_child, read_value
-from holdfast.engine.reports import Reports, Told, small
+from holdfast.engine.reports import Reports, small
 from holdfast.engine.taking import Taker
 from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.duration import Moment
@@ -32,6 +33,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import Assignment, NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, encode_json
+from holdfast.store.group import Entry
 
 EXPIRED_AT_ONCE = 1_000
 MAX_CLAIM = 1_000
@@ -131,7 +133,7 @@ class Work:
         for each in assignments:
             # An engine that closes takes nothing back: the lease runs out.
             with suppress(ShuttingDown):
-                self.release.submit(each.task.id, each.token)
+                self.release.submit(each.task_id, each.token)
 
     @operation
     def renew(
@@ -197,14 +199,12 @@ class Work:
         """Give a task back until a wait is over, and remember a note with it; it costs nothing."""
         return self._desk.submit(self.reports.suspend(task_id, token, wait, note=note))
 
-    def tell(
-        self, report: Told, entered: Callable[[], None], heard: Callable[[Any], object]
-    ) -> None:
-        """Have a report written; `heard` is called with the answer or the error, by the writer.
+    def tell(self, report: Entry[Operation], entered: Callable[[], None]) -> None:
+        """Have a report written; the writer tells its entry the answer or the error.
 
         `entered` is called as soon as whatever is claimed comes after it.
         """
-        self._desk.commits.tell(report, heard, entered)
+        self._desk.commits.enter(report, entered)
 
     @operation
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> Future[Recorded]:

@@ -29,6 +29,7 @@ from holdfast.engine.durable_operations import (
     Suspend,
     TakeSignal,
 )
+from holdfast.engine.facts import Facts
 from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
 from holdfast.engine.operations import (
@@ -84,11 +85,14 @@ class Writer:
         self._dialect = dialect
         self._ids = ids
         self._graphs = Graphs()
+        self._facts = Facts()
         self.last: Group | None = None
         self.handed: Handed = []
 
     def apply(self, tx: Transaction, operations: Sequence[Operation]) -> list[object]:
-        group = Group(tx=tx, secret=self._secret, ids=self._ids, graphs=self._graphs)
+        group = Group(
+            tx=tx, secret=self._secret, ids=self._ids, graphs=self._graphs, facts=self._facts
+        )
         batch = Batch(operations)
         if self._dialect == "postgresql":
             locks.lock(group, operations)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.model.duration import Moment
 from holdfast.model.graph import Concurrency
@@ -112,25 +113,52 @@ class Task:
         return self.status in TERMINAL
 
 
+class Source(Protocol):
+    """Where the fields of assignments are read that nobody has asked for yet."""
+
+    def read_field(self, row: Mapping[str, Any], name: str) -> Any: ...  # noqa: ANN401 - JSON
+
+
+_LATER = frozenset({"task", "payload", "input", "item", "needs", "feedback"})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
-    """One lease of one task, with the token that every write under it must carry."""
+    """One lease of one task, with the token that every write under it must carry.
 
-    task: Task
+    `item` is the value of the nearest loop's item, `feedback` what was said of the work so far:
+    of the task, or of the loop or item it is part of.
+    """
+
+    task_id: str
     attempt: int
     token: str = field(repr=False)
     expires_at: int
-    workflow: str | None = None
-    workflow_version: str | None = None
-    input: Any = None
-    item: Any = None
+    run_id: str | None
+    step: str | None
+    item_number: int | None
+    timeout: float | None
+    workflow: str | None
+    workflow_version: str | None
+    # Whether it carries out a step of a workflow, and not a call of a task function.
+    is_step: bool
+    # The rest is read when it is first asked for: most steps want little of it.
+    task: Task
+    payload: Any
+    input: Any
+    item: Any
     needs: dict[str, Any]
-    around: Any = None
+    feedback: Any
+    source: Source = field(repr=False, compare=False)
+    row: Mapping[str, Any] = field(repr=False, compare=False)
 
-    @property
-    def feedback(self) -> Any:  # noqa: ANN401 - JSON is any value
-        """What was said of the work so far: of the task, or of the loop or item it is part of."""
-        return self.around if self.task.feedback is None else self.task.feedback
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - JSON is any value
+            if name not in _LATER:
+                raise AttributeError(name)
+            value = self.__dict__[name] = self.source.read_field(self.row, name)
+            return value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

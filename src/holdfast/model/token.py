@@ -24,6 +24,7 @@ def read_fence(secret: bytes, task_id: str, token: str) -> int | None:
     return attempt
 
 
+@lru_cache(maxsize=5_000)
 def _mac(secret: bytes, task_id: str, attempt: int) -> str:
     mac = _keyed(secret).copy()
     mac.update(f"{task_id}.{attempt}".encode())

@@ -55,11 +55,14 @@ Replies = Sequence[Any]
 class Entry(Generic[O]):
     """An operation, and who is told the reply to it, or the error there is instead."""
 
-    __slots__ = ("operation", "tell")
+    __slots__ = ("operation",)
 
-    def __init__(self, operation: O, tell: Callable[[Any], object]) -> None:
+    def __init__(self, operation: O) -> None:
         self.operation = operation
-        self.tell = tell
+
+    def tell(self, reply: Any) -> None:  # noqa: ANN401 - whatever the operation is answered
+        """Hear the reply; called by the writer, so it must be quick."""
+        raise NotImplementedError
 
     def begin(self) -> bool:
         """Whether somebody still wants it."""
@@ -78,14 +81,14 @@ class Asked(Entry[O]):
     __slots__ = ("future", "read")
 
     def __init__(self, operation: O, read: Callable[[Any], Any] | None = None) -> None:
-        super().__init__(operation, self._settle)
+        super().__init__(operation)
         self.future: Future[Any] = Future()
         self.read = read
 
     def begin(self) -> bool:
         return self.future.set_running_or_notify_cancel()
 
-    def _settle(self, reply: object) -> None:
+    def tell(self, reply: object) -> None:
         if isinstance(reply, BaseException):
             self.future.set_exception(reply)
             return
@@ -137,14 +140,12 @@ class GroupCommit(Generic[O]):
         self._enter((asked,))
         return asked.future
 
-    def tell(
-        self, operation: O, tell: Callable[[Any], object], entered: Callable[[], None]
-    ) -> None:
-        """Have an operation written, and `tell`, which must be quick, its reply or its error.
+    def enter(self, entry: Entry[O], entered: Callable[[], None]) -> None:
+        """Have an operation written, and its entry told the reply or the error.
 
         `entered` is called when it is sure to be in the next group that is taken, if not too long.
         """
-        self._enter((Entry(operation, tell),), entered)
+        self._enter((entry,), entered)
 
     def submit_many(self, operations: Sequence[O]) -> list[Future[Any]]:
         entries = [Asked(operation) for operation in operations]

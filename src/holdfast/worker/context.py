@@ -25,6 +25,16 @@ from holdfast.worker.durable import (
 )
 
 
+class Tenure(Flag):
+    """How long an attempt may act: until it is known to be over, or its lease has run out."""
+
+    __slots__ = ("deadline",)
+
+    def __init__(self, deadline: float) -> None:
+        super().__init__()
+        self.deadline = deadline
+
+
 class Context:
     """One attempt, as its step sees it."""
 
@@ -32,14 +42,12 @@ class Context:
         self,
         engine: Engine,
         assignment: Assignment,
-        ended: Flag,
-        deadline: Callable[[], float],
+        ended: Tenure,
     ) -> None:
         self._engine = engine
         self._assignment = assignment
         self._ended = ended
         self.asynchronous = False
-        self._deadline = deadline
         self.noted: Any = None
 
     @cached_property
@@ -48,11 +56,11 @@ class Context:
 
     @property
     def task_id(self) -> str:
-        return self._assignment.task.id
+        return self._assignment.task_id
 
     @property
     def run_id(self) -> str | None:
-        return self._assignment.task.run_id
+        return self._assignment.run_id
 
     @property
     def attempt(self) -> int:
@@ -67,7 +75,7 @@ class Context:
     def ended(self) -> bool:
         """Whether this attempt is known to be over: cancelled, lost or out of time."""
         # By the clock too: after a suspend the step may be awake before the heartbeat is.
-        return self._ended.is_set() or self._engine.clock.monotonic() >= self._deadline()
+        return self._ended.is_set() or self._engine.clock.monotonic() >= self._ended.deadline
 
     @reading
     def check(self) -> TransitionResult:

@@ -72,8 +72,8 @@ class Memory:
     def __init__(self, engine: Engine, assignment: Assignment) -> None:
         self._engine = engine
         self._assignment = assignment
-        self._name = (assignment.task.id, assignment.token)
-        self._target = assignment.task.run_id or assignment.task.id
+        self._name = (assignment.task_id, assignment.token)
+        self._target = assignment.run_id or assignment.task_id
         self._known: dict[str, Any] | None = None if assignment.attempt > 1 else {}
         self._counts: Counter[str] = Counter()
 

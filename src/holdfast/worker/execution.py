@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import traceback
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from functools import partial
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast.engine.engine import Engine
+from holdfast.engine.operations import Operation
 from holdfast.engine.reports import Told
 from holdfast.errors import (
     InvalidInput,
@@ -22,8 +22,9 @@ from holdfast.errors import (
 )
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
-from holdfast.threads import Flag, program_ends
-from holdfast.worker.context import Context
+from holdfast.store.group import Entry
+from holdfast.threads import program_ends
+from holdfast.worker.context import Context, Tenure
 from holdfast.worker.durable import Asking, AttemptEnded, Suspended
 from holdfast.worker.encoding import InvalidEffect
 
@@ -45,10 +46,7 @@ class Invocation:
     function: Callable[..., object]
     arguments: dict[str, Any]
     encode: Callable[[object], object]
-
-    @property
-    def asynchronous(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
+    asynchronous: bool = False
 
 
 class Functions(Protocol):
@@ -65,34 +63,45 @@ def _nothing(*_: object) -> None:
     pass
 
 
-@dataclass(kw_only=True, eq=False)
 class Execution:
-    engine: Engine
-    assignment: Assignment
-    deadline: float
-    timeout_at: float | None
-    ended: Flag = field(default_factory=Flag)
-    # Its function has returned: its place is free.
-    vacated: Callable[[], object] = _nothing
-    # And what was said to its report has been heard.
-    finished: Callable[[Execution], object] = _nothing
-    context: Context = field(init=False)
-    reported: bool = False
-    returned: bool = False
-    silent: bool = False
+    """`vacated` is called when its function has returned, so that its place is free.
+
+    And `finished` when what was said to its report has been heard.
+    """
+
+    reported = False
+    returned = False
+    silent = False
     raised: str | None = None
     stop: Callable[[], object] | None = None
 
-    def __post_init__(self) -> None:
-        self.context = Context(self.engine, self.assignment, self.ended, lambda: self.deadline)
+    def __init__(  # noqa: PLR0913 - what it is, how long it may go on, and who hears of it
+        self,
+        engine: Engine,
+        assignment: Assignment,
+        *,
+        deadline: float,
+        timeout_at: float | None,
+        vacated: Callable[[], object] = _nothing,
+        finished: Callable[[Execution], object] = _nothing,
+    ) -> None:
+        self.engine = engine
+        self.assignment = assignment
+        self.timeout_at = timeout_at
+        self.vacated = vacated
+        self.finished = finished
+        self.ended = Tenure(deadline)
+        self.context = Context(engine, assignment, self.ended)
+        self.task_id = assignment.task_id
+        self.key = (assignment.task_id, assignment.attempt)
 
     @property
-    def task_id(self) -> str:
-        return self.assignment.task.id
+    def deadline(self) -> float:
+        return self.ended.deadline
 
-    @property
-    def key(self) -> tuple[str, int]:
-        return self.task_id, self.assignment.attempt
+    @deadline.setter
+    def deadline(self, moment: float) -> None:
+        self.ended.deadline = moment
 
     def end(self) -> None:
         """Tell the step that its attempt is over; a coroutine is cancelled, once."""
@@ -106,11 +115,11 @@ class Execution:
         try:
             result = invocation.function(**invocation.arguments)
         except Suspended as suspended:
-            self.leave(partial(self.suspend, suspended))
+            self.leave(self.suspend, suspended)
         except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-            self.leave(partial(self.fail, error))
+            self.leave(self.fail, error)
         else:
-            self.leave(partial(self.complete, invocation, result))
+            self.leave(self.complete, invocation, result)
 
     async def await_(self, invocation: Invocation) -> None:
         """Run a coroutine function on the worker's loop, and report."""
@@ -122,18 +131,18 @@ class Execution:
                 raise TypeError(message)  # noqa: TRY301 - reported like any other failure
             result = await awaitable
         except Suspended as suspended:
-            self.leave(partial(self.suspend, suspended))
+            self.leave(self.suspend, suspended)
         except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-            self.leave(partial(self.fail, error))
+            self.leave(self.fail, error)
         else:
-            self.leave(partial(self.complete, invocation, result))
+            self.leave(self.complete, invocation, result)
 
-    def leave(self, report: Callable[[], bool]) -> None:
+    def leave(self, report: Callable[..., bool], *said: Any) -> None:
         """The function has returned: report, and finish when the answer to that is there."""
         self.returned = True
         sent = False
         try:
-            sent = report()
+            sent = report(*said)
         finally:
             if not sent:
                 self.silent = True
@@ -191,58 +200,63 @@ class Execution:
         # Before it is sent: its commit tells everyone that the attempt has ended.
         self.reported = True
         report = make(self.task_id, self.assignment.token, *said, **options)
-        # What a timeout reports is not its end: the function still has its place.
-        heard, entered = (self._conclude, self._vacate) if self.returned else (self.hear, _nothing)
         try:
-            Courier(partial(self.engine.work.tell, report, entered), self._in_time, heard).go()
+            # What a timeout reports is not its end: the function still has its place.
+            self.post(Courier(report, self, last=self.returned))
         except ShuttingDown as error:
             log.warning("%s: %s; its lease will run out", self, error)
             return False
         return True
 
-    def _in_time(self) -> bool:
+    def post(self, courier: Courier) -> None:
+        self.engine.work.tell(courier, self._vacate if courier.last else _nothing)
+
+    def in_time(self) -> bool:
         return self.engine.clock.monotonic() < self.deadline
 
-    def _conclude(self, answer: Answer) -> None:
+    def told(self, answer: Answer, *, last: bool) -> None:
         try:
             self.hear(answer)
         finally:
-            self.finished(self)
+            if last:
+                self.finished(self)
 
     def __str__(self) -> str:
         task = self.assignment.task
         return f"attempt {self.assignment.attempt} of {task.step or task.title} ({task.id})"
 
 
-class Courier:
-    """Sends a report again while the store is away and it `may`: said twice, it counts once.
+class Sender(Protocol):
+    """Who sends a report, and hears what is said to it."""
+
+    def post(self, courier: Courier) -> None: ...
+
+    def in_time(self) -> bool: ...
+
+    def told(self, answer: Answer, *, last: bool) -> None: ...
+
+
+class Courier(Entry[Operation]):
+    """Sends a report again while the store is away and it is in time: said twice, it counts once.
 
     Nobody is held up: it is sent again by whoever brings the news.
     """
 
-    __slots__ = ("_heard", "_may", "_send")
+    __slots__ = ("_sender", "last")
 
-    def __init__(
-        self,
-        send: Callable[[Callable[[Answer], None]], None],
-        may: Callable[[], bool],
-        heard: Callable[[Answer], None],
-    ) -> None:
-        self._send = send
-        self._may = may
-        self._heard = heard
+    def __init__(self, report: Told, sender: Sender, *, last: bool) -> None:
+        super().__init__(report)
+        self._sender = sender
+        self.last = last
 
-    def go(self) -> None:
-        self._send(self._hear)
-
-    def _hear(self, answer: Answer) -> None:
-        if isinstance(answer, StoreUnreachable | UnknownOutcome) and self._may():
-            try:
-                self.go()
-            except Exception:  # noqa: BLE001 - what the store said is the better reason
-                self._heard(answer)
-        else:
-            self._heard(answer)
+    def tell(self, reply: Answer) -> None:
+        sender = self._sender
+        if isinstance(reply, StoreUnreachable | UnknownOutcome) and sender.in_time():
+            # Where it cannot be sent again, what the store said is the better reason.
+            with suppress(Exception):
+                sender.post(self)
+                return
+        sender.told(reply, last=self.last)
 
 
 def describe(error: BaseException) -> dict[str, object]:

@@ -68,7 +68,7 @@ class Heartbeat:
             log.warning("%s could not be renewed before its lease ran out", execution)
             execution.end()
         elif late and not execution.reported:
-            seconds = execution.assignment.task.timeout
+            seconds = execution.assignment.timeout
             execution.fail(TimeoutError(f"ran longer than {seconds:g} s"))
             execution.end()
 

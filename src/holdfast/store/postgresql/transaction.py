@@ -10,7 +10,7 @@ from holdfast.store.database import Row, Rows
 from holdfast.store.parameters import bind, plain, transition
 from holdfast.store.postgresql.session import Cursor
 from holdfast.store.queries import Query
-from holdfast.store.transitions import Mark
+from holdfast.store.transitions import CARRIED, Mark
 
 _IDENTITY = "SELECT CAST(pg_current_xact_id_if_assigned() AS text) AS xid"
 _TELL_TIME = "SELECT set_config('holdfast.now', %s, false)"
@@ -40,9 +40,13 @@ class PostgresqlTransaction:
         return self._execute(plain(self._queries[query]), rows, parameters).fetchall()
 
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
-        changed = self._execute(transition(self._queries[query]), rows, parameters).fetchall()
+        known = transition(self._queries[query])
+        changed = self._execute(known, rows, parameters).fetchall()
         for row in changed:
             self._xid = row.pop("xid")
+        if known.carried:
+            for row in changed:
+                row[CARRIED] = known.carried, tuple([row.pop(name) for name in known.carried])
         if changed:
             self.mark = Mark.of(changed[-1])
         return changed

@@ -4,12 +4,12 @@
 --   a concurrency key, the ones whose counter this transaction holds
 -- changes: task
 -- event: 'task.running'
--- returning: kind, parent_id, step, title, agent, planning_phase, blocked, holds, run_holds, due,
---   scheduled_for, run_now, skipped, priority, position, tags, key, concurrency_key, failures,
---   max_attempts, lost, max_lost, backoff, backoff_max, timeout, epoch, payload, output, error,
---   usage, progress, worker, lease_expires_at, created_at, started_at, finished_at,
---   parent_epoch, superseded, waits_for, item, total, round, max_rounds, feedback, question,
---   verifies
+-- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
+--   item, lease_expires_at
+-- carrying: kind, title, agent, planning_phase, blocked, holds, run_holds, due, scheduled_for,
+--   skipped, tags, key, failures, max_attempts, lost, max_lost, backoff, backoff_max, epoch,
+--   payload, output, error, usage, progress, worker, created_at, started_at, finished_at,
+--   superseded, waits_for, total, round, max_rounds, feedback, question, verifies
 WITH candidate AS MATERIALIZED (
   SELECT id, concurrency_key, run_now, priority, position
   FROM holdfast_task
@@ -54,12 +54,12 @@ WHERE holdfast_task.id = chosen.id
 -- guards: the clauses of claim_tasks, but order and idle
 -- changes: task
 -- event: 'task.running'
--- returning: kind, parent_id, step, title, agent, planning_phase, blocked, holds, run_holds, due,
---   scheduled_for, run_now, skipped, priority, position, tags, key, concurrency_key, failures,
---   max_attempts, lost, max_lost, backoff, backoff_max, timeout, epoch, payload, output, error,
---   usage, progress, worker, lease_expires_at, created_at, started_at, finished_at,
---   parent_epoch, superseded, waits_for, item, total, round, max_rounds, feedback, question,
---   verifies
+-- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
+--   item, lease_expires_at
+-- carrying: kind, title, agent, planning_phase, blocked, holds, run_holds, due, scheduled_for,
+--   skipped, tags, key, failures, max_attempts, lost, max_lost, backoff, backoff_max, epoch,
+--   payload, output, error, usage, progress, worker, created_at, started_at, finished_at,
+--   superseded, waits_for, total, round, max_rounds, feedback, question, verifies
 UPDATE holdfast_task SET
   status = 'running',
   due = true,
@@ -134,8 +134,8 @@ FROM above JOIN holdfast_need AS need ON need.task_id = above.id
   JOIN holdfast_task AS judge ON judge.id = need.need_id
   JOIN holdfast_task AS subject ON subject.id = judge.verifies
 
--- name: run_inputs
--- purpose: the inputs of some runs, for the worker that runs their tasks
+-- name: run_facts
+-- purpose: what never changes of some runs: for the worker that runs their tasks, and for loops
 SELECT id, workflow, workflow_version, input
 FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})

@@ -15,7 +15,9 @@ from holdfast.store.macros import WIDE
 from holdfast.store.parameters import bind, check, plain, transition
 from holdfast.store.queries import TIME, Query
 from holdfast.store.sqlite.wide import WideQuery
-from holdfast.store.transitions import RECORD, RETURNED, Mark
+from holdfast.store.transitions import CARRIED, RECORD, RETURNED, Mark
+
+EVENT = len(RETURNED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +43,6 @@ class SqliteTransaction:
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         changed = self._rows(transition(self._catalogue.queries[query]), rows, parameters)
         if changed:
-            events = [[row[name] for name in RETURNED] for row in changed]
-            with self._failure_noticed():
-                self._connection.executemany(RECORD, events)
             self.mark = Mark.of(changed[-1])
         return changed
 
@@ -67,7 +66,7 @@ class SqliteTransaction:
         with self._failure_noticed():
             cursor = self._connection.execute(query.text, bound)
             names = self._catalogue.columns.get(query.name) or self._learn_names(query, cursor)
-            return [dict(zip(names, row, strict=True)) for row in cursor]
+            return self._recorded(query, names, cursor.fetchall())
 
     def _wide(self, query: Query, rows: Rows, parameters: dict[str, object]) -> list[Row]:
         check(query, {*parameters, "rows"})
@@ -83,8 +82,24 @@ class SqliteTransaction:
             for text, bound in wide.parts(rows, parameters):
                 cursor = self._connection.execute(text, bound)
                 names = self._catalogue.columns.get(query.name) or self._learn_names(query, cursor)
-                found += [dict(zip(names, row, strict=True)) for row in cursor]
+                found += self._recorded(query, names, cursor.fetchall())
         return found
+
+    def _recorded(
+        self, query: Query, names: tuple[str, ...], found: list[tuple[object, ...]]
+    ) -> list[Row]:
+        """The rows by name; of a transition, with their events written."""
+        if query.changes is not None and found:
+            # What a transition returns begins with what its event holds.
+            self._connection.executemany(RECORD, [row[:EVENT] for row in found])
+        if not query.carried:
+            return [dict(zip(names, row, strict=True)) for row in found]
+        named = len(names) - len(query.carried)
+        known = (*names[:named], CARRIED)
+        return [
+            dict(zip(known, (*row[:named], (query.carried, row[named:])), strict=True))
+            for row in found
+        ]
 
     def _learn_names(self, query: Query, cursor: apsw.Cursor) -> tuple[str, ...]:
         try:

@@ -1,0 +1,48 @@
+"""What never changes of a run: read once, kept while the run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from holdfast.settings import MEBIBYTE
+from holdfast.store.database import Transaction
+
+KEPT = 10_000
+KEPT_CHARACTERS = 32 * MEBIBYTE
+
+
+class RunFacts(NamedTuple):
+    workflow: str
+    version: str
+    # As JSON: each step gets a value of its own.
+    input: str
+
+
+class Facts:
+    """The facts of the runs that are under way, as far as there is room for them."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, RunFacts] = {}
+        self._characters = 0
+
+    def of(self, tx: Transaction, ids: Iterable[str]) -> dict[str, RunFacts]:
+        wanted = set(ids)
+        found = {each: self._known[each] for each in wanted & self._known.keys()}
+        if missing := sorted(wanted - found.keys()):
+            for row in tx.read("run_facts", ids=missing):
+                facts = RunFacts(row["workflow"], row["workflow_version"], row["input"])
+                found[row["id"]] = facts
+                self._keep(row["id"], facts)
+        return found
+
+    def forget(self, run_id: str) -> None:
+        facts = self._known.pop(run_id, None)
+        if facts is not None:
+            self._characters -= len(facts.input)
+
+    def _keep(self, run_id: str, facts: RunFacts) -> None:
+        self._known[run_id] = facts
+        self._characters += len(facts.input)
+        while len(self._known) > KEPT or self._characters > KEPT_CHARACTERS:
+            self.forget(next(iter(self._known)))
