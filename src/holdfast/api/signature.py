@@ -90,6 +90,11 @@ class Signature:
         return {name: each for name, each in self._parameters.items() if name not in skipped}
 
     @cached_property
+    def _bare(self) -> inspect.Signature:
+        """What a caller passes, and nothing else."""
+        return inspect.Signature(list(self.inputs.values()))
+
+    @cached_property
     def mistakes(self) -> list[str]:
         """What keeps values of its annotated types from travelling as JSON."""
         try:
@@ -114,9 +119,8 @@ class Signature:
     def bind_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The JSON form of a call's arguments, checked against the annotations."""
         self.check()
-        bare = inspect.Signature(list(self.inputs.values()))
         try:
-            bound = bare.bind(*args, **kwargs)
+            bound = self._bare.bind(*args, **kwargs)
         except TypeError as error:
             raise InvalidInput(self.name, str(error)) from error
         return {name: self.encode(name, value) for name, value in bound.arguments.items()}

@@ -13,6 +13,7 @@ from holdfast.api.recurring import Recurring
 from holdfast.api.signature import Signature
 from holdfast.engine.edge import operation, then
 from holdfast.errors import InvalidDefinition
+from holdfast.model.fill import fill
 from holdfast.model.run import Created
 from holdfast.model.task import NewTask
 
@@ -59,7 +60,8 @@ class TaskFunction(Recurring, Generic[P, R, T]):
 
     def request(self, /, *args: Any, **kwargs: Any) -> NewTask:
         """The task that stands for one call."""
-        return replace(self._template, payload=self.signature.bind_call(args, kwargs))
+        payload = self.signature.bind_call(args, kwargs)
+        return fill(NewTask, {**self._template.__dict__, "payload": payload})
 
     def read_output(self, output: object) -> T:
         """The result of a call, from its JSON."""
@@ -74,9 +76,11 @@ class TaskFunction(Recurring, Generic[P, R, T]):
 
         With a `connection` it is part of the application's own transaction there.
         """
-        task = replace(self.request(*args, **kwargs), key=key)
-        created = self._engine().tasks.create.submit(task, connection=connection)
-        return then(created, self._handle)
+        task = self.request(*args, **kwargs)
+        if key is not None:
+            task = replace(task, key=key)
+        engine = self._engine()
+        return engine.tasks.creating(task, self._first, connection=connection)
 
     @operation
     def enqueue_many(
@@ -86,6 +90,9 @@ class TaskFunction(Recurring, Generic[P, R, T]):
         tasks = [self.request(**call) for call in calls]
         created = self._engine().tasks.create_many.submit(tasks, connection=connection)
         return then(created, lambda replies: [self._handle(each) for each in replies])
+
+    def _first(self, created: list[Created]) -> Handle[T]:
+        return self._handle(created[0])
 
     def _handle(self, created: Created) -> Handle[T]:
         return Handle(self._engine(), created.id, self._result, created=created.created)

@@ -11,7 +11,7 @@ from holdfast.api.body import Body
 from holdfast.api.handle import RunHandle
 from holdfast.api.inputs import Inputs
 from holdfast.api.recurring import Recurring
-from holdfast.engine.edge import operation, then
+from holdfast.engine.edge import operation
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.model.graph import Concurrency, Workflow
 from holdfast.model.retry import RetryPolicy
@@ -54,11 +54,14 @@ class WorkflowBuilder(Body, Recurring):
         if unnamed:
             first = self._inputs.first or "name"
             raise InvalidInput("start", f"inputs go by name: start({first}={unnamed[0]!r})")
-        run = replace(self.request(**given), key=key)
+        run = self.request(**given)
+        if key is not None:
+            run = replace(run, key=key)
         engine = self._engine()
-        return then(
-            engine.runs.start.submit(run, connection=connection),
+        return engine.runs.starting(
+            run,
             lambda created: RunHandle(engine, created.id, self._decode, created=created.created),
+            connection=connection,
         )
 
     def request(self, /, **given: Any) -> NewRun:

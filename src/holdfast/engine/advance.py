@@ -9,7 +9,7 @@ from holdfast.engine import loops, slots
 from holdfast.engine.group import Group
 from holdfast.engine.operations import AdvanceRun
 from holdfast.model.result import AdvanceResult
-from holdfast.model.status import Kind
+from holdfast.model.status import Hold, Kind
 from holdfast.store.database import Row
 
 log = logging.getLogger("holdfast.advance")
@@ -50,6 +50,8 @@ def _unblock(group: Group) -> None:
         done, group.done = group.done, []
         unblocked = group.change_tasks("unblock_dependents", ids=done)
         group.ripe += [row["entity"] for row in unblocked if _waits_on(row)]
+        # With a task that has just got all it needs, a run that does not fail goes on.
+        group.touched -= {row["run_id"] for row in unblocked if not row["run_holds"] & Hold.FAILING}
 
 
 def _waits_on(row: Row) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.engine import validation
 from holdfast.engine.desk import Desk
@@ -23,6 +24,8 @@ from holdfast.model.task import Task
 from holdfast.model.text import clean_name, clean_text
 from holdfast.store.database import Row, Transaction
 
+T = TypeVar("T")
+
 _PLACE = re.compile("[0-9]{1,9}")
 
 
@@ -40,15 +43,24 @@ class Runs:
 
         With a `connection` it is part of the application's own transaction there.
         """
-        return self._desk.submit(
-            validation.new_run(
-                run,
-                self._desk.ids,
-                max_payload=self._desk.settings.max_payload,
-                actor_name=validation.actor(actor),
-            ),
-            connection,
+        return self.starting(run, _itself, actor=actor, connection=connection)
+
+    def starting(
+        self,
+        run: NewRun,
+        read: Callable[[Created], T],
+        *,
+        actor: str = USER,
+        connection: object = None,
+    ) -> Future[T]:
+        """The same, for whoever makes something else of the answer."""
+        start = validation.new_run(
+            run,
+            self._desk.ids,
+            max_payload=self._desk.settings.max_payload,
+            actor_name=validation.actor(actor),
         )
+        return self._desk.submit(start, connection, read=read)
 
     @operation
     def cancel(self, run_id: str, *, actor: str = USER) -> Future[TransitionResult]:
@@ -203,3 +215,7 @@ def _no_task(tx: Transaction, run_id: str, address: str, above: Row | None) -> N
 
 def _about(run_id: str, actor: str) -> dict[str, str]:
     return {"run_id": validation.run_id(run_id), "actor": validation.actor(actor)}
+
+
+def _itself(created: Created) -> Created:
+    return created

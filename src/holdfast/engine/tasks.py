@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from typing import TypeVar
 
 from holdfast.engine import validation
 from holdfast.engine.asked import TaskRow
@@ -41,6 +42,8 @@ from holdfast.model.status import Hold
 from holdfast.model.task import Attempt, NewTask, Task
 from holdfast.model.text import encode_json
 
+T = TypeVar("T")
+
 USER = "user"
 
 
@@ -69,8 +72,19 @@ class Tasks:
         self, task: NewTask, *, actor: str = USER, connection: object = None
     ) -> Future[Created]:
         """Create one task; the same key with the same body gives back the existing one."""
+        return self.creating(task, _first, actor=actor, connection=connection)
+
+    def creating(
+        self,
+        task: NewTask,
+        read: Callable[[list[Created]], T],
+        *,
+        actor: str = USER,
+        connection: object = None,
+    ) -> Future[T]:
+        """The same, for whoever makes something else of the answer."""
         operation = CreateTasks(tasks=(self._row(task),), actor=validation.actor(actor))
-        return self._desk.submit(operation, connection, read=_first)
+        return self._desk.submit(operation, connection, read=read)
 
     @operation
     def enqueue(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:

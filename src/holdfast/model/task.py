@@ -12,7 +12,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class NewTask:
     """What a caller asks for; the writer gives it its id and checks every field.
 

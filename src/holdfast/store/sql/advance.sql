@@ -4,7 +4,7 @@
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":false}'
--- returning: kind, conditional
+-- returning: kind, conditional, run_holds
 UPDATE holdfast_task SET
   blocked = false,
   version = version + 1, previous = status,

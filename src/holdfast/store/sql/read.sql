@@ -38,7 +38,7 @@ ORDER BY id DESC LIMIT :count
 SELECT * FROM holdfast_run
 WHERE id < :after
   AND status = :status
-  AND version >= 1
+  AND created_at >= 0
   AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
 ORDER BY id DESC LIMIT :count
 
@@ -56,7 +56,7 @@ SELECT * FROM holdfast_task
 WHERE id < :after
   AND status = :status
   AND status IN ('idle', 'queued', 'failed', 'cancelled')
-  AND version >= 1
+  AND created_at >= 0
   AND (CAST(:agent AS text) IS NULL OR agent = :agent)
 ORDER BY id DESC LIMIT :count
 

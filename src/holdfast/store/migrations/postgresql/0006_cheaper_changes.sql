@@ -14,3 +14,10 @@ FOR EACH ROW WHEN (NEW.status <> OLD.status AND CASE OLD.status
   WHEN 'running' THEN false
   ELSE NEW.status <> 'running' OR NEW.generation <> OLD.generation + 1 END)
 EXECUTE FUNCTION holdfast_refuse('run');
+
+-- Only lists ask for the time too; a column that changes would have every change rewrite the entry.
+DROP INDEX holdfast_run_status;
+CREATE INDEX holdfast_run_status ON holdfast_run (status, id) WHERE created_at >= 0;
+DROP INDEX holdfast_task_status;
+CREATE INDEX holdfast_task_status ON holdfast_task (status, id)
+  WHERE status IN ('idle', 'queued', 'failed', 'cancelled') AND created_at >= 0;

@@ -18,3 +18,10 @@ WHEN NEW.status <> OLD.status AND CASE OLD.status
 BEGIN
   SELECT RAISE(ABORT, 'holdfast: a run moves only along the transition table, and out of a terminal status only with generation + 1');
 END;
+
+-- Only lists ask for the time too; a column that changes would have every change rewrite the entry.
+DROP INDEX holdfast_run_status;
+CREATE INDEX holdfast_run_status ON holdfast_run (status, id) WHERE created_at >= 0;
+DROP INDEX holdfast_task_status;
+CREATE INDEX holdfast_task_status ON holdfast_task (status, id)
+  WHERE status IN ('idle', 'queued', 'failed', 'cancelled') AND created_at >= 0;
