@@ -190,8 +190,8 @@ def _output(member: Member, reference: Reference, outputs: Mapping[str, Any]) ->
 
 def _part(name: str, reference: Reference, output: object) -> object:
     """The part of an output that a path leads to; of a step that was skipped, nothing."""
-    if output is None:
-        return None
+    if output is None or reference.whole:
+        return output
     try:
         return reference.resolve({"steps": {str(reference.step): output}})
     except Unresolved as error:

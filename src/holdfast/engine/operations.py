@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.engine.asked import LEAST, Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
+from holdfast.engine.asked import Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
 from holdfast.engine.durable_operations import (
     Ask,
     RecordEffect,
@@ -230,8 +230,7 @@ class StartRun(Sized):
 
     @property
     def size(self) -> int:
-        # What the tasks of a run have that can be long stands in its definition.
-        return len(self.input) + len(self.definition) + LEAST * len(self.tasks)
+        return len(self.input) + len(self.definition) + sum(task.size for task in self.tasks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

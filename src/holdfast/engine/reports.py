@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from holdfast.engine import validation
 from holdfast.engine.desk import Desk
@@ -15,6 +15,14 @@ from holdfast.model.effect import Wait
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.token import read_fence
 
+
+class Held(TypedDict):
+    """The task that a worker holds, and by which attempt."""
+
+    task_id: str
+    fence: int
+
+
 Told = Complete | Fail | Release | Ask | Suspend
 
 
@@ -22,29 +30,21 @@ class Reports:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
-    def complete(
-        self, task_id: str, token: str, output: object = None, *, usage: object = None
-    ) -> Complete:
+    def complete(self, held: Held, output: object = None, *, usage: object = None) -> Complete:
         text = encode_json("output", output, limit=self._desk.settings.max_output)
         return Complete(
-            **self.fenced(task_id, token),
+            **held,
             output=text,
             digest=digest(text),
             usage=small("usage", usage),
         )
 
     def fail(
-        self,
-        task_id: str,
-        token: str,
-        error: object,
-        *,
-        retryable: bool = True,
-        usage: object = None,
+        self, held: Held, error: object, *, retryable: bool = True, usage: object = None
     ) -> Fail:
         text = encode_json("error", error, limit=self._desk.settings.max_output)
         return Fail(
-            **self.fenced(task_id, token),
+            **held,
             error=text,
             digest=digest(text),
             retryable=validation.flag("retryable", retryable),
@@ -52,27 +52,18 @@ class Reports:
             usage=small("usage", usage),
         )
 
-    def release(self, task_id: str, token: str, *, until: Moment | None = None) -> Release:
+    def release(self, held: Held, *, until: Moment | None = None) -> Release:
         chosen = None if until is None else parse_moment("until", until, self._desk.now)
-        return Release(**self.fenced(task_id, token), until=chosen)
+        return Release(**held, until=chosen)
 
-    def ask(
-        self,
-        task_id: str,
-        token: str,
-        question: object,
-        *,
-        note: tuple[str, object] | None = None,
-    ) -> Ask:
+    def ask(self, held: Held, question: object, *, note: tuple[str, object] | None = None) -> Ask:
         text = encode_json("question", question, limit=validation.JSON_SCALAR_LIMIT)
-        return Ask(**self.fenced(task_id, token), question=text, **self._note(note))
+        return Ask(**held, question=text, **self._note(note))
 
-    def suspend(
-        self, task_id: str, token: str, wait: Wait, *, note: tuple[str, object] | None = None
-    ) -> Suspend:
+    def suspend(self, held: Held, wait: Wait, *, note: tuple[str, object] | None = None) -> Suspend:
         until = wait.until
         return Suspend(
-            **self.fenced(task_id, token),
+            **held,
             until=None if until is None else parse_moment("until", until, self._desk.now),
             awaited=_awaited(wait),
             **self._note(note),
@@ -88,7 +79,8 @@ class Reports:
             "value": encode_json("value", value, limit=limit),
         }
 
-    def fenced(self, task_id: str, token: str) -> dict[str, Any]:
+    def fenced(self, task_id: str, token: str) -> Held:
+        """What a token proves."""
         identifier = validation.task_id(task_id)
         text = clean_text("token", token)
         # A token that is not genuine fences with 0, which no attempt has: the row decides.

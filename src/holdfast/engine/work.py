@@ -45,6 +45,7 @@ class Work:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self.reports = Reports(desk)
+        self._held = self.reports.fenced
 
     @operation
     def claim(  # noqa: PLR0913 - all that a worker says of itself
@@ -143,7 +144,7 @@ class Work:
         duration = self._lease(lease)
         operations = [
             Renew(
-                **self.reports.fenced(each.task_id, each.token),
+                **self._held(each.task_id, each.token),
                 lease=duration,
                 progress=small("progress", each.progress),
                 usage=small("usage", each.usage),
@@ -157,7 +158,9 @@ class Work:
         self, task_id: str, token: str, output: object = None, *, usage: object = None
     ) -> Future[TransitionResult]:
         """Report the result; the same result again is a success, another is refused."""
-        return self._desk.submit(self.reports.complete(task_id, token, output, usage=usage))
+        return self._desk.submit(
+            self.reports.complete(self._held(task_id, token), output, usage=usage)
+        )
 
     @operation
     def fail(
@@ -170,7 +173,9 @@ class Work:
         usage: object = None,
     ) -> Future[TransitionResult]:
         """Report a failure; it is tried again while its budget lasts and `retryable` is true."""
-        report = self.reports.fail(task_id, token, error, retryable=retryable, usage=usage)
+        report = self.reports.fail(
+            self._held(task_id, token), error, retryable=retryable, usage=usage
+        )
         return self._desk.submit(report)
 
     @operation
@@ -178,7 +183,7 @@ class Work:
         self, task_id: str, token: str, *, until: Moment | None = None
     ) -> Future[TransitionResult]:
         """Give a task back, now or until a datetime or for "10m"; it costs no attempt."""
-        return self._desk.submit(self.reports.release(task_id, token, until=until))
+        return self._desk.submit(self.reports.release(self._held(task_id, token), until=until))
 
     @operation
     def ask(
@@ -190,14 +195,14 @@ class Work:
         note: tuple[str, object] | None = None,
     ) -> Future[TransitionResult]:
         """Give a task back until somebody answers, and remember a note; it costs no attempt."""
-        return self._desk.submit(self.reports.ask(task_id, token, question, note=note))
+        return self._desk.submit(self.reports.ask(self._held(task_id, token), question, note=note))
 
     @operation
     def suspend(
         self, task_id: str, token: str, wait: Wait, *, note: tuple[str, object] | None = None
     ) -> Future[TransitionResult]:
         """Give a task back until a wait is over, and remember a note with it; it costs nothing."""
-        return self._desk.submit(self.reports.suspend(task_id, token, wait, note=note))
+        return self._desk.submit(self.reports.suspend(self._held(task_id, token), wait, note=note))
 
     def tell(self, report: Entry[Operation], entered: Callable[[], None]) -> None:
         """Have a report written; the writer tells its entry the answer or the error.
@@ -211,7 +216,7 @@ class Work:
         """Remember what a side effect gave; the first value under a name stays."""
         return self._desk.submit(
             RecordEffect(
-                **self.reports.fenced(task_id, token),
+                **self._held(task_id, token),
                 name=clean_key("name", name),
                 value=encode_json("value", value, limit=self._desk.settings.max_output),
             )
@@ -224,7 +229,7 @@ class Work:
         """Take the oldest signal nobody has taken, and remember it under a name, once."""
         return self._desk.submit(
             TakeSignal(
-                **self.reports.fenced(task_id, token),
+                **self._held(task_id, token),
                 target=validation.target(target),
                 signal=clean_name("signal", signal),
                 name=clean_key("name", name),
@@ -248,7 +253,7 @@ class Work:
                 raise InvalidInput("tasks", "a child has neither needs, parent nor key of its own")
         return self._desk.submit(
             Spawn(
-                **self.reports.fenced(task_id, token),
+                **self._held(task_id, token),
                 name=clean_key("name", name),
                 tasks=tuple(replace(row, position=place) for place, row in enumerate(rows)),
                 actor="worker",
@@ -287,7 +292,7 @@ class Work:
     @reading
     def guard(self, task_id: str, token: str) -> TransitionResult:
         """Ask, before a side effect, whether this attempt may still act."""
-        report = self.reports.fenced(task_id, token)
+        report = self._held(task_id, token)
         row = (report["task_id"], report["fence"])
         records = self._desk.view(lambda tx: tx.read("attempt_records", rows=[row]))
         return answer_guard(report["fence"], records[0])

@@ -42,6 +42,11 @@ class Reference:
     def step(self) -> str | None:
         return self.parts[1] if self.parts[0] == "steps" else None
 
+    @property
+    def whole(self) -> bool:
+        """Whether it is all that a step gave."""
+        return self.parts[0] == "steps" and len(self.parts) == len(("steps", "name"))
+
     def resolve(self, scope: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON is any value
         value: Any = scope
         for place, part in enumerate(self.parts):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from holdfast.engine.engine import Engine
 from holdfast.engine.operations import Operation
-from holdfast.engine.reports import Told
+from holdfast.engine.reports import Held, Told
 from holdfast.errors import (
     InvalidInput,
     ShuttingDown,
@@ -199,7 +199,8 @@ class Execution:
     def _report(self, make: Callable[..., Told], *said: object, **options: object) -> bool:
         # Before it is sent: its commit tells everyone that the attempt has ended.
         self.reported = True
-        report = make(self.task_id, self.assignment.token, *said, **options)
+        held = Held(task_id=self.task_id, fence=self.assignment.attempt)
+        report = make(held, *said, **options)
         try:
             # What a timeout reports is not its end: the function still has its place.
             self.post(Courier(report, self, last=self.returned))

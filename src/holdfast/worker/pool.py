@@ -310,8 +310,12 @@ class Worker:
             self._heartbeat.kick()
         coroutines: list[tuple[Execution, Invocation]] = []
         functions: list[tuple[Execution, Invocation]] = []
+        stopping = self._stopping.is_set() or program_ends()
         for each in executions:
-            if (invocation := self._bind(each)) is not None:
+            if stopping:
+                # It was on its way when somebody said stop.
+                self._return(each, each.release)
+            elif (invocation := self._bind(each)) is not None:
                 (coroutines if invocation.asynchronous else functions).append((each, invocation))
         if coroutines:
             self._loop.call_soon_threadsafe(self._run_on_loop, coroutines)
@@ -319,10 +323,6 @@ class Worker:
             self._run_in_threads(functions)
 
     def _bind(self, execution: Execution) -> Invocation | None:
-        if self._stopping.is_set() or program_ends():
-            # It was on its way when somebody said stop.
-            self._return(execution, execution.release)
-            return None
         try:
             return self._functions.bind(execution.assignment, execution.context)
         except Exception as error:  # noqa: BLE001 - it is the task's, not the worker's
