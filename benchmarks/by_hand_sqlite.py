@@ -186,6 +186,8 @@ class SqliteByHand:
             self._events(
                 [(i, None, 3, "running", "done", 1, WORKER, at, DONE) for i in ids], "task.done"
             )
+        # Its own work, and not that of whoever writes next.
+        self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def commit_once(self) -> None:
         if not self._touched:

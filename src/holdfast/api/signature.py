@@ -139,7 +139,7 @@ class Signature:
             raise InvalidInput(name, f"is not JSON: {error}") from error
 
     def decode(self, name: str, value: object) -> Any:  # noqa: ANN401 - what the annotation says
-        if name not in self.hints:
+        if self.hints.get(name, Any) is Any:
             return value
         try:
             # The inverse of what `encode` did: a strict type takes a date from JSON only.

@@ -30,6 +30,9 @@ _WRITER = {
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    # What it sends is over before other processes, or compiled code, could help with it.
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
     # A process that is stopped in the middle of a transaction must not hold its locks for ever.
     "idle_in_transaction_session_timeout": "10s",
 }

@@ -21,6 +21,8 @@ SAFE_VERSION = (3, 51, 3)
 MODE = 0o600
 KIBIBYTE = 1024
 CACHE = 64 * MEBIBYTE
+# Short of where its length is looked at.
+PAGES = LIMIT * 3 // 4 // (4 * KIBIBYTE)
 
 
 def refuse_unsafe(version: str) -> None:
@@ -75,6 +77,8 @@ def _configure(connection: apsw.Connection, path: Path, *, read_only: bool) -> N
     connection.pragma("synchronous", "FULL")
     # A log that grew and could begin anew gives its space back.
     connection.pragma("journal_size_limit", LIMIT)
+    # Rarer than by default, so that a page that changes again and again is copied once for all.
+    connection.wal_autocheckpoint(PAGES)
     connection.pragma("foreign_keys", True)  # noqa: FBT003
     connection.pragma("temp_store", "MEMORY")
     # SQLite's own 2 MB hold a few thousand tasks; beyond, every look at one is a read of the file.
