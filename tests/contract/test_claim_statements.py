@@ -35,7 +35,15 @@ def hand(engine: Engine, store_url: str) -> Iterator[Raw]:
 
 
 def claim(engine: Engine, **changes: Any) -> set[str]:
-    asked = {"agent": "default", "count": 10, "keys": [KEY], "passed": [], **REQUEST, **changes}
+    asked = {
+        "agent": "default",
+        "count": 10,
+        "keys": [KEY],
+        "passed": [],
+        "peeked": True,
+        **REQUEST,
+        **changes,
+    }
     return write(engine, "claim_tasks", **asked)
 
 
@@ -158,3 +166,24 @@ def test_a_counter_stays_between_nothing_and_its_capacity(engine: Engine, hand: 
     assert counters(engine, "free_slots", (KEY, 1)) == [{"key": KEY}]
     assert used(hand) == {KEY: 0, "task:other": 2}
     assert counters(engine, "free_slots", ("task:other", 2)) == [{"key": "task:other"}]
+
+
+def running(engine: Engine, _: Raw) -> str:
+    task_id = create(engine, concurrency=ONE)
+    take(engine, task_id)
+    return task_id
+
+
+@pytest.mark.parametrize(
+    "arrange", [blocked, held, held_by_its_run, scheduled, for_another_agent, no_work, running]
+)
+def test_who_has_not_looked_is_stopped_only_by_a_task_with_a_key_that_could_run(
+    engine: Engine, hand: Raw, arrange: Arrange
+) -> None:
+    task_id = arrange(engine, hand)
+    hand("UPDATE holdfast_task SET concurrency_key = ? WHERE id = ?", KEY, task_id)
+    free = create(engine)
+    assert claim(engine, keys=[], peeked=False) == {free}
+    create(engine)
+    create(engine, concurrency=ONE)
+    assert claim(engine, keys=[], peeked=False) == set()

@@ -44,6 +44,11 @@ def mark_due(group: Group) -> None:
 
 
 def _claim(group: Group, request: Claim) -> list[Row]:
+    if len(request.agents) == 1 and not group.slots:
+        # Gives nothing while tasks wait that count against a key: those want more care.
+        rows = _claim_from(group, request, request.agents[0], request.count, peeked=False)
+        if rows:
+            return rows
     claimed: list[Row] = []
     while len(claimed) < request.count:
         first = _first(group, request, request.count - len(claimed))
@@ -88,13 +93,16 @@ def _claim_from_any(group: Group, request: Claim, count: int) -> list[Row]:
     return taken
 
 
-def _claim_from(group: Group, request: Claim, agent: str, count: int) -> list[Row]:
+def _claim_from(
+    group: Group, request: Claim, agent: str, count: int, *, peeked: bool = True
+) -> list[Row]:
     rows = group.change_tasks(
         "claim_tasks",
         agent=agent,
         tags=request.tags,
         count=count,
         keys=sorted(group.slots),
+        peeked=peeked,
         passed=request.passed,
         worker=request.worker,
         lease=request.lease,

@@ -1,7 +1,8 @@
 -- name: claim_tasks
 -- purpose: queued → running: hand the first ready tasks of one agent to a worker
 -- guards: every clause of the picked row itself, re-checked when its lock is taken; of those with
---   a concurrency key, the ones whose counter this transaction holds
+--   a concurrency key, the ones whose counter this transaction holds; for one who has not looked
+--   which keys these are, nothing while there are any
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
@@ -24,6 +25,7 @@ WITH candidate AS MATERIALIZED (
     AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity)) -- clause: slot
     AND (concurrency_key IS NULL OR concurrency_key IN (SELECT value FROM {each keys}))
     AND id NOT IN (SELECT value FROM {each passed})
+    AND (:peeked OR NOT EXISTS (SELECT 1 FROM holdfast_task AS keyed WHERE keyed.agent = :agent AND keyed.concurrency_key IS NOT NULL AND keyed.status = 'queued' AND keyed.kind = 'work' AND NOT keyed.blocked AND keyed.holds = 0 AND keyed.run_holds = 0 AND keyed.due))
   ORDER BY run_now DESC, priority DESC, position, id
   LIMIT :count {skip_locked}
 ),

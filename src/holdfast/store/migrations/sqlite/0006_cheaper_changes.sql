@@ -25,3 +25,8 @@ CREATE INDEX holdfast_run_status ON holdfast_run (status, id) WHERE created_at >
 DROP INDEX holdfast_task_status;
 CREATE INDEX holdfast_task_status ON holdfast_task (status, id)
   WHERE status IN ('idle', 'queued', 'failed', 'cancelled') AND created_at >= 0;
+
+-- Mostly empty: who finds nothing here may claim without a look at who is first in line.
+CREATE INDEX holdfast_task_keyed ON holdfast_task (agent)
+  WHERE concurrency_key IS NOT NULL AND status = 'queued' AND kind = 'work' AND NOT blocked
+    AND holds = 0 AND run_holds = 0 AND due;
