@@ -83,6 +83,7 @@ class TaskRow:
     verifies: str | None = None
     max_rounds: int = 1
     on_failure: str = "fail"
+    declares: bool = False
 
     @property
     def size(self) -> int:

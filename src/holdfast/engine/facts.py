@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from holdfast.settings import MEBIBYTE
 from holdfast.store.database import Transaction
@@ -12,11 +15,19 @@ KEPT = 10_000
 KEPT_CHARACTERS = 32 * MEBIBYTE
 
 
-class RunFacts(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    id: str
     workflow: str
     version: str
+    key: str | None
     # As JSON: each step gets a value of its own.
     input: str
+
+    @cached_property
+    def value(self) -> Any:  # noqa: ANN401 - JSON is any value
+        """The input itself, for who only looks at it."""
+        return json.loads(self.input)
 
 
 class Facts:
@@ -31,7 +42,13 @@ class Facts:
         found = {each: self._known[each] for each in wanted & self._known.keys()}
         if missing := sorted(wanted - found.keys()):
             for row in tx.read("run_facts", ids=missing):
-                facts = RunFacts(row["workflow"], row["workflow_version"], row["input"])
+                facts = RunFacts(
+                    id=row["id"],
+                    workflow=row["workflow"],
+                    version=row["workflow_version"],
+                    key=row["key"],
+                    input=row["input"],
+                )
                 found[row["id"]] = facts
                 self._keep(row["id"], facts)
         return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +13,18 @@ from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
 from holdfast.engine.records import read_task, read_value
+from holdfast.engine.scripts import Script, gather, is_step
 from holdfast.model.fill import fill
+from holdfast.model.reference import Unresolved
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
+from holdfast.model.work import Work
 from holdfast.store.database import Row
 
 DUE_AT_ONCE = 1_000
+
+log = logging.getLogger("holdfast.engine")
 
 
 def claim(group: Group, claims: Sequence[Claim]) -> list[list[Assignment]]:
@@ -136,13 +142,32 @@ def _gather(group: Group, rows: list[Row]) -> Claimed:
     if around:
         for row in group.tx.read("items_around", ids=sorted(around)):
             groups.setdefault(row["root"], []).append(row)
+    facts = group.facts.of(group.tx, runs)
     return Claimed(
         secret=group.secret,
         rows=rows,
         given=given,
-        runs=group.facts.of(group.tx, runs),
+        runs=facts,
         around=groups,
+        scripts=_scripts(group, rows, facts.values()),
     )
+
+
+def _scripts(group: Group, rows: list[Row], runs: Iterable[RunFacts]) -> dict[str, Script]:
+    """The texts of those that are steps of workflow files."""
+    written = {
+        run.id: (run, known)
+        for run in runs
+        if (known := group.graphs.scripted(group.tx, run.workflow, run.version))
+    }
+    if not written:
+        return {}
+    chosen = []
+    for row in rows:
+        run, known = written.get(row["run_id"], (None, {}))
+        if run is not None and row["step"] in known and is_step(row):
+            chosen.append((row | {"id": row["entity"]}, known[row["step"]], run))
+    return gather(group, chosen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,18 +180,31 @@ class Claimed:
     runs: Mapping[str, RunFacts]
     # The groups around a step of an item, the nearest first.
     around: dict[str, list[Row]]
+    scripts: dict[str, Script] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def read(self) -> list[Assignment]:
-        """The assignments, in the order of the queue."""
-        return [self._assignment(row) for row in sorted(self.rows, key=_place)]
+        """The assignments, in the order of the queue.
 
-    def _assignment(self, row: Row) -> Assignment:
+        One whose texts could be told before it was claimed, and now cannot, is given to nobody:
+        its lease runs out.
+        """
+        read = [self._assignment(row) for row in sorted(self.rows, key=_place)]
+        return [each for each in read if each is not None]
+
+    def _assignment(self, row: Row) -> Assignment | None:
         run = self.runs.get(row["run_id"])
         identifier, attempt, timeout = row["entity"], row["attempt"], row["timeout"]
         item = row["item"]
+        work: Work | None = None
+        if (script := self.scripts.get(identifier)) is not None:
+            try:
+                work = script.work(self.read_field(row, "feedback"), attempt)
+            except Unresolved:
+                log.exception("the texts of %s cannot be told", identifier)
+                return None
         return fill(
             Assignment,
             {
@@ -181,6 +219,7 @@ class Claimed:
                 "workflow": None if run is None else run.workflow,
                 "workflow_version": None if run is None else run.version,
                 "is_step": run is not None and (row["parent_epoch"] is None or item is not None),
+                "work": work,
                 "source": self,
                 "row": row,
             },

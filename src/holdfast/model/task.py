@@ -10,6 +10,7 @@ from holdfast.model.duration import Moment
 from holdfast.model.graph import Concurrency
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
+from holdfast.model.work import Work
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +150,7 @@ class Assignment:
     item: Any
     needs: dict[str, Any]
     feedback: Any
+    work: Work | None = None
     source: Source = field(repr=False, compare=False)
     row: Mapping[str, Any] = field(repr=False, compare=False)
 
