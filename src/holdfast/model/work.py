@@ -22,7 +22,10 @@ class Work:
     """At most one of `command`, `http` and `workflow`; with none of them its agent is external.
 
     `outputs` is the JSON Schema of what the step declares to give, `env` the variables that its
-    command gets besides those of Holdfast.
+    command gets besides those of Holdfast, `input` what the run of a `workflow` is started with.
+
+    `later` is there in an assignment alone: the texts, by their places (`prompt`, `command.1`,
+    `env.TOKEN`), in which something is left for the worker, in pieces: `finish_work` joins them.
     """
 
     prompt: str | None = None
@@ -32,3 +35,5 @@ class Work:
     env: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, Any] | None = None
     idle_timeout: float | None = None
+    input: Any = None
+    later: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
