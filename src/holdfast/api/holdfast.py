@@ -45,7 +45,9 @@ from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.settings import Settings
 from holdfast.store.database import check_url
-from holdfast.worker.pool import Worker, WorkerOptions
+from holdfast.worker.executors import Executors
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.pool import Worker
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -318,7 +320,9 @@ class Holdfast:
         `agents` it serves (["default"]) and `tags` it offers; its `name` (host and process).
         """
         refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
-        worker = Worker(self.engine, self._functions, WorkerOptions(**options))
+        executors = Executors(self.engine, self._functions)
+        worker = Worker(self.engine, executors, WorkerOptions(**options), executors.clean)
+        executors.begin()
         with self._life.lock:
             self._life.workers.add(worker)
         return worker

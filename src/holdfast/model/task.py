@@ -9,6 +9,7 @@ from holdfast.model.duration import Moment
 from holdfast.model.graph import Concurrency
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
+from holdfast.model.work import Work
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,6 +127,7 @@ class Assignment:
     item: Any = None
     needs: dict[str, Any]
     around: Any = None
+    work: Work | None = None
 
     @property
     def feedback(self) -> Any:  # noqa: ANN401 - JSON is any value

@@ -72,9 +72,9 @@ def record_of(task: str, attempt: int) -> Record:
     )
 
 
-def end_orphans(directory: Path, *, grace: float = GRACE) -> int:
-    """End what workers that are gone have left running; gives how many processes that were."""
-    ended = 0
+def end_orphans(directory: Path, *, grace: float = GRACE) -> list[Record]:
+    """End what workers that are gone have left running; gives the records of their commands."""
+    gone: list[Record] = []
     for path in sorted(directory.glob("*.json")):
         try:
             record = Record(**json.loads(path.read_text()))
@@ -83,15 +83,13 @@ def end_orphans(directory: Path, *, grace: float = GRACE) -> int:
             continue
         if _is_alive(record):
             continue
-        found = end_record(record, grace=grace)
-        if found:
-            log.warning(
-                "ended %d processes that a worker left of attempt %d of %s",
-                *(found, record.attempt, record.task),
-            )
-        ended += found
+        gone.append(record)
+        ended = end_record(record, grace=grace)
+        if ended:
+            said = "ended %d processes that a worker left of attempt %d of %s"
+            log.warning(said, ended, record.attempt, record.task)
         record.remove(directory)
-    return ended
+    return gone
 
 
 def end_record(record: Record, *, grace: float = GRACE) -> int:

@@ -5,51 +5,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
-import socket
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
-from holdfast.engine import validation
 from holdfast.engine.engine import Engine
 from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import MOST
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError
 from holdfast.model.task import Assignment
-from holdfast.model.text import clean_name
 from holdfast.store.group import is_writer
 from holdfast.threads import Running, program_ends
 from holdfast.worker.crew import Crew
 from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.heartbeat import Heartbeat
+from holdfast.worker.options import WorkerOptions
 from holdfast.worker.signals import first_signal
 from holdfast.worker.versions import Versions
 
 LOOK_EVERY = 0.1
 HEAR_EVERY = 0.2
 SHOWN = 10
-MAX_CONCURRENCY = 10_000
 ENOUGH_TO_SHARE = 16
 
 log = logging.getLogger("holdfast.worker")
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorkerOptions:
-    name: str = field(default_factory=lambda: f"{_host()}-{os.getpid()}")
-    agents: Sequence[str] = ("default",)
-    tags: Sequence[str] = ()
-    concurrency: int = field(default_factory=lambda: os.cpu_count() or 1)
-
-    def __post_init__(self) -> None:
-        clean_name("name", self.name)
-        validation.agents(self.agents)
-        validation.tags(self.tags)
-        validation.number("concurrency", self.concurrency, least=1, most=MAX_CONCURRENCY)
 
 
 class Worker:
@@ -58,8 +39,15 @@ class Worker:
     It logs to `holdfast.worker`: its start at INFO, steps that raised at WARNING.
     """
 
-    def __init__(self, engine: Engine, functions: Functions, options: WorkerOptions) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        functions: Functions,
+        options: WorkerOptions,
+        clean: Callable[[Any], Any] | None = None,
+    ) -> None:
         self._engine = engine
+        self._clean = clean
         self._functions = functions
         self._options = options
         self._started = False
@@ -290,8 +278,11 @@ class Worker:
                 self._begin(executions)
 
     def _execution(self, assignment: Assignment, asked: float) -> Execution:
-        timeout = assignment.task.timeout
-        return Execution(
+        work, timeout = assignment.work, assignment.task.timeout
+        if work is not None and work.command is not None:
+            # Its processes have ended before it is said that it ran too long.
+            timeout = None
+        execution = Execution(
             engine=self._engine,
             assignment=assignment,
             deadline=asked + self._engine.settings.lease,
@@ -299,6 +290,9 @@ class Worker:
             vacated=self._vacate,
             finished=self._finish,
         )
+        if self._clean is not None:
+            execution.context.clean = self._clean
+        return execution
 
     def _begin(self, executions: Sequence[Execution]) -> None:
         with self._lock:
@@ -389,7 +383,3 @@ class Worker:
 
 # The worker that runs the step whose thread, coroutine or `asyncio.to_thread` this is.
 _inside: ContextVar[Worker | None] = ContextVar("holdfast_worker", default=None)
-
-
-def _host() -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname()).lstrip(".-") or "worker"
