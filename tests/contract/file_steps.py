@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,13 +49,13 @@ class FileSteps:
         executors = Executors(hf.engine, functions, state=self.state, secrets=secrets)
         options = WorkerOptions(concurrency=4)
         self.worker = FileWorker(hf.engine, executors, options, executors.clean)
-        self._works: dict[str, Work] = {}
-        self.worker.works = self._works
+        self.works: dict[str, Work] = {}
+        self.worker.works = self.works
 
     def enqueue(self, work: Work, **fields: Any) -> str:
         """Have a step done; gives the id of its task."""
-        title = f"work {len(self._works)}"
-        self._works[title] = work
+        title = f"work {len(self.works)}"
+        self.works[title] = work
         return self.hf.tasks.create(NewTask(title=title, **{"retry": SOON} | fields)).id
 
     def done(self, work: Work, **fields: Any) -> Task:
@@ -75,12 +75,17 @@ class FileSteps:
 
 @contextmanager
 def file_steps(
-    url: str, folder: Path, environment: Mapping[str, str] | None = None, **settings: Any
+    url: str,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    *,
+    started: bool = True,
+    **settings: Any,
 ) -> Iterator[FileSteps]:
     """A worker for file steps that is at work; in the end the doctor finds nothing."""
     with Holdfast(url, **settings) as hf:
         steps = FileSteps(hf, folder, environment or {})
-        with steps.worker:
+        with steps.worker if started else nullcontext():
             yield steps
         diagnosis = hf.doctor()
         assert diagnosis.ok, str(diagnosis)

@@ -86,6 +86,7 @@ class Execution:
     finished: Callable[[Execution], object] = _nothing
     context: Context = field(init=False)
     reported: bool = False
+    abandoned: bool = False
     returned: bool = False
     silent: bool = False
     raised: str | None = None
@@ -109,6 +110,14 @@ class Execution:
         for each in (stop, self.context.interrupt):
             if each is not None:
                 each()
+
+    def abandon(self) -> bool:
+        """Have it stopped and given back, where it can be stopped at all."""
+        if self.reported or (self.stop is None and self.context.interrupt is None):
+            return False
+        self.abandoned = True
+        self.end()
+        return True
 
     def call(self, invocation: Invocation) -> None:
         """Run a plain function in this thread, and report; nobody waits for the answer."""
@@ -172,7 +181,8 @@ class Execution:
     def fail(self, error: BaseException, *, retryable: bool = True) -> bool:
         """Report a failure, unless nobody wants to hear of it; the answer is whether it did."""
         if isinstance(error, AttemptEnded) or self.context.ended:
-            return False
+            # Given back only now: nothing of it runs any more.
+            return self.abandoned and self._in_time() and self.release()
         if program_ends():
             # Whatever asks for a thread by now raises: that says nothing of the step.
             log.warning("%s is given back, as the program ends: %r", self, error)

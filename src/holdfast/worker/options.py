@@ -12,6 +12,7 @@ from holdfast.engine import validation
 from holdfast.model.text import clean_name
 
 MAX_CONCURRENCY = 10_000
+ENOUGH_TO_SHARE = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,18 @@ class WorkerOptions:
         validation.agents(self.agents)
         validation.tags(self.tags)
         validation.number("concurrency", self.concurrency, least=1, most=MAX_CONCURRENCY)
+
+    @property
+    def share(self) -> int:
+        """How many it takes with one commit: half of many run while the rest is written."""
+        many = self.concurrency
+        return many if many < ENOUGH_TO_SHARE else (many + 1) // 2
+
+    def __str__(self) -> str:
+        agents, tags = (", ".join(each) for each in (self.agents, self.tags))
+        offer = f"agents {agents}" + (f", tags {tags}" if tags else "")
+        many = f"up to {self.concurrency} steps at once"
+        return f"worker {self.name} (process {os.getpid()}, {offer}, {many})"
 
 
 def _host() -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar, copy_context
@@ -22,13 +21,13 @@ from holdfast.worker.crew import Crew
 from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.options import WorkerOptions
-from holdfast.worker.signals import first_signal
+from holdfast.worker.signals import die, signals
 from holdfast.worker.versions import Versions
 
 LOOK_EVERY = 0.1
 HEAR_EVERY = 0.2
 SHOWN = 10
-ENOUGH_TO_SHARE = 16
+ABANDONED_WITHIN = 3.0
 
 log = logging.getLogger("holdfast.worker")
 
@@ -86,7 +85,7 @@ class Worker:
             passing=self._versions.passed,
             deliver=self._deliver,
         )
-        self._taker.most = self._share()
+        self._taker.most = min(MOST, self._options.share)
         self._unsubscribe: Sequence[Callable[[], None]] = (
             self._engine.work.take(self._taker),
             self._engine.on_hint(self._hint, served=False),
@@ -105,24 +104,40 @@ class Worker:
 
     def stop(self) -> None:
         """Claim nothing more, let what runs finish, and end; a step that says so does not wait."""
-        self._stopping.set()
-        self._wake.set()
+        self._drain()
         if self._started and _inside.get() is not self and not is_writer():
             self._stopped.wait()
 
     def run(self) -> None:
         """Work until Ctrl-C or SIGTERM, then let running steps finish and return.
 
-        A second signal ends the process at once; the leases of its steps run out, and another
-        worker tries them again.
+        A second signal ends the process: commands and coroutines are stopped and given back, the
+        leases of functions run out, and another worker tries them again.
         """
-        with first_signal() as heard:
+        with signals() as heard:
             self.start()
-            while not (heard() or self._stopping.wait(HEAR_EVERY)):
+            while not (heard or self._stopping.wait(HEAR_EVERY)):
                 pass
-            if heard():
+            if heard:
                 log.warning("interrupted; %s", self._waits_for())
-            self.stop()
+            self._drain()
+            while not self._stopped.wait(HEAR_EVERY):
+                if len(heard) > 1:
+                    self._abandon()
+                    die(heard[-1])
+
+    def _drain(self) -> None:
+        self._stopping.set()
+        self._wake.set()
+
+    def _abandon(self) -> None:
+        """Stop what can be stopped, and give it back."""
+        stopped = [each for each in self._executions() if each.abandon()]
+        give_up = self._engine.clock.monotonic() + ABANDONED_WITHIN
+        while {each.key for each in stopped} & self._running.keys():
+            if self._engine.clock.monotonic() > give_up:
+                return
+            self._stopped.wait(LOOK_EVERY)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -137,10 +152,7 @@ class Worker:
         await asyncio.to_thread(self.stop)
 
     def __str__(self) -> str:
-        agents, tags = (", ".join(each) for each in (self._options.agents, self._options.tags))
-        offer = f"agents {agents}" + (f", tags {tags}" if tags else "")
-        many = f"up to {self._options.concurrency} steps at once"
-        return f"worker {self._options.name} (process {os.getpid()}, {offer}, {many})"
+        return str(self._options)
 
     def _waits_for(self) -> str:
         running = sorted(str(each) for each in self._executions())
@@ -149,17 +161,13 @@ class Worker:
         more = f" and {len(running) - SHOWN} more" if len(running) > SHOWN else ""
         return (
             f"waiting for {', '.join(running[:SHOWN])}{more}; a second Ctrl-C or SIGTERM stops "
-            "now, and what was running is tried again when its lease has run out"
+            "now: commands are given back, and what else was running is tried again when its "
+            "lease has run out"
         )
 
     def _executions(self) -> list[Execution]:
         with self._lock:
             return list(self._running.values())
-
-    def _share(self) -> int:
-        """How many it takes with one commit: half of many run while the rest is written."""
-        many = self._options.concurrency
-        return min(MOST, many if many < ENOUGH_TO_SHARE else (many + 1) // 2)
 
     def _room(self) -> int:
         """How many more it takes; asked by the writer, right before its claim is sent."""
