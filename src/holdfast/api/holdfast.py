@@ -38,6 +38,7 @@ from holdfast.engine.tasks import USER, Tasks
 from holdfast.engine.why import Explanation
 from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
+from holdfast.engine.worker_desk import Workers
 from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.result import TransitionResult
@@ -132,6 +133,11 @@ class Holdfast:
     def schedules(self) -> Schedules:
         """Schedules: put, list, look at, pause, resume and remove them, preview their ticks."""
         return self.engine.schedules
+
+    @property
+    def workers(self) -> Workers:
+        """The workers that live, in whatever process: list, drain and evict them."""
+        return self.engine.workers
 
     @property
     def hooks(self) -> Hooks:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.engine.engine import Engine
+from holdfast.errors import ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.model.work import Work
 from holdfast.worker.command import IDLE, OVER, TIMEOUT, CannotStart, Command, Ended, Limits
@@ -158,12 +160,21 @@ class CommandStep:
         many = f"{ended.ended} process{'' if ended.ended == 1 else 'es'}"
         left = f", {ended.left} could not be ended" if ended.left else ", none is left"
         transcript.say(f"{said}; {many} ended{left}" if ended.ended else said)
-        if ended.left:
-            log.error("%s: %d processes could not be ended", self._assignment.task.id, ended.left)
+        if ended.stopped is not None or over:
+            self._note_stop(ended)
         if over:
             raise AttemptEnded(said)
         complaint = "" if ended.stopped else transcript.complaint
         raise CommandFailed(f"{said}: {complaint}" if complaint else said)
+
+    def _note_stop(self, ended: Ended) -> None:
+        """Have the attempt's record say that it stopped; nobody waits for that."""
+        task_id = self._assignment.task.id
+        if ended.left:
+            log.error("%d processes of %s could not be ended", ended.left, task_id)
+        note = self._post.engine.workers.note_stop.submit
+        with suppress(ShuttingDown):
+            note(task_id, self._assignment.token, ended=ended.ended, left=ended.left)
 
     def _reason(self, ended: Ended, *, over: bool) -> str:
         if over:

@@ -15,13 +15,16 @@ from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import MOST
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError
 from holdfast.model.task import Assignment
+from holdfast.model.worker import EVICT
 from holdfast.store.group import is_writer
 from holdfast.threads import Running, program_ends
 from holdfast.worker.crew import Crew
 from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.options import WorkerOptions
+from holdfast.worker.presence import Presence
 from holdfast.worker.signals import die, signals
+from holdfast.worker.startable import Startable
 from holdfast.worker.versions import Versions
 
 LOOK_EVERY = 0.1
@@ -32,7 +35,7 @@ ABANDONED_WITHIN = 3.0
 log = logging.getLogger("holdfast.worker")
 
 
-class Worker:
+class Worker(Startable):
     """Runs plain functions in threads and coroutine functions on a loop of its own.
 
     It logs to `holdfast.worker`: its start at INFO, steps that raised at WARNING.
@@ -64,6 +67,7 @@ class Worker:
         self._crew = Crew(engine.threads, "holdfast-step", self._call)
         self._heartbeat = Heartbeat(engine, self._executions)
         self._versions = Versions(engine, functions)
+        self._presence = Presence(engine, options)
 
     def start(self) -> Self:
         with self._lock:
@@ -130,6 +134,17 @@ class Worker:
         self._stopping.set()
         self._wake.set()
 
+    def _obey(self, told: str | None) -> None:
+        """Go, when somebody wants that; evicted, without keeping any lease."""
+        if told is None:
+            return
+        if not self._stopping.is_set():
+            log.warning("%s was told to go: %s", self, told)
+        self._drain()
+        for each in self._executions() if told == EVICT else []:
+            if not each.abandon():
+                each.end()
+
     def _abandon(self) -> None:
         """Stop what can be stopped, and give it back."""
         stopped = [each for each in self._executions() if each.abandon()]
@@ -138,18 +153,6 @@ class Worker:
             if self._engine.clock.monotonic() > give_up:
                 return
             self._stopped.wait(LOOK_EVERY)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.start)
-
-    async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self.stop)
 
     def __str__(self) -> str:
         return str(self._options)
@@ -221,6 +224,7 @@ class Worker:
         pause = self._engine.settings.poll
         try:
             self._begin_arrived()
+            self._obey(self._presence.step())
             if not self._stopping.is_set():
                 self._versions.lift()
                 self._ask_for_more()
@@ -258,6 +262,7 @@ class Worker:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._looping.join()
         self._loop.close()
+        self._presence.leave()
         self._stopped.set()
 
     def _look(self) -> float:
