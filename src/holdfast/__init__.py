@@ -6,6 +6,7 @@ The layers, each knowing only those below it:
 - `api`      functions become tasks and steps: `Holdfast`, `needs`, handles
 - `worker`   pulls tasks under leases and runs them: `Worker`, `Context`
 - `engine`   the one writer of state: tasks, runs, the worker's protocol, `why`, `doctor`
+- `definition` reads workflow files into graphs, with a place for each mistake
 - `store`    SQL and nothing else: two drivers, migrations, group commit, hints
 - `model`    what things are: statuses, transitions, graphs, events; pure
 - `errors`, `clock`, `ids`, `randomness`, `settings`, `threads`
@@ -18,11 +19,14 @@ from holdfast.api.holdfast import Holdfast
 from holdfast.api.signature import needs
 from holdfast.api.task import TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
+from holdfast.api.workflow_file import WorkflowFile
 from holdfast.errors import (
     HoldfastError,
     InvalidDefinition,
     InvalidInput,
+    InvalidWorkflowFile,
     KeyConflict,
+    Mistake,
     NotFound,
     ShuttingDown,
     StoreBusy,
@@ -54,8 +58,10 @@ __all__ = [
     "HoldfastError",
     "InvalidDefinition",
     "InvalidInput",
+    "InvalidWorkflowFile",
     "KeyConflict",
     "Loop",
+    "Mistake",
     "NewRun",
     "NewSchedule",
     "NewTask",
@@ -77,6 +83,7 @@ __all__ = [
     "Verdict",
     "Worker",
     "WorkflowBuilder",
+    "WorkflowFile",
     "goto",
     "needs",
 ]

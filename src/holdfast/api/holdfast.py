@@ -27,6 +27,7 @@ from holdfast.api.options import (
 from holdfast.api.registry import Registry
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
+from holdfast.api.workflow_file import WorkflowFile
 from holdfast.engine.doctor import Diagnosis
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.engine import Engine
@@ -269,6 +270,17 @@ class Holdfast:
         made = WorkflowBuilder(lambda: self.engine, name, concurrency=limit, retry=self._retry)
         self._functions.workflows[name] = made
         return made
+
+    def workflow_file(self, path: str | PathLike[str]) -> WorkflowFile:
+        """Read a workflow from a YAML or JSON file; start it as one of Python functions is.
+
+        `InvalidWorkflowFile` tells every mistake in it and where. Its steps are for workers that
+        serve its agents; to start it, none of them need be there.
+        """
+        # Not with the others: whoever reads no files need not wait for what reads them.
+        from holdfast.definition.reader import read_workflow_file  # noqa: PLC0415
+
+        return WorkflowFile(lambda: self.engine, read_workflow_file(Path(path)))
 
     def on(
         self,

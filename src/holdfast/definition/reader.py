@@ -109,7 +109,7 @@ class _Reading:
     def _locate(self, flaw: Flaw) -> Mark:
         """Where a flaw of the graph was written: its word, its key, its step, or the file."""
         around = self._top if flaw.step is None else self._steps.nodes.get(flaw.step, self._top)
-        node = self._node(around, (flaw.field or "").removeprefix("run."))
+        node = self._node(around, (flaw.field or "").removeprefix("run.").removeprefix("items."))
         if node is None:
             return around.mark
         return node.mark if flaw.named is None else self._findings.find(node, flaw.named)

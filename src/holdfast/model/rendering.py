@@ -20,7 +20,7 @@ def texts(step: Step) -> list[tuple[str, str]]:
     """Every text of a step that may hold variables, with its place."""
     found: list[tuple[str, str]] = []
     if step.title is not None:
-        found.append(("title", step.title))
+        found.append(("title" if step.for_each is None else "items.title", step.title))
     if step.work is None:
         return found
     if step.approval is not None:

@@ -23,6 +23,7 @@ _ALL = (*_KNOWN, "subject", "feedback", "attempt")
 ALLOWED = {
     "run.concurrency.key": ("input",),
     "concurrency.key": _EARLY,
+    "items.title": _EARLY,
     "title": _KNOWN,
     "approval": _KNOWN,
     "prompt": (*_ALL, "env"),
@@ -65,7 +66,7 @@ def _bad_bodies(steps: tuple[Step, ...], around: _View) -> Iterator[Flaw]:
         body = view if step.for_each is None else view.inside(step.for_each)
         for place, text in found:
             # The title of a loop is that of each of its items.
-            yield from (body if place == "title" else view).look(place, text)
+            yield from (body if place == "items.title" else view).look(place, text)
         for place, reference in asked:
             # A step that is not there at all is a flaw of the graph already.
             if reference.step is None or reference.step in view.known:
