@@ -39,6 +39,7 @@ from holdfast.engine.tasks import USER, Tasks
 from holdfast.engine.why import Explanation
 from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
+from holdfast.engine.worker_desk import Workers
 from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.result import TransitionResult
@@ -46,7 +47,9 @@ from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.settings import Settings
 from holdfast.store.database import check_url
-from holdfast.worker.pool import Worker, WorkerOptions
+from holdfast.worker.executors import Executors
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.pool import Worker
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -131,6 +134,11 @@ class Holdfast:
     def schedules(self) -> Schedules:
         """Schedules: put, list, look at, pause, resume and remove them, preview their ticks."""
         return self.engine.schedules
+
+    @property
+    def workers(self) -> Workers:
+        """The workers that live, in whatever process: list, drain and evict them."""
+        return self.engine.workers
 
     @property
     def hooks(self) -> Hooks:
@@ -330,7 +338,9 @@ class Holdfast:
         `agents` it serves (["default"]) and `tags` it offers; its `name` (host and process).
         """
         refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
-        worker = Worker(self.engine, self._functions, WorkerOptions(**options))
+        executors = Executors(self.engine, self._functions)
+        worker = Worker(self.engine, executors, WorkerOptions(**options), executors.clean)
+        executors.begin()
         with self._life.lock:
             self._life.workers.add(worker)
         return worker

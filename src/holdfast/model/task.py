@@ -173,7 +173,11 @@ class Renewal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attempt:
-    """The kept record of one lease: who had it and how it ended."""
+    """The kept record of one lease: who had it and how it ended.
+
+    `stopped_at` is when nothing of its command ran any more, where that had to be ended: `stopped`
+    counts the processes, `left` those that could not be ended.
+    """
 
     task_id: str
     number: int
@@ -184,6 +188,9 @@ class Attempt:
     digest: str | None = None
     error: Any = None
     usage: Any = None
+    stopped_at: int | None = None
+    stopped: int = 0
+    left: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
