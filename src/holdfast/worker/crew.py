@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from holdfast.threads import Running, Threads
 
 T = TypeVar("T")
+U = TypeVar("U")
 IDLE = 10.0
 
 log = logging.getLogger("holdfast.worker")
@@ -40,12 +41,21 @@ class Crew(Generic[T]):
             self._jobs.extend(jobs)
         self._call_somebody()
 
-    def take_back(self, jobs: Sequence[T]) -> list[T]:
+    def offer(self, job: T) -> bool:
+        """Have a job done by somebody who has nothing to do; whether there was anybody."""
+        with self._changed:
+            if not self._idle or self._called or self._closed:
+                return False
+            self._jobs.appendleft(job)
+            self._called = 1
+            self._changed.notify()
+        return True
+
+    def take_back(self, jobs: Sequence[U]) -> list[U]:
         """Those of some jobs that nobody has begun, and nobody will."""
         with self._changed:
             found = [job for job in jobs if job in self._jobs]
-            for job in found:
-                self._jobs.remove(job)
+            self._jobs = deque(job for job in self._jobs if job not in found)
         return found
 
     def close(self) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
-from contextvars import ContextVar, copy_context
-from functools import partial
 from typing import Any, Self
 
 from holdfast.engine.engine import Engine
@@ -17,12 +14,12 @@ from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreErro
 from holdfast.model.task import Assignment
 from holdfast.model.worker import EVICT
 from holdfast.store.group import is_writer
-from holdfast.threads import Running, program_ends
-from holdfast.worker.crew import Crew
+from holdfast.threads import program_ends
 from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.presence import Presence
+from holdfast.worker.runner import Arrival, Runner, Step
 from holdfast.worker.signals import die, signals
 from holdfast.worker.startable import Startable
 from holdfast.worker.versions import Versions
@@ -58,7 +55,7 @@ class Worker(Startable):
         self._wake = engine.threads.event()
         self._lock = engine.threads.lock()
         self._running: dict[tuple[str, int], Execution] = {}
-        self._arrived: list[tuple[Claimed, float]] = []
+        self._arrived: list[Arrival] = []
         self._busy = 0
         self._asked = self._looked = self._pulled = engine.clock.monotonic()
         self._hinted = True
@@ -66,7 +63,7 @@ class Worker(Startable):
         self._pulling: Future[None] | None = None
         # Bound once, and not anew for each of a thousand steps.
         self._vacated, self._finished = self._vacate, self._finish
-        self._crew = Crew(engine.threads, "holdfast-step", self._call)
+        self._runner = Runner(engine.threads, self._begin, self._give_up)
         self._heartbeat = Heartbeat(engine, self._executions)
         self._versions = Versions(engine, functions)
         self._presence = Presence(engine, options)
@@ -82,7 +79,6 @@ class Worker(Startable):
             self._stopped.set()
             raise
         threads = self._engine.threads
-        self._loop = asyncio.new_event_loop()
         self._taker = self._engine.work.taker(
             self._options.name,
             agents=self._options.agents,
@@ -98,7 +94,7 @@ class Worker(Startable):
             self._engine.on_leave(self._end_others),
         )
         self._heartbeat.start()
-        self._looping: Running = threads.start("holdfast-loop", self._loop.run_forever)
+        self._runner.start()
         threads.start("holdfast-worker", self._pull)
         log.info("%s has started", self)
         return self
@@ -111,7 +107,7 @@ class Worker(Startable):
     def stop(self) -> None:
         """Claim nothing more, let what runs finish, and end; a step that says so does not wait."""
         self._drain()
-        if self._started and _inside.get() is not self and not is_writer():
+        if self._started and not self._runner.inside() and not is_writer():
             self._stopped.wait()
 
     def run(self) -> None:
@@ -181,12 +177,19 @@ class Worker(Startable):
         return 0 if self._stopping.is_set() else self._options.concurrency - self._busy
 
     def _deliver(self, claimed: Claimed) -> None:
-        if claimed:
+        if not claimed:
+            return
+        arrival = Arrival(claimed, self._asked)
+        with self._lock:
+            self._busy += len(claimed)
+        # There may be more, and nothing here that would bring it.
+        self._hinted |= self._taker.hungry
+        # Whoever is free begins at once; the worker's own thread is one more to wait for.
+        taken = self._runner.offer(arrival)
+        if not taken:
             with self._lock:
-                self._busy += len(claimed)
-                self._arrived.append((claimed, self._asked))
-            # There may be more, and nothing here that would bring it.
-            self._hinted |= self._taker.hungry
+                self._arrived.append(arrival)
+        if not taken or self._hinted:
             self._wake.set()
 
     def _hint(self) -> None:
@@ -260,10 +263,7 @@ class Worker(Startable):
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self._heartbeat.close()
-        self._crew.close()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._looping.join()
-        self._loop.close()
+        self._runner.close()
         self._presence.leave()
         self._stopped.set()
 
@@ -282,15 +282,19 @@ class Worker(Startable):
     def _begin_arrived(self) -> None:
         with self._lock:
             arrived, self._arrived = self._arrived, []
-        for claimed, asked in arrived:
-            try:
-                executions = [self._execution(each, asked) for each in claimed.read()]
-            except Exception:
-                log.exception("%d tasks cannot be read; their leases will run out", len(claimed))
-                with self._lock:
-                    self._busy -= len(claimed)
-            else:
-                self._begin(executions)
+        for arrival in arrived:
+            self._runner.take_up(arrival)
+
+    def _read(self, arrival: Arrival) -> list[Execution]:
+        claimed, asked = arrival
+        executions: list[Execution] = []
+        try:
+            executions = [self._execution(each, asked) for each in claimed.read()]
+        except Exception:
+            log.exception("%d tasks cannot be read; their leases will run out", len(claimed))
+        with self._lock:
+            self._busy -= len(claimed) - len(executions)
+        return executions
 
     def _execution(self, assignment: Assignment, asked: float) -> Execution:
         work, timeout = assignment.work, assignment.timeout
@@ -309,25 +313,23 @@ class Worker(Startable):
             execution.context.clean = self._clean
         return execution
 
-    def _begin(self, executions: Sequence[Execution]) -> None:
+    def _begin(self, arrival: Arrival) -> list[Step]:
+        """Take up what has arrived: what there is to run of it."""
+        executions = self._read(arrival)
         with self._lock:
             first = not self._running
             self._running.update({each.key: each for each in executions})
         if first or any(each.timeout_at is not None for each in executions):
             self._heartbeat.kick()
-        coroutines: list[tuple[Execution, Invocation]] = []
-        functions: list[tuple[Execution, Invocation]] = []
+        steps: list[Step] = []
         stopping = self._stopping.is_set() or program_ends()
         for each in executions:
             if stopping:
                 # It was on its way when somebody said stop.
                 self._return(each, each.release)
             elif (invocation := self._bind(each)) is not None:
-                (coroutines if invocation.asynchronous else functions).append((each, invocation))
-        if coroutines:
-            self._loop.call_soon_threadsafe(self._run_on_loop, coroutines)
-        if functions:
-            self._run_in_threads(functions)
+                steps.append((each, invocation))
+        return steps
 
     def _bind(self, execution: Execution) -> Invocation | None:
         try:
@@ -343,28 +345,11 @@ class Worker(Startable):
         except Exception:
             log.exception("%s could not be given back; its lease will run out", execution)
 
-    def _run_in_threads(self, functions: list[tuple[Execution, Invocation]]) -> None:
-        try:
-            self._crew.run(functions)
-        except Exception as error:  # noqa: BLE001 - it is the worker's, not the task's
-            self._stopping.set()
-            for execution, _ in self._crew.take_back(functions):
-                log.error("%s cannot begin, so that this worker stops: %s", execution, error)  # noqa: TRY400
-                self._return(execution, execution.release)
-
-    def _call(self, job: tuple[Execution, Invocation]) -> None:
-        _inside.set(self)
-        execution, invocation = job
-        execution.call(invocation)
-
-    def _run_on_loop(self, coroutines: Sequence[tuple[Execution, Invocation]]) -> None:
-        for execution, invocation in coroutines:
-            context = copy_context()
-            context.run(_inside.set, self)
-            task = self._loop.create_task(execution.await_(invocation), context=context)
-            execution.stop = partial(self._loop.call_soon_threadsafe, task.cancel)
-            if execution.ended.is_set():
-                execution.end()
+    def _give_up(self, execution: Execution, error: Exception) -> None:
+        """There is no thread to be had for a step."""
+        self._stopping.set()
+        log.error("%s cannot begin, so that this worker stops: %s", execution, error)
+        self._return(execution, execution.release)
 
     def _refuse(self, execution: Execution, error: Exception) -> bool:
         """No function for it: hold it. Arguments that do not fit: it has failed."""
@@ -394,7 +379,3 @@ class Worker(Startable):
             self._hint()
         elif self._stopping.is_set():
             self._wake.set()
-
-
-# The worker that runs the step whose thread, coroutine or `asyncio.to_thread` this is.
-_inside: ContextVar[Worker | None] = ContextVar("holdfast_worker", default=None)
