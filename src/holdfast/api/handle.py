@@ -150,10 +150,14 @@ def read_run_result(engine: Engine, row: Row, decode: Decode) -> Any:  # noqa: A
 
 
 def _first_failed(tasks: list[Task]) -> str | None:
-    """The address of the first task that failed by itself: a group fails with what is in it."""
+    """The address of the first task that failed by itself: a group fails with what is in it.
+
+    A group with an error of its own is a loop whose list, or whose condition, could not be told.
+    """
     known = {task.id: task for task in tasks}
     for task in tasks:
-        if task.status is Status.FAILED and not task.superseded and task.kind is not Kind.GROUP:
+        by_itself = task.kind is not Kind.GROUP or task.error is not None
+        if task.status is Status.FAILED and not task.superseded and by_itself:
             return _address(known, task)
     return None
 

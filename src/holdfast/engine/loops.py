@@ -34,7 +34,7 @@ def consider(group: Group, ids: Iterable[str]) -> None:
             wanted = step.when is None or _holds(_resolve(group, row, step.when))
             listed = _list(group, row, step) if wanted and row["kind"] == Kind.GROUP else None
         except Unresolved as error:
-            broken.append((row["id"], json.dumps(str(error))))
+            broken.append((row["id"], json.dumps(_told(row, step, error))))
             continue
         if not wanted:
             skipped.append(row["id"])
@@ -46,6 +46,10 @@ def consider(group: Group, ids: Iterable[str]) -> None:
     for loop_id, total in loops:
         if group.change_tasks("expand_loop", task_id=loop_id, total=total):
             group.parents.add(loop_id)
+
+
+def _told(row: Row, step: Step, error: Unresolved) -> str:
+    return f"{'loop' if row['kind'] == Kind.GROUP else 'step'} {step.id!r}: {error}"
 
 
 def _apply(

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.api.holdfast import Holdfast
 from holdfast.engine.import_desk import pages
+from holdfast.engine.looking import look_at
 from holdfast.engine.records import read_task
 from holdfast.importing.report import ImportReport, Moved
 from holdfast.model.past import PastRun, PastTree
 from holdfast.model.run import Created
-from holdfast.store.database import Row, Transaction
+from holdfast.model.task import Task
+from holdfast.store.database import Transaction
 
 
 def take_over_trees(
@@ -20,11 +22,11 @@ def take_over_trees(
     made = {each.id for reply in replies for each in reply if each.created}
     names = {str(task.task.key): task.name for tree in trees for task in tree.tasks}
 
-    def read(tx: Transaction) -> dict[str, Row]:
+    def read(tx: Transaction) -> dict[str, Task]:
         return {
-            names[row["key"]]: row
+            names[str(task.key)]: task
             for page in pages(sorted(names))
-            for row in tx.read("tasks_by_id", ids=_holders(tx, page))
+            for task in look_at(tx, tx.read("tasks_by_id", ids=_holders(tx, page)))
         }
 
     found = into.engine.database.view(read)
@@ -33,9 +35,9 @@ def take_over_trees(
             Moved(
                 old=name,
                 was=was[name],
-                id=found[name]["id"] if name in found else None,
-                became=read_task(found[name]).state if name in found else "deleted",
-                created=name in found and found[name]["id"] in made,
+                id=found[name].id if name in found else None,
+                became=found[name].state if name in found else "deleted",
+                created=name in found and found[name].id in made,
             )
             for name in names.values()
         )

@@ -16,7 +16,8 @@ class NewTask:
     """What a caller asks for; the writer gives it its id and checks every field.
 
     `scheduled_for` is a datetime with a time zone, a number of microseconds since 1970, or a
-    duration from now by the database's clock: "2s" or a timedelta.
+    duration from now by the database's clock: "2s" or a timedelta. With `plan` it is being planned
+    from the start: it is worked on by children, which are created with it as their `parent`.
     """
 
     title: str
@@ -34,6 +35,7 @@ class NewTask:
     timeout: float | None = None
     concurrency: Concurrency | None = None
     enqueue: bool = True
+    plan: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,12 +93,16 @@ class Task:
     max_rounds: int = 1
     feedback: Any = None
     question: Any = None
+    # Of a group that is looked at while it is open.
+    children: int | None = None
+    children_done: int | None = None
 
     @property
     def state(self) -> str:
         """What a person sees; derived, never stored."""
-        if self.status is not Status.QUEUED:
-            return self.status.value
+        phase = self.planning_phase if self.status is Status.IDLE else PlanningPhase.NONE
+        if self.status is not Status.QUEUED and phase is not PlanningPhase.FINALIZED:
+            return self.status.value if phase is PlanningPhase.NONE else "planning"
         if self.run_holds & Hold.FAILING:
             return "stalled"
         if self.blocked:
@@ -105,7 +111,12 @@ class Task:
             return "held"
         if not self.due:
             return "scheduled" if self.waits_for is None else "waiting"
-        return "ready"
+        return self._progress if self.kind is Kind.GROUP else "ready"
+
+    @property
+    def _progress(self) -> str:
+        known = self.children_done is not None
+        return f"in progress {self.children_done}/{self.children}" if known else "in progress"
 
     @property
     def terminal(self) -> bool:
