@@ -45,12 +45,16 @@ class NotFound(HoldfastError):
         self.identifier = identifier
 
 
+_ANOTHER_BODY = (
+    "which was made from another body; use another key, or send the same body to get the existing one"
+)
+
+
 class KeyConflict(HoldfastError):
-    def __init__(self, key: str, existing: str) -> None:
-        super().__init__(
-            f"key {key!r} already belongs to {existing}, which was made from another body; "
-            "use another key, or send the same body to get the existing one"
-        )
+    """The key stands for something else already; `existing` is the id of what it stands for."""
+
+    def __init__(self, key: str, existing: str, advice: str = _ANOTHER_BODY) -> None:
+        super().__init__(f"key {key!r} already belongs to {existing}, {advice}")
         self.key = key
         self.existing = existing
 

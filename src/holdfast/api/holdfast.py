@@ -335,6 +335,11 @@ class Holdfast:
         archive = Archive(lambda: self.engine, Path(directory).absolute())
         self.on(*RUN_ENDS, name=name, workflow=workflow, **options)(archive.write)
 
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        """The names of the functions that `@hf.task` made jobs in this program."""
+        return tuple(self._functions.tasks)
+
     def worker(self, **options: Any) -> Worker:
         """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`.
 

@@ -35,6 +35,14 @@ def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> N
             raise InvalidInput(name, f"is no {what}{hint}")
 
 
+def check_known(field: str, name: object, known: Collection[str]) -> None:
+    """Refuse the name of a task function that this program does not have."""
+    if name not in known:
+        hint = nearest(str(name), known) or f"; it has {', '.join(known) or 'none at all'}"
+        reason = f"{name!r} is no task function of this program{hint}"
+        raise InvalidInput(field, reason)
+
+
 def nearest(name: str, known: Collection[str]) -> str:
     """A hint at the known name that was probably meant, if there is one."""
     near = difflib.get_close_matches(name, known, n=1)
