@@ -46,7 +46,8 @@ class NotFound(HoldfastError):
 
 
 _ANOTHER_BODY = (
-    "which was made from another body; use another key, or send the same body to get the existing one"
+    "which was made from another body; use another key, or send the same body to get the "
+    "existing one"
 )
 
 

@@ -343,8 +343,10 @@ def test_only_what_has_not_begun_below_a_plan_and_needs_nothing_is_unblocked(
 ) -> None:
     parent, (one, two, three, free) = plan(engine, "one", "two", "three", "free")
     _, (stranger,) = plan(engine, "stranger")
-    missing, gone = create(engine), create(engine)
+    missing, gone, there = (create(engine) for _ in range(3))
+    finish(engine, there)
     assert engine.tasks.block(one, on=[missing]).ok
+    assert engine.tasks.block(two, on=[there]).ok
     for each in (two, three, stranger):
         assert engine.tasks.block(each, on=[gone]).ok
         forget(engine, "delete_needs", task_id=each, ids=[gone])

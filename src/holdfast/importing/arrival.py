@@ -35,9 +35,7 @@ def check_target(source: object, into: object) -> Path:
     return Path(source)
 
 
-def _take_over(
-    into: Holdfast, past: Sequence[PastTree] | Sequence[PastRun]
-) -> list[list[Created]]:
+def _take_over(into: Holdfast, past: Sequence[PastTree] | Sequence[PastRun]) -> list[list[Created]]:
     try:
         return into.engine.imports.take_over(past)
     except KeyConflict as conflict:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.model.graph import Workflow
+from holdfast.model.shown import Shown
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
 
 
@@ -17,8 +18,8 @@ class NewRun:
     priority: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Run(Shown):
     id: str
     workflow: str
     workflow_version: str

@@ -13,6 +13,7 @@ from cronsim import CronSim, CronSimError
 
 from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
+from holdfast.model.shown import Shown
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_text
 
@@ -52,8 +53,8 @@ class NewSchedule:
     run: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Schedule:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Schedule(Shown):
     """A schedule as it stands: it starts runs of a workflow, or tasks of a function.
 
     Times are microseconds since 1970. What only a newer release can read is told as it is kept.

@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.model.duration import Moment
 from holdfast.model.graph import Concurrency
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.shown import Shown
 from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
 
 
@@ -38,14 +39,14 @@ class NewTask:
     plan: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Lease:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Lease(Shown):
     owner: str
     expires_at: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Task(Shown):
     id: str
     kind: Kind
     run_id: str | None
@@ -123,8 +124,8 @@ class Task:
         return self.status in TERMINAL
 
 
-@dataclass(frozen=True, kw_only=True)
-class Assignment:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Assignment(Shown):
     """One lease of one task, with the token that every write under it must carry."""
 
     task: Task
@@ -152,8 +153,8 @@ class Renewal:
     usage: Any = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Attempt:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Attempt(Shown):
     """The kept record of one lease: who had it and how it ended."""
 
     task_id: str
@@ -167,8 +168,8 @@ class Attempt:
     usage: Any = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NamedLease:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class NamedLease(Shown):
     key: str
     owner: str
     fence: int
