@@ -47,6 +47,7 @@ class TaskFunction(Recurring, Generic[P, R, T]):
 
     @property
     def name(self) -> str:
+        """What workers, schedules and hooks call the function."""
         return self._template.step or self._template.title
 
     def using(self, **options: Any) -> TaskFunction[P, R, T]:

@@ -44,6 +44,8 @@ OUTCOMES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Event(Shown):
+    """The record of one transition; `source` and `target` are statuses, `at` microseconds."""
+
     seq: int
     type: str
     run_id: str | None

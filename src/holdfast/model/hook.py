@@ -71,6 +71,7 @@ class Ended(Shown):
 
     @classmethod
     def tell(cls, event: Event, *, workflow: str | None, step: str | None) -> Ended:
+        """The end that an event records, for a function that follows it."""
         recorded = asdict(event)
         del recorded["seq"]
         return cls(**recorded, workflow=workflow, step=step)

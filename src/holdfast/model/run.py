@@ -12,6 +12,8 @@ from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewRun:
+    """A run as it is asked for: which workflow, with what input, under which key."""
+
     workflow: Workflow
     input: Any = None
     key: str | None = None
@@ -20,6 +22,8 @@ class NewRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Run(Shown):
+    """A run as it stands; times are microseconds since 1970."""
+
     id: str
     workflow: str
     workflow_version: str

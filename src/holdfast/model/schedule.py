@@ -76,6 +76,7 @@ class Schedule(Shown):
 
     @property
     def paused(self) -> bool:
+        """Whether no tick of it will come until it is resumed."""
         return self.next_at is None
 
 
@@ -214,8 +215,26 @@ def _simulate(cron: str, start: datetime) -> CronSim:
     try:
         return CronSim(cron, start)
     except CronSimError as error:
+        if _fits_another_month(cron, start):
+            reason = f"{cron!r} never comes: no month that it names has such a day; {_FORM}"
+            raise InvalidInput("cron", reason) from error
         reason = str(error).lower()
         raise InvalidInput("cron", f"{cron!r} is no cron expression: {reason}; {_FORM}") from error
+
+
+def _fits_another_month(cron: str, start: datetime) -> bool:
+    """Whether each field can be read, and only the day is in none of the months."""
+    *before, month, weekday = cron.split() if len(cron.split()) > 1 else (cron, "", "")
+    other = " ".join((*before, "*", weekday))
+    return _can_be_read(other, start) and _can_be_read(f"0 0 1 {month} *", start)
+
+
+def _can_be_read(cron: str, start: datetime) -> bool:
+    try:
+        CronSim(cron, start)
+    except CronSimError:
+        return False
+    return True
 
 
 def _read_zone(zone: str) -> ZoneInfo:

@@ -41,12 +41,16 @@ class NewTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Lease(Shown):
+    """Who works on a task, and until when unless renewed."""
+
     owner: str
     expires_at: int
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Task(Shown):
+    """A task as it stands; times are microseconds since 1970, `state` is what a person sees."""
+
     id: str
     kind: Kind
     run_id: str | None
@@ -147,6 +151,8 @@ class Assignment(Shown):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Renewal:
+    """One lease to be kept, and how far its work has come."""
+
     task_id: str
     token: str = field(repr=False)
     progress: Any = None
@@ -170,6 +176,8 @@ class Attempt(Shown):
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class NamedLease(Shown):
+    """A lease on a key: pass its `fence` on, and its `token` to renew or release it."""
+
     key: str
     owner: str
     fence: int

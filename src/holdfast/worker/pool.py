@@ -79,6 +79,7 @@ class Worker:
         self._versions = Versions(engine, functions)
 
     def start(self) -> Self:
+        """Begin to take and run tasks in the background; `stop` ends it."""
         with self._lock:
             if self._started or self._stopping.is_set():
                 raise InvalidInput("worker", "starts only once; make another with hf.worker()")
