@@ -16,6 +16,7 @@ from holdfast.api.body import Loop
 from holdfast.api.failure import goto
 from holdfast.api.handle import Handle, RunHandle
 from holdfast.api.holdfast import Holdfast
+from holdfast.api.plan import Plan
 from holdfast.api.signature import needs
 from holdfast.api.task import TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
@@ -66,6 +67,7 @@ __all__ = [
     "NewSchedule",
     "NewTask",
     "NotFound",
+    "Plan",
     "Refusal",
     "Renewal",
     "RetryPolicy",

@@ -32,6 +32,8 @@ class HoldfastError(Exception):
 
 
 class InvalidInput(HoldfastError):
+    """What a caller passed cannot be accepted: `field` names it, `reason` says why."""
+
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
         self.field = field
@@ -39,6 +41,8 @@ class InvalidInput(HoldfastError):
 
 
 class InvalidDefinition(InvalidInput):
+    """A workflow's graph, or a function of it, cannot run; `mistakes` has every one of them."""
+
     def __init__(self, field: str, mistakes: list[str]) -> None:
         super().__init__(field, "; ".join(mistakes))
         self.mistakes = mistakes
@@ -83,23 +87,32 @@ class InvalidWorkflowFile(InvalidDefinition):
 
 
 class NotFound(HoldfastError):
+    """No run or task has that `identifier`, no schedule that name."""
+
     def __init__(self, identifier: str, kind: str = "run or task", hint: str = "") -> None:
         more = f"; {hint}" if hint else ""
         super().__init__(f"{identifier}: there is no such {kind} in this store{more}")
         self.identifier = identifier
 
 
+_ANOTHER_BODY = (
+    "which was made from another body; use another key, or send the same body to get the "
+    "existing one"
+)
+
+
 class KeyConflict(HoldfastError):
-    def __init__(self, key: str, existing: str) -> None:
-        super().__init__(
-            f"key {key!r} already belongs to {existing}, which was made from another body; "
-            "use another key, or send the same body to get the existing one"
-        )
+    """The key stands for something else already; `existing` is the id of what it stands for."""
+
+    def __init__(self, key: str, existing: str, advice: str = _ANOTHER_BODY) -> None:
+        super().__init__(f"key {key!r} already belongs to {existing}, {advice}")
         self.key = key
         self.existing = existing
 
 
 class TaskFailed(HoldfastError):
+    """The awaited task or run ended without a result: its `status`, its `error`, and the `step`."""
+
     def __init__(
         self, identifier: str, status: str, error: object, step: str | None = None
     ) -> None:
@@ -129,36 +142,36 @@ def in_words(error: object) -> str:
 
 
 class ShuttingDown(HoldfastError):
-    pass
+    """The Holdfast is closed, or is being closed."""
 
 
 class WrongThread(HoldfastError):
-    pass
+    """A call that would wait for the very thread it is made in."""
 
 
 class StoreError(HoldfastError):
-    pass
+    """The database refused, or cannot be used."""
 
 
 class StoreUnreachable(StoreError):
-    pass
+    """The database does not answer; what was asked has not happened."""
 
 
 class StoreBusy(StoreUnreachable):
-    pass
+    """Others held the database for longer than a caller waits; ask again."""
 
 
 class UnknownOutcome(StoreError):
-    pass
+    """A commit whose fate the database could not tell: look before you ask again."""
 
 
 class SchemaTooNew(StoreError):
-    pass
+    """The schema was made by a newer Holdfast."""
 
 
 class SchemaDamaged(StoreError):
-    pass
+    """An applied migration is not the one in the code."""
 
 
 class UnsafeSqlite(StoreError):
-    pass
+    """The SQLite in use can corrupt a WAL database."""

@@ -12,11 +12,17 @@ import pytest
 from holdfast.definition.reader import read_workflow_text
 
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
+SAID = re.compile(r"print\(.*\) +# (.*)$", re.MULTILINE)
 CODE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize(
-    ("page", "shown"), [("hooks.md", "Hook(name='refund'"), ("commands.md", "['builder-1']")]
+    ("page", "shown"),
+    [
+        ("hooks.md", "Hook(name='refund'"),
+        ("commands.md", "['builder-1']"),
+        ("planning.md", "did a logout button"),
+    ],
 )
 def test_the_code_of_a_page_runs_from_its_top_to_its_end(
     page: str, shown: str, tmp_path: Path
@@ -34,6 +40,8 @@ def test_the_code_of_a_page_runs_from_its_top_to_its_end(
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert shown in ran.stdout
+    said = SAID.findall(code)
+    assert [line for line in ran.stdout.splitlines() if line in said] == said
 
 
 def test_the_workflow_of_the_page_about_commands_can_be_read() -> None:

@@ -13,6 +13,8 @@ from holdfast.engine.operations import (
     FinalizePlan,
     Operation,
     ReopenTask,
+    ReorderPlan,
+    ResetTask,
     RetryTask,
     StartPlanning,
 )
@@ -86,3 +88,18 @@ def cancel_a_plan(world: World) -> Sequence[Operation]:
     plan(world, "one", "two")
     world.start("one")
     return [CancelTask(**about(world, "parent"))]
+
+
+@group_of(ReorderPlan)
+def put_the_children_of_a_plan_in_another_order(world: World) -> Sequence[Operation]:
+    plan(world, "one", "two", "three", finalized=False)
+    order = tuple(world.ids[name] for name in ("three", "one", "two"))
+    return [ReorderPlan(**about(world, "parent"), order=order)]
+
+
+@group_of(ResetTask)
+def reset_a_finished_plan(world: World) -> Sequence[Operation]:
+    plan(world, "one", "two")
+    for name in ("one", "two"):
+        world.finish(name)
+    return [ResetTask(**about(world, "parent"))]

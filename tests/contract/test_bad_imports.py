@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,8 +120,27 @@ def test_a_file_that_has_changed_since_it_was_imported_is_refused_whole(
     change(tasks, "INSERT INTO tasks (id, list_id, title, status) VALUES ('n', 'i', 'n', 'queued')")
     change(runs, "UPDATE steps SET status = 'done' WHERE id = 'new-plan'")
     before = dump(store_url)
-    with pytest.raises(KeyConflict, match="import:tasks:a'"):
+    told = "import:tasks:a' already .* from a row that is not as it is in this file.*name='…'"
+    with pytest.raises(KeyConflict, match=told):
         import_tasks(tasks, into=hf)
-    with pytest.raises(KeyConflict, match="import:runs:new'"):
+    with pytest.raises(KeyConflict, match=r"import:runs:new' .*with the same ids"):
         import_runs(runs, into=hf)
     assert dump(store_url) == before
+
+
+def test_what_is_no_file_no_store_and_no_function_is_refused_by_name(
+    hf: Holdfast, store_url: str, tmp_path: Path
+) -> None:
+    hf.task(name="work_on")(lambda title: title)
+    tasks = make(tmp_path / "tasks.db", "older_tasks")
+    wrong: Any = None
+    url: Any = store_url
+    for bring in (import_tasks, import_runs):
+        with pytest.raises(InvalidInput, match=r"^into: is a str; pass a Holdfast: Holdfast\('sq"):
+            bring(tasks, into=url)
+        with pytest.raises(InvalidInput, match=r"^source: is a NoneType; pass the path of"):
+            bring(wrong, into=hf)
+    with pytest.raises(InvalidInput, match=r"^step: 'work_in' is no task .*did you mean work_on?"):
+        import_tasks(tasks, into=hf, step="work_in")
+    assert hf.tasks.list() == []
+    assert import_tasks(str(tasks), into=hf, step="work_on").created

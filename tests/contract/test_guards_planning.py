@@ -18,6 +18,11 @@ def change(engine: Engine, query: str, task_id: str, **more: Any) -> set[str]:
     return write(engine, query, task_id=task_id, actor="user", **more)
 
 
+def forget(engine: Engine, query: str, **named: Any) -> None:
+    """Run one statement alone that takes needs away."""
+    engine.database.transact(lambda tx: tx.run(query, **named))
+
+
 def finalized(engine: Engine, *titles: str) -> tuple[str, list[str]]:
     """A plan whose children need nothing of each other."""
     parent, children = plan(engine, *titles)
@@ -68,7 +73,7 @@ def test_only_idle_children_of_the_plan_that_are_no_plans_are_queued(engine: Eng
     take(engine, three)
     assert change(engine, "queue_children", parent, agent="developer") == {one}
     assert change(engine, "queue_children", parent, agent="developer") == set()
-    assert states(engine, [two, three, stranger]) == ["idle", "running", "idle"]
+    assert states(engine, [two, three, stranger]) == ["planning", "running", "idle"]
 
 
 def with_an_old_child(engine: Engine) -> tuple[str, str, str]:
@@ -182,7 +187,7 @@ def test_failing_is_lifted_below_the_plan_from_what_is_held_and_has_not_begun(
     engine: Engine,
 ) -> None:
     (parent, children), (other, others) = failing(engine), failing(engine)
-    gone = create(engine, parent=parent, enqueue=False)
+    gone = create(engine, parent=parent)
     free = create(engine, parent=create(engine), enqueue=False)
     held = {engine.tasks.get(each).run_holds for each in (children[3], gone)}
     assert held == {Hold.FAILING}
@@ -227,7 +232,7 @@ def test_a_retry_of_a_plan_that_was_not_finalized_queues_none_of_its_children(
     parent, children = plan(engine, "one", "two")
     assert engine.tasks.cancel(parent).ok
     assert engine.tasks.retry(parent).ok
-    assert states(engine, [parent, *children]) == ["idle"] * 3
+    assert states(engine, [parent, *children]) == ["planning", "idle", "idle"]
     assert engine.tasks.finalize_plan(parent).ok
     assert states(engine, children) == ["ready", "blocked"]
 
@@ -259,9 +264,95 @@ def test_a_plan_below_a_plan_runs_again_with_it(engine: Engine) -> None:
     for each in (inner, parent):
         assert engine.tasks.finalize_plan(each).ok
     for _ in range(2):
-        assert states(engine, [inner, child, last]) == ["idle", "ready", "blocked"]
+        assert states(engine, [inner, child, last]) == ["in progress 0/1", "ready", "blocked"]
         finish(engine, child)
         assert engine.tasks.get(inner).status is Status.DONE
         finish(engine, last)
         assert engine.tasks.get(parent).status is Status.DONE
         assert engine.tasks.reopen(parent).ok
+
+
+def test_only_idle_children_of_a_plan_that_is_made_are_given_other_places(engine: Engine) -> None:
+    parent, (one, two, three) = plan(engine, "one", "two", "three")
+    _, (stranger,) = plan(engine, "stranger")
+    take(engine, three)
+    rows = [(one, 0), (two, 5), (three, 6), (stranger, 7)]
+    assert change(engine, "reorder_children", parent, rows=rows) == {two}
+    assert engine.tasks.finalize_plan(parent).ok
+    assert change(engine, "reset_task", one) == {one}
+    assert change(engine, "reorder_children", parent, rows=[(one, 8)]) == set()
+
+
+def with_plans_inside(engine: Engine) -> dict[str, str]:
+    """A plan of a task, of a plan and of a function that made a child; all but one have ended."""
+    parent, (done, inner, maker) = plan(engine, "done", "inner", "maker")
+    assert engine.tasks.start_planning(inner).ok
+    below = create(engine, "below", parent=inner, enqueue=False)
+    for each in (inner, parent):
+        assert engine.tasks.finalize_plan(each, graph={}).ok
+    attempt = take(engine, maker)
+    made = engine.work.spawn(maker, attempt.token, [NewTask(title="made")], name="map").value[0]
+    for each in (done, made):
+        finish(engine, each)
+    ids = {"parent": parent, "done": done, "inner": inner, "below": below}
+    return {**ids, "maker": maker, "made": made}
+
+
+def test_a_reset_reaches_what_is_below_a_plan_through_plans_and_counts(engine: Engine) -> None:
+    ids, stranger = with_plans_inside(engine), finalized(engine, "stranger")[1][0]
+    reached = change(engine, "reset_below", ids["parent"])
+    assert reached == {ids["done"], ids["inner"], ids["below"]}
+    assert states(engine, [ids["inner"], ids["maker"], ids["made"]]) == [
+        "planning",
+        "running",
+        "done",
+    ]
+    assert change(engine, "reset_below", ids["parent"]) == set()
+    assert engine.tasks.get(stranger).state == "ready"
+
+
+def test_what_a_task_made_in_an_epoch_that_is_over_is_not_reset_with_its_plan(
+    engine: Engine,
+) -> None:
+    parent, old, last = with_an_old_child(engine)
+    before = engine.tasks.get(old)
+    finish(engine, last)
+    assert engine.tasks.reset(parent).ok
+    assert engine.tasks.get(old) == before
+
+
+def test_only_the_order_of_what_has_not_begun_below_a_plan_is_forgotten(engine: Engine) -> None:
+    parent, (one, two, three) = plan(engine, "one", "two", "three")
+    other, (four, five) = plan(engine, "four", "five")
+    outside = create(engine)
+    made = create(engine, "made", parent=parent, needs=(one,), enqueue=False)
+    assert engine.tasks.block(two, on=[outside]).ok
+    assert engine.tasks.block(two, on=[one]).ok
+    assert engine.tasks.block(three, on=[one]).ok
+    assert engine.tasks.enqueue(three).ok
+    assert engine.tasks.block(five, on=[four]).ok
+    assert engine.tasks.block(four, on=[one]).ok
+    forget(engine, "forget_order", task_id=parent)
+    needed = {each: engine.tasks.blocked_by(each) for each in (two, three, made, four, five)}
+    assert needed == {two: [outside], three: [one], made: [one], four: [one], five: [four]}
+    assert engine.tasks.get(other).planning_phase is PlanningPhase.ACTIVE
+
+
+def test_only_what_has_not_begun_below_a_plan_and_needs_nothing_is_unblocked(
+    engine: Engine,
+) -> None:
+    parent, (one, two, three, free) = plan(engine, "one", "two", "three", "free")
+    _, (stranger,) = plan(engine, "stranger")
+    missing, gone, there = (create(engine) for _ in range(3))
+    finish(engine, there)
+    assert engine.tasks.block(one, on=[missing]).ok
+    assert engine.tasks.block(two, on=[there]).ok
+    for each in (two, three, stranger):
+        assert engine.tasks.block(each, on=[gone]).ok
+        forget(engine, "delete_needs", task_id=each, ids=[gone])
+    assert engine.tasks.enqueue(three).ok
+    assert change(engine, "unblock_children", parent) == {two}
+    assert change(engine, "unblock_children", parent) == set()
+    assert engine.tasks.get(free).version == 1
+    for each in (three, stranger):
+        assert engine.tasks.unblock(each).ok

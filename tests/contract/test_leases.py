@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.result import Refusal
 from holdfast.model.task import NamedLease
 from tests.contract.raw import dump
-from tests.contract.stages import NOT_GENUINE
+from tests.contract.stages import NOT_GENUINE, create
 
 
 def acquire(engine: Engine, key: str = "branch", owner: str = "ada") -> NamedLease:
@@ -93,3 +97,19 @@ def test_a_lease_that_nobody_ever_held_is_refused(engine: Engine) -> None:
 def test_of_callers_at_once_exactly_one_gets_the_lease(engine: Engine) -> None:
     asked = [engine.leases.acquire.submit("branch", f"w{n}", ttl=10) for n in range(8)]
     assert [each.result() is not None for each in asked].count(True) == 1
+
+
+def test_a_lease_that_nobody_awaits_any_more_is_given_back(engine: Engine) -> None:
+    async def leave() -> None:
+        asking = asyncio.create_task(engine.leases.acquire.aio("branch", "ada", ttl=10))
+        await asyncio.sleep(0)
+        # Asked after it and answered: it is written, and this loop cannot have heard of it.
+        assert engine.leases.acquire("branch", "bob", ttl=10) is None
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    asyncio.run(leave())
+    # Whatever is asked after the release is answered after it.
+    create(engine)
+    assert acquire(engine, owner="bob").fence == 2

@@ -33,7 +33,7 @@ from tests.contract.stages import (
 
 PATIENCE = 30
 RUNS: dict[str, Any] = {"limit": 9, "after": None, "status": None, "workflow": None}
-TASKS: dict[str, Any] = {"limit": 9, "after": None, "status": None, "agent": None, "run": None}
+TASKS: dict[str, Any] = {"limit": 9, "after": None, "status": None, "agent": None}
 
 
 def test_tasks_are_listed_page_by_page_newest_first(engine: Engine) -> None:
@@ -117,13 +117,13 @@ def plan_of(url: str, query: str, asked: dict[str, Any]) -> str:
 def test_a_list_reads_no_more_of_an_index_than_its_page(engine: Engine, store_url: str) -> None:
     create(engine)
     wanted = {
-        "": [ask_for_runs(**RUNS), ask_for_tasks(**TASKS)],
+        "": [ask_for_runs(**RUNS), ask_for_tasks(TASKS)],
         "holdfast_run_status": [ask_for_runs(**RUNS | {"status": "failed"})],
         "holdfast_task_status": [
-            ask_for_tasks(**TASKS | {"status": each}) for each in ("queued", "failed", "idle")
+            ask_for_tasks(TASKS | {"status": each}) for each in ("queued", "failed", "idle")
         ],
-        "holdfast_task_running": [ask_for_tasks(**TASKS | {"status": "running"})],
-        "holdfast_task_run": [ask_for_tasks(**TASKS | {"run": MISSING_RUN})],
+        "holdfast_task_running": [ask_for_tasks(TASKS | {"status": "running"})],
+        "holdfast_task_run": [ask_for_tasks(TASKS, run=MISSING_RUN)],
     }
     for index, pages in wanted.items():
         for query, asked in pages:

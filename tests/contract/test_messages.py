@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast import Holdfast, InvalidInput, NotFound, Refusal, StoreError, TaskFailed
+from holdfast import Holdfast, InvalidInput, NotFound, Refusal, StoreError, TaskFailed, goto
 from holdfast.engine.doctor import Check, Diagnosis, Violation
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Step, Workflow
@@ -202,3 +202,34 @@ def test_the_id_of_a_run_is_not_taken_for_that_of_a_task(engine: Engine) -> None
         engine.tasks.approve(run.id)
     with pytest.raises(InvalidInput, match="is a task, and a run is wanted"):
         engine.runs.pause(run.steps["plan"])
+
+
+def test_a_loop_and_rounds_without_a_count_are_refused_where_they_are_written(
+    hf: Holdfast,
+) -> None:
+    flow = hf.workflow("flow")
+    wrong: list[Any] = [0, -1, True, "2", 2.5, None]
+    for count in wrong:
+        with pytest.raises(InvalidInput, match=r"^parallel: must be"):
+            flow.loop("build", over="input.stories", parallel=count)
+        with pytest.raises(InvalidInput, match=r"^max_rounds: must be"):
+            goto("build", max_rounds=count)
+        with pytest.raises(InvalidInput, match=r"^max_rounds: must be"):
+            flow.step(verifies="build", max_rounds=count)
+
+
+def test_a_hook_that_is_not_there_is_told_which_are(hf: Holdfast) -> None:
+    refused = hf.hooks.remove("nope")
+    assert (refused.reason, refused.detail) == (
+        Refusal.NOT_FOUND,
+        "no hook of this store is called 'nope'; there is none at all",
+    )
+
+    @hf.on("run.failed")
+    def refund(event: object) -> None: ...
+
+    @hf.on("run.completed")
+    def thank(event: object) -> None: ...
+
+    assert hf.hooks.remove("refnd").detail.endswith("'refnd'; there are refund, thank")
+    assert hf.hooks.remove("refund").ok

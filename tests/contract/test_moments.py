@@ -11,7 +11,7 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.model.duration import Moment
-from holdfast.model.task import NewTask
+from holdfast.model.task import Assignment, NewTask
 from tests.contract.stages import create, take
 
 START = 1_750_000_000 * MICROSECONDS
@@ -81,3 +81,34 @@ def test_a_function_is_enqueued_for_later(hf: Holdfast) -> None:
     assert task.state == "scheduled"
     assert task.scheduled_for is not None
     assert abs(task.scheduled_for - task.created_at - 3600 * MICROSECONDS) < 60 * MICROSECONDS
+
+
+@pytest.mark.parametrize("given", ["tomorrow", "2026-12-01", "noon"])
+def test_a_text_that_is_no_duration_is_told_the_forms_of_a_moment(
+    engine: Engine, given: str
+) -> None:
+    told = rf"^scheduled_for: '{given}' is no moment; pass a datetime with a time zone.*'2s'"
+    with pytest.raises(InvalidInput, match=told):
+        create(engine, scheduled_for=given)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_task_whose_time_had_come_waits_again_when_the_clock_is_set_back(
+    engine: Engine, clock: ManualClock, *, named: bool
+) -> None:
+    task_id = create(engine, scheduled_for="10s")
+    clock.advance(10)
+    engine.recovery.step()
+    assert engine.tasks.get(task_id).due
+    clock.set(START + 5 * MICROSECONDS)
+
+    def claim() -> list[Assignment]:
+        if named:
+            return engine.work.claim_by_id(task_id, "worker", agents=["default"])
+        return engine.work.claim("worker")
+
+    assert claim() == []
+    assert [clause.name for clause in engine.why(task_id).clauses if not clause.ok] == ["due"]
+    assert "its time comes in 5s" in str(engine.why(task_id))
+    clock.set(START + 10 * MICROSECONDS)
+    assert [each.task.id for each in claim()] == [task_id]

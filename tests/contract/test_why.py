@@ -56,10 +56,10 @@ def test_a_blocked_task_names_what_it_waits_for(engine: Engine) -> None:
     need = create(engine, agent="elsewhere")
     task_id = create(engine, needs=(need,))
     clause = only(engine, task_id)
-    assert (clause.name, clause.detail) == ("needs", f"waits for {need} (queued)")
+    assert (clause.name, clause.detail) == ("needs", f"waits for task {need} (queued)")
     break_for_good(engine, need)
     clause = only(engine, task_id)
-    assert clause.detail == f"waits for {need} (failed)"
+    assert clause.detail == f"waits for task {need} (failed)"
     assert clause.fix == f'hf.tasks.retry("{need}")'
 
 

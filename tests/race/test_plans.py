@@ -9,6 +9,8 @@ from holdfast.engine.operations import (
     EditTask,
     Operation,
     ReopenTask,
+    ReorderPlan,
+    ResetTask,
     RetryTask,
     StartPlanning,
 )
@@ -170,3 +172,40 @@ def test_a_plan_inside_a_plan_ends_both_once(stage: Stage) -> None:
     for outcome in stage.explore(scenario):
         assert outcome.history("inner").count("task.done") == 1
         assert outcome.history("parent").count("task.done") == 1
+
+
+def reorder(world: World, *names: str) -> ReorderPlan:
+    order = tuple(world.ids[name] for name in names)
+    return ReorderPlan(task_id=world.ids["parent"], actor="user", order=order)
+
+
+@pytest.mark.parametrize("kind", ["finalize", "reorder", "cancel", "claim"])
+def test_another_order_against_what_happens_to_the_plan(stage: Stage, kind: str) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "one", "two", finalized=False)
+        others: dict[str, Operation] = {
+            "finalize": finalize(world),
+            "reorder": reorder(world, "one", "two"),
+            "cancel": world.cancel("one"),
+            "claim": world.claim_by_id("one", "anna"),
+        }
+        return [reorder(world, "two", "one")], [others[kind]]
+
+    stage.explore(scenario)
+
+
+@pytest.mark.parametrize("kind", ["reopen", "reset", "child"])
+def test_reset_of_a_plan_against_what_begins_it_again(stage: Stage, kind: str) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "one", "two")
+        for name in ("one", "two"):
+            world.finish(name)
+        parent = world.ids["parent"]
+        others: dict[str, Operation] = {
+            "reopen": ReopenTask(task_id=parent, actor="user"),
+            "reset": ResetTask(task_id=parent, actor="user"),
+            "child": ReopenTask(task_id=world.ids["one"], actor="user"),
+        }
+        return [ResetTask(task_id=parent, actor="user")], [others[kind]]
+
+    stage.explore(scenario)

@@ -6,6 +6,8 @@ import inspect
 import pydoc
 from concurrent.futures import Future
 
+import pytest
+
 from holdfast.engine.edge import operation, reading
 
 
@@ -39,3 +41,13 @@ def test_a_bound_look_looks_like_its_method() -> None:
 def test_help_tells_the_name_the_parameters_and_the_purpose() -> None:
     told = pydoc.plain(pydoc.render_doc(Desk().send))
     assert "Desk.send(letter, *, express=False)\n    Send a letter." in told
+
+
+@pytest.mark.parametrize("name", ["send", "count"])
+def test_a_call_that_nobody_awaits_is_told_what_to_write(name: str) -> None:
+    desk = Desk()
+    arguments = {"send": ("letter",), "count": ()}[name]
+    told = rf"\.{name}\.aio\(…\); write `await ….{name}.aio\(…\)`, or .* was never awaited"
+    made = [getattr(desk, name).aio(*arguments)]
+    with pytest.warns(RuntimeWarning, match=told):
+        made.clear()

@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from holdfast.api.failure import read_failure
 from holdfast.api.member import FILLED, Course, Member
-from holdfast.api.options import KNOWN, refuse_unknown, step_options
+from holdfast.api.options import KNOWN, check_count, refuse_unknown, step_options
 from holdfast.api.signature import Needs, Signature
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.model.graph import Step
@@ -97,6 +97,7 @@ class Body:
         "item.files". `parallel` items are under way at once. It gives the list of what its items
         gave. Without any needs, and over no step's list, it follows the step before.
         """
+        check_count("parallel", parallel)
         listed = self._refer("over", over)
         if listed.parts == ("input",):
             reason = f"loop {name!r}: over: the whole input is no list; name a part of it"
@@ -161,7 +162,7 @@ class Body:
             if "verifies" not in course:
                 reason = "counts a verifier's rounds; say verifies= too, or goto(…, max_rounds=…)"
                 raise InvalidInput("max_rounds", reason)
-            course["max_rounds"] = options["max_rounds"]
+            course["max_rounds"] = check_count("max_rounds", options["max_rounds"])
         return course
 
     def _wanted(

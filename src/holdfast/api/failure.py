@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from holdfast.api.options import nearest
+from holdfast.api.options import check_count, nearest
 from holdfast.errors import InvalidInput
 from holdfast.model.graph import OnFailure
 from holdfast.model.step import Action
@@ -23,7 +23,7 @@ def goto(step: Any, *, max_rounds: int = 1) -> Goto:  # noqa: ANN401 - a step, a
 
     That step, and all that follow it, run again; the error is their `feedback`.
     """
-    return Goto(step, max_rounds)
+    return Goto(step, check_count("max_rounds", max_rounds))
 
 
 def read_failure(given: object, name: Callable[[Any], str]) -> OnFailure:

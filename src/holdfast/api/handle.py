@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Generic, TypeGuard, TypeVar
 
-from holdfast.engine.edge import reading, refuse_to_wait_in_writer
+from holdfast.engine.edge import reading, refuse_to_wait_in_writer, to_await
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, TaskFailed
 from holdfast.model.duration import parse_duration
@@ -51,8 +51,11 @@ class Result(Generic[T]):
             future.cancel()
         return self._read(row)
 
-    async def aio(self, timeout: float | str | None = None) -> T:  # noqa: ASYNC109 - one signature
-        """The same for a coroutine, which goes on with others meanwhile."""
+    def aio(self, timeout: float | str | None = None) -> Coroutine[Any, Any, T]:
+        """The same for a coroutine, which goes on with others meanwhile: await it."""
+        return to_await(self._aio(timeout), "result")
+
+    async def _aio(self, timeout: float | str | None) -> T:  # noqa: ASYNC109 - one signature
         seconds = _seconds(timeout)
         future = asyncio.wrap_future(await asyncio.to_thread(self._wait))
         try:
@@ -150,10 +153,14 @@ def read_run_result(engine: Engine, row: Row, decode: Decode) -> Any:  # noqa: A
 
 
 def _first_failed(tasks: list[Task]) -> str | None:
-    """The address of the first task that failed by itself: a group fails with what is in it."""
+    """The address of the first task that failed by itself: a group fails with what is in it.
+
+    A group with an error of its own is a loop whose list, or whose condition, could not be told.
+    """
     known = {task.id: task for task in tasks}
     for task in tasks:
-        if task.status is Status.FAILED and not task.superseded and task.kind is not Kind.GROUP:
+        by_itself = task.kind is not Kind.GROUP or task.error is not None
+        if task.status is Status.FAILED and not task.superseded and by_itself:
             return _address(known, task)
     return None
 

@@ -24,12 +24,13 @@ from holdfast.api.options import (
     refuse_unknown,
     step_options,
 )
+from holdfast.api.plan import Plan
 from holdfast.api.registry import Registry
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.api.workflow_file import WorkflowFile
 from holdfast.engine.doctor import Diagnosis
-from holdfast.engine.edge import operation, reading
+from holdfast.engine.edge import operation, reading, then
 from holdfast.engine.engine import Engine
 from holdfast.engine.hook_desk import Hooks
 from holdfast.engine.lease_desk import Leases
@@ -43,6 +44,7 @@ from holdfast.engine.worker_desk import Workers
 from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.result import TransitionResult
+from holdfast.model.status import PlanningPhase
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.settings import Settings
@@ -211,7 +213,8 @@ class Holdfast:
         if is_run_id(identifier):
             engine.runs.get(identifier)
             return RunHandle(engine, identifier, lambda _, output: output, created=False)
-        engine.tasks.get(identifier)
+        if engine.tasks.get(identifier).planning_phase is not PlanningPhase.NONE:
+            return Plan(engine, identifier, self._functions.decode, created=False)
         return Handle(engine, identifier, read_task_result, created=False)
 
     @reading
@@ -256,6 +259,27 @@ class Holdfast:
             return made
 
         return TaskDecorator(add) if function is None else add(function)
+
+    @operation
+    def plan(
+        self,
+        title: str,
+        *,
+        agent: str = "default",
+        parent: str | Handle[Any] | None = None,
+        key: str | None = None,
+    ) -> Future[Plan]:
+        """Begin a plan: add children to it, then finalize it, and they run in their order.
+
+        Children without an agent of their own get the plan's. With a `parent` that is a plan it
+        is a part of that one. A `key` makes it exist once.
+        """
+        wanted = NewTask(title=title, agent=agent, parent=id_of(parent), key=key, plan=True)
+        engine = self.engine
+        return then(
+            engine.tasks.create.submit(wanted),
+            lambda made: Plan(engine, made.id, self._functions.decode, created=made.created),
+        )
 
     def workflow(self, name: str, *, concurrency: Any = None) -> WorkflowBuilder:  # noqa: ANN401
         """Begin a workflow; add its steps with `@….step`.
@@ -330,6 +354,11 @@ class Holdfast:
         """
         archive = Archive(lambda: self.engine, Path(directory).absolute())
         self.on(*RUN_ENDS, name=name, workflow=workflow, **options)(archive.write)
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        """The names of the functions that `@hf.task` made jobs in this program."""
+        return tuple(self._functions.tasks)
 
     def worker(self, **options: Any) -> Worker:
         """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`.

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import parse_duration
 from holdfast.model.graph import Concurrency
-from holdfast.model.retry import RetryPolicy, positive_microseconds
+from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.settings import Settings
 
 
@@ -33,6 +33,23 @@ def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> N
         if name not in known:
             hint = nearest(name, known) or f"; known are {', '.join(known)}"
             raise InvalidInput(name, f"is no {what}{hint}")
+
+
+def check_count(field: str, value: object) -> int:
+    """Refuse what is no whole number from 1 on, where it is written."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput(field, f"must be a whole number, not {type(value).__name__}")
+    if not 1 <= value <= MAX_COUNT:
+        raise InvalidInput(field, f"must be between 1 and {MAX_COUNT}, not {value}")
+    return value
+
+
+def check_known(field: str, name: object, known: Collection[str]) -> None:
+    """Refuse the name of a task function that this program does not have."""
+    if name not in known:
+        hint = nearest(str(name), known) or f"; it has {', '.join(known) or 'none at all'}"
+        reason = f"{name!r} is no task function of this program{hint}"
+        raise InvalidInput(field, reason)
 
 
 def nearest(name: str, known: Collection[str]) -> str:

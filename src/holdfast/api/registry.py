@@ -52,6 +52,11 @@ class Registry:
     def knows(self, workflow: str | None, step: str | None) -> bool:
         return self._signature(workflow, step) is not None
 
+    def decode(self, name: str | None, output: Any) -> Any:  # noqa: ANN401 - what it returns
+        """What a call of a task function gave, from its JSON; of one unknown here, the JSON."""
+        known = self.tasks.get(str(name))
+        return output if known is None else known.decode("return", output)
+
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
         workflow = assignment.workflow if assignment.is_step else None
         call = self._call(workflow, assignment)

@@ -20,7 +20,7 @@ from holdfast.model.task import NewTask
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
 
-_OF_ONE_TASK = ("scheduled_for", "needs", "parent")
+_OF_ONE_TASK = ("title", "scheduled_for", "needs", "parent", "position", "enqueue")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,7 +40,7 @@ class TaskFunction(Recurring, Generic[P, R, T]):
         for name in self.signature.needed:
             reason = f"parameter {name!r}: needs(…) stands for a step's output, and this is no step"
             raise InvalidDefinition(template.title, [reason])
-        self.__name__ = template.title
+        self.__name__ = self.name
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -48,10 +48,15 @@ class TaskFunction(Recurring, Generic[P, R, T]):
 
     @property
     def name(self) -> str:
+        """What workers, schedules and hooks call the function."""
         return self._template.step or self._template.title
 
     def using(self, **options: Any) -> TaskFunction[P, R, T]:
-        """The same function with other options; `scheduled_for`, `needs` and `parent` too."""
+        """The same function with other options, and with those of one task.
+
+        These are its `title`, `scheduled_for`, `needs`, `parent` and `position`, and `enqueue`:
+        with `enqueue=False` it is made and stays idle, as the children of a plan are.
+        """
         refuse_unknown("option", options, (*KNOWN, *_OF_ONE_TASK))
         own = {name: _by_id(options[name]) for name in options if name in _OF_ONE_TASK}
         rest = {name: options[name] for name in options if name not in _OF_ONE_TASK}

@@ -84,6 +84,7 @@ class TaskRow:
     max_rounds: int = 1
     on_failure: str = "fail"
     declares: bool = False
+    plan: bool = False
 
     @property
     def size(self) -> int:

@@ -53,6 +53,7 @@ def control(operation: Controlled, group: Group) -> TransitionResult:
 
 
 control.register(planning.start)
+control.register(planning.reorder)
 control.register(planning.finalize)
 
 
@@ -84,6 +85,8 @@ def _reset(operation: ResetTask, group: Group) -> TransitionResult:
     if not rows:
         return _answer(group, operation, [], "idle")
     reopening.supersede(group, rows, operation.actor)
+    if rows[0]["planning_phase"] == PlanningPhase.ACTIVE:
+        planning.take_back(group, operation.task_id, operation.actor)
     reopening.consider(group, rows)
     reopening.reopen_around(group, operation.task_id, operation.actor)
     if rows[0]["previous"] == "done":

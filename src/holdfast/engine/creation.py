@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from holdfast.engine import planning, slots
 from holdfast.engine.asked import TaskRow
@@ -13,6 +14,11 @@ from holdfast.model.run import Created
 from holdfast.model.status import TERMINAL, Hold
 from holdfast.store.database import Row
 from holdfast.store.patience import Contended
+
+_TOO_LATE = (
+    "{id} is finalized, and nothing would start an idle child of it; create it enqueued, or plan "
+    'it anew: hf.tasks.reset("{id}") once it has ended'
+)
 
 Replies = list[list[Created] | HoldfastError]
 
@@ -32,10 +38,17 @@ def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
         replies.append(reply)
         if isinstance(reply, list):
             new = {each.id for each in reply if each.created}
-            accepted += [(task, operation.actor) for task in operation.tasks if task.id in new]
+            accepted += [
+                (_placed(task, known), operation.actor)
+                for task in operation.tasks
+                if task.id in new
+            ]
     # In one order, because whoever inserts a key waits for whoever has just inserted it.
     accepted.sort(key=lambda each: each[0].key or "")
     insert_tasks(group, accepted, known, run_holds=0)
+    for task, actor in accepted:
+        if task.plan:
+            group.change_tasks("start_planning", task_id=task.id, actor=actor)
     parents = {task.parent_id for task, _ in accepted if task.parent_id is not None}
     if plans := sorted(each for each in parents if known[each]["planning_phase"] == "finalized"):
         planning.pass_on(group, plans, "advance")
@@ -77,6 +90,16 @@ def _check_parent(task: TaskRow, parent: Row | None) -> None:
         raise InvalidInput("parent", f"{task.parent_id} is part of {parent['run_id']}")
     if parent["status"] in TERMINAL:
         raise InvalidInput("parent", f"{task.parent_id} has ended: it is {parent['status']}")
+    if parent["planning_phase"] == "finalized" and task.status == "idle":
+        raise InvalidInput("parent", _TOO_LATE.format(id=task.parent_id))
+
+
+def _placed(task: TaskRow, known: dict[str, Row]) -> TaskRow:
+    """Last in the plan that it is added to, unless it was given a place."""
+    parent = known.get(task.parent_id or "")
+    if parent is None or not parent["last"] or task.position:
+        return task
+    return replace(task, position=parent["last"])
 
 
 def insert_tasks(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from functools import partial
+from types import CoroutineType, MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from holdfast.errors import WrongThread
 from holdfast.store.database import about_to_wait, holds_store
@@ -65,7 +66,10 @@ class Call(Documented, Generic[P, T]):
             future = self.submit(*args, **kwargs)
         return future.result()
 
-    async def aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
+    def aio(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        return to_await(self._aio(*args, **kwargs), self.__name__)
+
+    async def _aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
         future = self.submit(*args, **kwargs)
         try:
             return await asyncio.wrap_future(future)
@@ -109,6 +113,13 @@ class Operation(Generic[S, P, T]):
         return call
 
 
+def to_await(made: Coroutine[Any, Any, T], name: str) -> Coroutine[Any, Any, T]:
+    """Name a coroutine so that Python's warning, where nobody awaits it, says what to write."""
+    named = cast("CoroutineType[Any, Any, T]", made)
+    named.__qualname__ = f"….{name}.aio(…); write `await ….{name}.aio(…)`, or `….{name}(…)`:"
+    return made
+
+
 def operation(method: Callable[Concatenate[S, P], Future[T]]) -> Operation[S, P, T]:
     return Operation(method)
 
@@ -131,8 +142,9 @@ class Read(Documented, Generic[P, T]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._look(*args, **kwargs)
 
-    async def aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.to_thread(self._look, *args, **kwargs)
+    def aio(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        look = partial(self._look, *args, **kwargs)
+        return to_await(asyncio.to_thread(look), self.__name__)
 
 
 class Reading(Generic[S, P, T]):

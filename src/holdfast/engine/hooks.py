@@ -37,7 +37,10 @@ def register(group: Group, operations: Sequence[RegisterHooks]) -> list[None]:
 def remove(group: Group, operation: RemoveHook) -> TransitionResult:
     if group.tx.write("remove_hook", hook=operation.name):
         return TransitionResult(ok=True)
-    return refuse(Refusal.NOT_FOUND, None)
+    names = ", ".join(row["name"] for row in group.tx.read("list_hooks"))
+    there = f"there are {names}" if names else "there is none at all"
+    detail = f"no hook of this store is called {operation.name!r}; {there}"
+    return refuse(Refusal.NOT_FOUND, None, detail)
 
 
 def fire(group: Group) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from contextlib import suppress
 
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation
 from holdfast.engine.leases import LEASE_SUBJECT
 from holdfast.engine.operations import AcquireLease, ReleaseLease, RenewLease
+from holdfast.errors import ShuttingDown
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import NamedLease
@@ -31,6 +33,14 @@ class Leases:
                 ttl=positive_microseconds("ttl", ttl),
             )
         )
+
+    @acquire.undone_by
+    def _give_back(self, lease: NamedLease | None) -> None:
+        """Free what came after the one who awaited it was cancelled."""
+        if lease is not None:
+            # An engine that closes takes nothing back: the lease runs out.
+            with suppress(ShuttingDown):
+                self.release.submit(lease.key, lease.token)
 
     @operation
     def renew(self, key: str, token: str, *, ttl: float) -> Future[TransitionResult]:

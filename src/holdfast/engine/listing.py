@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -36,17 +37,25 @@ def ask_for_runs(
 
 
 def ask_for_tasks(
-    *, limit: int, after: str | None, status: str | None, agent: str | None, run: str | None
+    page: Mapping[str, Any], *, run: str | None = None, parent: str | None = None
 ) -> Asked:
     """The query that gives a page of tasks by the index that serves it, and its parameters."""
+    after, status, agent = page["after"], page["status"], page["agent"]
     asked = {
-        "count": read_limit(limit),
+        "count": read_limit(page["limit"]),
         "after": _NEWEST_TASK if after is None else validation.task_id(after, "after"),
         "status": None if status is None else _one_of(Status, status),
         "agent": None if agent is None else clean_name("agent", agent),
     }
+    if run is not None and parent is not None:
+        raise InvalidInput("parent", "a page is of a run or of a parent, not of both")
     if run is not None:
         return "list_tasks_of_run", {**asked, "run_id": validation.run_id(run, "run")}
+    if parent is not None:
+        return "list_tasks_of_parent", {
+            **asked,
+            "parent_id": validation.task_id(parent, "parent"),
+        }
     if asked["status"] in {None, Status.DONE}:
         return "list_tasks", asked
     running = asked["status"] == Status.RUNNING

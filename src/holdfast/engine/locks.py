@@ -18,14 +18,16 @@ from holdfast.engine.operations import (
     ReleaseLease,
     RenewLease,
     ReopenTask,
+    ReorderPlan,
     ResetTask,
     RetryTask,
+    StartPlanning,
 )
 from holdfast.engine.schedule_operations import PutSchedule, ScheduleOperation
 from holdfast.store.patience import Contended
 
 # What acts on all below a task or behind it, any of which a claim could start meanwhile.
-ROLLING = (ResetTask, ReopenTask, RetryTask, FinalizePlan)
+ROLLING = (ResetTask, ReopenTask, RetryTask, ReorderPlan, FinalizePlan, StartPlanning)
 
 
 def lock(group: Group, operations: Sequence[Operation]) -> None:

@@ -42,7 +42,7 @@ def consider(group: Group, ids: Iterable[str]) -> None:
             listed = _list(group, row, step) if wanted and row["kind"] == Kind.GROUP else None
             title = written[row["id"]].try_out() if wanted and row["id"] in written else None
         except Unresolved as error:
-            broken.append((row["id"], json.dumps(str(error))))
+            broken.append((row["id"], json.dumps(_told(row, step, error))))
             continue
         if not wanted:
             skipped.append(row["id"])
@@ -68,6 +68,10 @@ def _scripts(group: Group, rows: list[Row]) -> dict[str, Script]:
         if row["step"] in known:
             found.append((row, known[row["step"]], run))
     return gather(group, found)
+
+
+def _told(row: Row, step: Step, error: Unresolved) -> str:
+    return f"{'loop' if row['kind'] == Kind.GROUP else 'step'} {step.id!r}: {error}"
 
 
 def _apply(

@@ -136,6 +136,11 @@ class StartPlanning(Controlled):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ReorderPlan(Controlled):
+    order: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FinalizePlan(Controlled):
     """Without a `graph` the children form a chain; with one, its pairs say who needs whom."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.engine import reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
-from holdfast.engine.operations import FinalizePlan, StartPlanning
+from holdfast.engine.operations import FinalizePlan, ReorderPlan, StartPlanning
 from holdfast.errors import InvalidInput
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import PlanningPhase
@@ -23,10 +23,47 @@ _UNPLANNED = {
 def start(operation: StartPlanning, group: Group) -> TransitionResult:
     rows = group.change_tasks("start_planning", task_id=operation.task_id, actor=operation.actor)
     if rows:
+        _forget_order(group, operation.task_id, operation.actor)
         return TransitionResult(ok=True, status="idle")
     found = group.tx.read("task_by_id", task_id=operation.task_id)
     phase = found[0]["planning_phase"] if found else PlanningPhase.NONE
     return _refused(group, operation.task_id, _UNPLANNED[PlanningPhase(phase)])
+
+
+def reorder(operation: ReorderPlan, group: Group) -> TransitionResult:
+    """Put the children of an open plan in another order; all of them are named, each once."""
+    found = group.tx.read("task_by_id", task_id=operation.task_id)
+    if not found or found[0]["planning_phase"] != "active":
+        return _refused(group, operation.task_id, "only a plan that is being made can be reordered")
+    children = group.tx.read("plan_children", task_id=operation.task_id)
+    _check_order(operation.order, [row["id"] for row in children])
+    places = [(child, place) for place, child in enumerate(operation.order)]
+    named = {"task_id": operation.task_id, "actor": operation.actor}
+    group.change_tasks("reorder_children", rows=places, **named)
+    return TransitionResult(ok=True, status="idle")
+
+
+def _check_order(order: Sequence[str], children: Sequence[str]) -> None:
+    for each in order:
+        if each not in children:
+            raise InvalidInput("order", f"{each} is no idle child of this plan")
+    if missing := [each for each in children if each not in order]:
+        reason = f"name every child of the plan that has not begun; {', '.join(missing)} is missing"
+        raise InvalidInput("order", reason)
+
+
+def take_back(group: Group, plan_id: str, actor: str) -> None:
+    """Bring all below a plan that was reset back to where it was before it was finalized."""
+    rows = group.change_tasks("reset_below", task_id=plan_id, actor=actor)
+    reopening.supersede(group, rows, actor)
+    _forget_order(group, plan_id, actor)
+    group.change_tasks("block_children", ids=[plan_id], actor=actor)
+
+
+def _forget_order(group: Group, plan_id: str, actor: str) -> None:
+    """A plan that is made anew may have another order: the old one would close a circle with it."""
+    group.tx.run("forget_order", task_id=plan_id)
+    group.change_tasks("unblock_children", task_id=plan_id, actor=actor)
 
 
 def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
@@ -34,6 +71,8 @@ def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
     found = group.tx.read("plan_children", task_id=operation.task_id)
     versions = {row["id"]: row["version"] for row in found}
     needs = _needs(operation, list(versions))
+    before = group.tx.read("needs_in_plan", task_id=operation.task_id)
+    _refuse_cycle([*needs, *((row["task_id"], row["need_id"]) for row in before)])
     rows = group.change_tasks("finalize_plan", **named)
     if not rows:
         return _finalized_before(group, operation)
@@ -82,11 +121,11 @@ def _needs(operation: FinalizePlan, children: list[str]) -> list[tuple[str, str]
         for each in (child, need):
             if each not in children:
                 raise InvalidInput("graph", f"{each} is no idle child of this plan")
-    _refuse_cycle(operation.graph)
     return list(operation.graph)
 
 
-def _refuse_cycle(graph: tuple[tuple[str, str], ...]) -> None:
+def _refuse_cycle(graph: Sequence[tuple[str, str]]) -> None:
+    """What the children were made to need of each other before counts too."""
     waiting: dict[str, set[str]] = {}
     for child, need in graph:
         waiting.setdefault(child, set()).add(need)
@@ -101,7 +140,11 @@ def _finalized_before(group: Group, operation: FinalizePlan) -> TransitionResult
     found = group.tx.read("task_by_id", task_id=operation.task_id)
     if found and found[0]["planning_phase"] == "finalized":
         return TransitionResult(ok=True, repeated=True, status=found[0]["status"])
-    return _refused(group, operation.task_id, "it is not being planned, or its plan is empty")
+    if found and found[0]["planning_phase"] == "active":
+        detail = "there is no idle child in it; create some with it as their parent first"
+    else:
+        detail = f'it is not being planned; hf.tasks.start_planning("{operation.task_id}") begins'
+    return _refused(group, operation.task_id, detail)
 
 
 def _refused(group: Group, task_id: str, detail: str) -> TransitionResult:

@@ -11,6 +11,7 @@ from holdfast.engine import validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.listing import PAGE, Page, ask_for_runs
+from holdfast.engine.looking import look_at
 from holdfast.engine.operations import AdvanceRun, CancelRun, HoldRun, RetryRun, UnholdRun
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.engine.tasks import USER
@@ -135,7 +136,8 @@ class Runs:
     @reading
     def tasks(self, run_id: str) -> Page[Task]:
         """The tasks of a run, one for each step, in the order they were written."""
-        return [read_task(row) for row in self._of_run("run_tasks", run_id)]
+        identifier = validation.run_id(run_id)
+        return self._desk.view(lambda tx: look_at(tx, _of_run(tx, "run_tasks", identifier)))
 
     @reading
     def task(self, run_id: str, address: str) -> Task:
@@ -157,7 +159,7 @@ class Runs:
                 raise _no_task(tx, identifier, address, above)
             return found[0]
 
-        return read_task(self._desk.view(read))
+        return self._desk.view(lambda tx: look_at(tx, [read(tx)]))[0]
 
     @reading
     def events(self, run_id: str) -> Page[Event]:
@@ -183,13 +185,13 @@ class Runs:
 
     def _of_run(self, query: str, run_id: str) -> Page[Row]:
         identifier = validation.run_id(run_id)
+        return self._desk.view(lambda tx: _of_run(tx, query, identifier))
 
-        def read(tx: Transaction) -> Page[Row]:
-            if not tx.read("run_by_id", run_id=identifier):
-                raise NotFound(identifier)
-            return tx.read(query, run_id=identifier)
 
-        return self._desk.view(read)
+def _of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:
+    if not tx.read("run_by_id", run_id=run_id):
+        raise NotFound(run_id)
+    return tx.read(query, run_id=run_id)
 
 
 def _below(tx: Transaction, row: Row, part: str) -> list[Row]:

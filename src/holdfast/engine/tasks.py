@@ -11,6 +11,7 @@ from holdfast.engine.asked import TaskRow
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import gather, operation, reading
 from holdfast.engine.listing import PAGE, Page, ask_for_tasks
+from holdfast.engine.looking import look_at
 from holdfast.engine.operations import (
     AnswerTask,
     BlockTask,
@@ -22,6 +23,7 @@ from holdfast.engine.operations import (
     FinalizePlan,
     HoldTask,
     ReopenTask,
+    ReorderPlan,
     ResetTask,
     RetryTask,
     RunNow,
@@ -30,7 +32,7 @@ from holdfast.engine.operations import (
     UnblockTask,
     UnholdTask,
 )
-from holdfast.engine.records import read_event, read_task
+from holdfast.engine.records import read_event
 from holdfast.engine.wanted import WANTED_AT_ONCE, Wanted, read_wanted
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.attempts import read_attempts, with_stops
@@ -41,6 +43,7 @@ from holdfast.model.run import Created
 from holdfast.model.status import Hold
 from holdfast.model.task import Attempt, NewTask, Task
 from holdfast.model.text import encode_json
+from holdfast.store.database import Transaction
 
 T = TypeVar("T")
 
@@ -147,6 +150,18 @@ class Tasks:
         return self._desk.submit(StartPlanning(**_about(task_id, actor)))
 
     @operation
+    def reorder_plan(
+        self, task_id: str, order: Sequence[str], *, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Put the children of a plan in this order, before it is finalized; name all of them."""
+        chosen = tuple(
+            validation.task_id(each, "order") for each in validation.listed("order", order)
+        )
+        if len(set(chosen)) < len(chosen):
+            raise InvalidInput("order", "names a task twice")
+        return self._desk.submit(ReorderPlan(**_about(task_id, actor), order=chosen))
+
+    @operation
     def finalize_plan(
         self,
         task_id: str,
@@ -250,13 +265,13 @@ class Tasks:
     def get(self, task_id: str) -> Task:
         """A task as it stands now."""
         identifier = validation.task_id(task_id)
-        rows = self._desk.view(lambda tx: tx.read("task_by_id", task_id=identifier))
-        if not rows:
+        found = self._desk.view(lambda tx: look_at(tx, tx.read("task_by_id", task_id=identifier)))
+        if not found:
             raise NotFound(identifier)
-        return read_task(rows[0])
+        return found[0]
 
     @reading
-    def list(
+    def list(  # noqa: PLR0913 - each is one filter, as people ask for them
         self,
         *,
         limit: int = PAGE,
@@ -264,10 +279,30 @@ class Tasks:
         status: str | None = None,
         agent: str | None = None,
         run: str | None = None,
+        parent: str | None = None,
     ) -> Page[Task]:
-        """Tasks, newest first, at most 1,000; `after` the last id of a page comes the next."""
-        query, asked = ask_for_tasks(limit=limit, after=after, status=status, agent=agent, run=run)
-        return [read_task(row) for row in self._desk.view(lambda tx: tx.read(query, **asked))]
+        """Tasks, newest first, at most 1,000; `after` the last id of a page comes the next.
+
+        With `run` those of a run, with `parent` those directly below a task.
+        """
+        query, asked = ask_for_tasks(
+            {"limit": limit, "after": after, "status": status, "agent": agent},
+            run=run,
+            parent=parent,
+        )
+        return self._desk.view(lambda tx: look_at(tx, tx.read(query, **asked)))
+
+    @reading
+    def children(self, task_id: str) -> Page[Task]:
+        """The tasks directly below a task, in the order of their places: the parts of a plan."""
+        identifier = validation.task_id(task_id)
+
+        def read(tx: Transaction) -> Page[Task]:
+            if not tx.read("task_by_id", task_id=identifier):
+                raise NotFound(identifier)
+            return look_at(tx, tx.read("children_in_order", parent_id=identifier))
+
+        return self._desk.view(read)
 
     @reading
     def blocked_by(self, task_id: str) -> Page[str]:

@@ -110,7 +110,7 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
             "step": None if task.step is None else clean_name("step", task.step),
             "title": clean_text("title", task.title, limit=MAX_TITLE),
             "agent": clean_name("agent", task.agent),
-            "status": "queued" if flag("enqueue", task.enqueue) else "idle",
+            "status": "queued" if _queued(task) else "idle",
             "needs": needs(task.needs),
             "scheduled_for": scheduled,
             "priority": signed("priority", task.priority),
@@ -118,10 +118,15 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
             "tags": tags(task.tags),
             "key": key,
             "payload": payload,
+            "plan": task.plan,
             **_limits(task),
         },
     )
     return row if key is None else replace(row, body_digest=body(row, later))
+
+
+def _queued(task: NewTask) -> bool:
+    return flag("enqueue", task.enqueue) and not flag("plan", task.plan)
 
 
 def _own_key(value: object) -> str:
@@ -233,7 +238,7 @@ def body(row: TaskRow, scheduled_for: Moment | None = None) -> str:
     parts = (row.title, row.step, row.agent, sorted(row.needs), row.parent_id, row.tags)
     rest = (row.status, when, row.priority, row.position, row.timeout)
     retry = (row.max_attempts, row.max_lost, row.backoff, row.backoff_max)
-    limits = (*retry, row.concurrency_key, row.capacity)
+    limits = (*retry, row.concurrency_key, row.capacity, *(["plan"] if row.plan else []))
     return digest(row.payload, repr(parts), repr(rest), repr(limits))
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine import validation
-from holdfast.engine.records import read_task
+from holdfast.engine.looking import look_at, name_tasks
+from holdfast.engine.why_plan import explain_plan
 from holdfast.errors import NotFound, tell_error
-from holdfast.model.status import Hold, Kind, Status
+from holdfast.model.status import Hold, Kind, PlanningPhase, Status
 from holdfast.model.task import Task
 from holdfast.store.database import Database, Row, Transaction
 
@@ -88,7 +89,8 @@ class TaskReading:
     ) -> None:
         self._tx = tx
         self._row = row
-        self._task = read_task(row)
+        (self._task,) = look_at(tx, [row])
+        self._name = name_tasks(tx, [self._task.id])[self._task.id]
         self._agents = agents
         self._tags = row["tags"] if tags is None else tags
         self._now: int = tx.read("now")[0]["now"]
@@ -136,8 +138,7 @@ class TaskReading:
         return words[name]()
 
     def _summary(self, broken: Sequence[str]) -> str:
-        task = self._task
-        name = task.step or task.title
+        task, name = self._task, self._name
         if task.status is Status.RUNNING and task.lease is not None:
             left = self._seconds(task.lease.expires_at)
             when = f"for {left} more" if left != "0s" else "but has expired; recovery takes it back"
@@ -145,11 +146,19 @@ class TaskReading:
         if task.terminal:
             why = "" if task.error is None else f": {tell_error(task.error)}"
             return f"{name} is {task.status}{why}"
+        if self._is_plan:
+            return f"{name} is {task.state}"
         state = {(): "ready", ("slot",): "waiting for a slot"}.get(tuple(broken), task.state)
         return f"{name} is {task.status}, not running ({state})"
 
+    @property
+    def _is_plan(self) -> bool:
+        return self._task.planning_phase is not PlanningPhase.NONE and not self._task.terminal
+
     def _status(self) -> tuple[str, str]:
         task = self._task
+        if self._is_plan:
+            return explain_plan(self._tx, task)
         match task.status:
             case Status.IDLE:
                 return "it is not in the queue", f'hf.tasks.enqueue("{task.id}")'
@@ -162,25 +171,37 @@ class TaskReading:
 
     def _kind(self) -> tuple[str, str]:
         task = self._task
-        if task.kind is not Kind.APPROVAL:
-            return f"it is of kind {task.kind}, which no worker runs", ""
+        if task.kind is Kind.GROUP:
+            parts = "its items" if task.item is None and task.run_id is not None else "its children"
+            return f"no worker runs it: it ends with {parts}", ""
         free = not (task.terminal or task.blocked or task.run_holds)
         return f"a person settles it: {task.title}", f'hf.approve("{task.id}")' if free else ""
 
     def _needs(self) -> tuple[str, str]:
         unmet = self._tx.read("unmet_needs", ids=[self._task.id])
-        names = ", ".join(f"{row['step'] or row['id']} ({row['status']})" for row in unmet)
         broken = [row["id"] for row in unmet if row["status"] in {"failed", "cancelled"}]
-        return f"waits for {names}", f'hf.tasks.retry("{broken[0]}")' if broken else ""
+        retry = f'hf.tasks.retry("{broken[0]}")' if broken else ""
+        return f"waits for {self._names(unmet)}", retry
+
+    def _names(self, rows: Sequence[Row]) -> str:
+        """Others by what to call them and how they stand; those without a run by id too."""
+        names = name_tasks(self._tx, [row["id"] for row in rows])
+        apart = self._task.run_id is None
+        return ", ".join(
+            f"{names[row['id']]}{' ' + row['id'] if apart else ''} ({row['status']})"
+            for row in rows
+        )
 
     def _run(self) -> tuple[str, str]:
-        run_id = self._task.run_id or ""
+        run_id = self._task.run_id
         holds = self._task.run_holds
+        if run_id is None:
+            broken = self._tx.read("failed_around", task_id=self._task.id)
+            retry = f'hf.tasks.retry("{broken[0]["id"]}")' if broken else ""
+            return f"its plan is failing: {self._names(broken)}", retry
         if holds & Hold.FAILING:
-            tasks = self._tx.read("run_tasks", run_id=run_id)
-            broken = [row for row in tasks if row["status"] in {"failed", "cancelled"}]
-            names = ", ".join(f"{row['step']} ({row['status']})" for row in broken)
-            return f"its run is failing: {names}", f'hf.runs.retry("{run_id}")'
+            broken = self._tx.read("failed_in_run", run_id=run_id)
+            return f"its run is failing: {self._names(broken)}", f'hf.runs.retry("{run_id}")'
         return self._holds(holds, run_id)
 
     def _holds(self, holds: Hold, identifier: str) -> tuple[str, str]:

@@ -3,28 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 
 from holdfast.api.holdfast import Holdfast
 from holdfast.engine.import_desk import pages
+from holdfast.engine.looking import look_at
 from holdfast.engine.records import read_task
+from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.importing.report import ImportReport, Moved
 from holdfast.model.past import PastRun, PastTree
 from holdfast.model.run import Created
-from holdfast.store.database import Row, Transaction
+from holdfast.model.task import Task
+from holdfast.store.database import Transaction
+
+_CHANGED = (
+    "which was imported from a row that is not as it is in this file; what is here is left alone. "
+    "If the file is another one with the same ids, import it under a name of its own: name='…'; "
+    "if it has changed, put it back as it was, or carry on with what is here"
+)
+
+
+def check_target(source: object, into: object) -> Path:
+    """Refuse what is no file's path and no Holdfast, before anything is read."""
+    if not isinstance(into, Holdfast):
+        reason = f"is a {type(into).__name__}; pass a Holdfast: Holdfast('sqlite:///holdfast.db')"
+        raise InvalidInput("into", reason)
+    if not isinstance(source, str | PathLike):
+        reason = f"is a {type(source).__name__}; pass the path of the older SQLite file"
+        raise InvalidInput("source", reason)
+    return Path(source)
+
+
+def _take_over(into: Holdfast, past: Sequence[PastTree] | Sequence[PastRun]) -> list[list[Created]]:
+    try:
+        return into.engine.imports.take_over(past)
+    except KeyConflict as conflict:
+        raise KeyConflict(conflict.key, conflict.existing, _CHANGED) from None
 
 
 def take_over_trees(
     into: Holdfast, trees: Sequence[PastTree], was: Mapping[str, str]
 ) -> ImportReport:
-    replies = into.engine.imports.take_over(trees)
+    replies = _take_over(into, trees)
     made = {each.id for reply in replies for each in reply if each.created}
     names = {str(task.task.key): task.name for tree in trees for task in tree.tasks}
 
-    def read(tx: Transaction) -> dict[str, Row]:
+    def read(tx: Transaction) -> dict[str, Task]:
         return {
-            names[row["key"]]: row
+            names[str(task.key)]: task
             for page in pages(sorted(names))
-            for row in tx.read("tasks_by_id", ids=_holders(tx, page))
+            for task in look_at(tx, tx.read("tasks_by_id", ids=_holders(tx, page)))
         }
 
     found = into.engine.database.view(read)
@@ -33,9 +62,9 @@ def take_over_trees(
             Moved(
                 old=name,
                 was=was[name],
-                id=found[name]["id"] if name in found else None,
-                became=read_task(found[name]).state if name in found else "deleted",
-                created=name in found and found[name]["id"] in made,
+                id=found[name].id if name in found else None,
+                became=found[name].state if name in found else "deleted",
+                created=name in found and found[name].id in made,
             )
             for name in names.values()
         )
@@ -44,7 +73,7 @@ def take_over_trees(
 
 def take_over_runs(into: Holdfast, runs: Sequence[PastRun], was: Mapping[str, str]) -> ImportReport:
     """`was` says how each run stood, and each step by run and name, as in `run/step`."""
-    replies = into.engine.imports.take_over(runs)
+    replies = _take_over(into, runs)
 
     def read(tx: Transaction) -> list[Moved]:
         return [

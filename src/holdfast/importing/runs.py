@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from os import PathLike
 
 from holdfast.api.holdfast import Holdfast
 from holdfast.errors import InvalidInput
-from holdfast.importing.arrival import take_over_runs
+from holdfast.importing.arrival import check_target, take_over_runs
 from holdfast.importing.loops import (
     FAILED_BEFORE,
     STEP_STATUSES,
@@ -52,13 +52,14 @@ class OldRun:
         return str(self.row["status"])
 
 
-def import_runs(source: str | Path, *, into: Holdfast, name: str = "runs") -> ImportReport:
+def import_runs(source: str | PathLike[str], *, into: Holdfast, name: str = "runs") -> ImportReport:
     """Take over the tables `runs` and `steps` of an older file, and its `stories` if it has any.
 
     The file is only read. Importing it again makes nothing twice: runs are known by `name` and
     their ids there. A run that contradicts itself is left out, and the report says why.
     """
-    runs = _read(read_tables(Path(source), TABLES, optional=("stories",)))
+    path = check_target(source, into)
+    runs = _read(read_tables(path, TABLES, optional=("stories",)))
     left_out: list[Remark] = []
     remarks: list[Remark] = []
     past: list[PastRun] = []

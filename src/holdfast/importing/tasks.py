@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 from holdfast.api.holdfast import Holdfast
-from holdfast.importing.arrival import take_over_trees
+from holdfast.api.options import check_known
+from holdfast.importing.arrival import check_target, take_over_trees
 from holdfast.importing.report import ImportReport, Remark
 from holdfast.importing.rows import Mistakes, Row, body, plain, sortable
 from holdfast.model.past import PastTask, PastTree
@@ -58,7 +59,7 @@ class Chosen:
 
 
 def import_tasks(
-    source: str | Path,
+    source: str | PathLike[str],
     *,
     into: Holdfast,
     name: str = "tasks",
@@ -70,7 +71,10 @@ def import_tasks(
     Importing it again makes nothing twice: tasks are known by `name` and their ids there. They are
     for the `agent`, and carried out by the task function `step`, whose arguments are their columns.
     """
-    rows = read_tables(Path(source), {"tasks": COLUMNS})["tasks"]
+    path = check_target(source, into)
+    if step is not None:
+        check_known("step", step, into.task_names)
+    rows = read_tables(path, {"tasks": COLUMNS})["tasks"]
     shape = Shape(_read(rows), Chosen(name=name, agent=agent, step=step))
     trees = [shape.tree(root) for root in shape.roots]
     was = {task.id: task.status for task in shape.tasks}

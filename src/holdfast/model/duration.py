@@ -44,11 +44,18 @@ def parse_moment(field: str, value: object, now: Callable[[], int]) -> int:
             raise InvalidInput(field, f"{value} has no time zone; {_FORMS}")
         return _within(field, (value - _EPOCH) // _MICROSECOND)
     if isinstance(value, str | timedelta):
-        seconds = min(parse_duration(field, value), _LATEST)
+        seconds = min(_from_now(field, value), _LATEST)
         return _within(field, now() + round(seconds * 1_000_000))
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidInput(field, f"is a {type(value).__name__}; {_FORMS}")
     return _within(field, value)
+
+
+def _from_now(field: str, value: str | timedelta) -> float:
+    try:
+        return parse_duration(field, value)
+    except InvalidInput as error:
+        raise InvalidInput(field, f"{value!r} is no moment; {_FORMS}") from error
 
 
 def _within(field: str, moment: int) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.model.shown import Shown
+
 FOLDED = (
     "blocked",
     "holds",
@@ -40,8 +42,10 @@ OUTCOMES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Event:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Event(Shown):
+    """The record of one transition; `source` and `target` are statuses, `at` microseconds."""
+
     seq: int
     type: str
     run_id: str | None

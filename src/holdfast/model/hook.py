@@ -10,6 +10,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.event import Event
 from holdfast.model.graph import Concurrency
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.shown import Shown
 
 RUN_ENDS = ("run.completed", "run.failed", "run.cancelled")
 TASK_ENDS = ("task.done", "task.failed", "task.cancelled")
@@ -34,8 +35,8 @@ class NewHook:
     concurrency: Concurrency | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Hook:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Hook(Shown):
     """A hook as the store knows it; one with a `problem` is passed over by this program."""
 
     name: str
@@ -47,8 +48,8 @@ class Hook:
     problem: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ended:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Ended(Shown):
     """The recorded end of a run, with its workflow, or of a lone task, with its function.
 
     It has no `seq`, which is the store's own: what ended, and the version, name the event.
@@ -70,6 +71,7 @@ class Ended:
 
     @classmethod
     def tell(cls, event: Event, *, workflow: str | None, step: str | None) -> Ended:
+        """The end that an event records, for a function that follows it."""
         recorded = asdict(event)
         del recorded["seq"]
         return cls(**recorded, workflow=workflow, step=step)

@@ -6,19 +6,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.model.graph import Workflow
+from holdfast.model.shown import Shown
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewRun:
+    """A run as it is asked for: which workflow, with what input, under which key."""
+
     workflow: Workflow
     input: Any = None
     key: str | None = None
     priority: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Run(Shown):
+    """A run as it stands; times are microseconds since 1970."""
+
     id: str
     workflow: str
     workflow_version: str

@@ -13,6 +13,7 @@ from cronsim import CronSim, CronSimError
 
 from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
+from holdfast.model.shown import Shown
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_text
 
@@ -52,8 +53,8 @@ class NewSchedule:
     run: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Schedule:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Schedule(Shown):
     """A schedule as it stands: it starts runs of a workflow, or tasks of a function.
 
     Times are microseconds since 1970. What only a newer release can read is told as it is kept.
@@ -75,6 +76,7 @@ class Schedule:
 
     @property
     def paused(self) -> bool:
+        """Whether no tick of it will come until it is resumed."""
         return self.next_at is None
 
 
@@ -213,8 +215,26 @@ def _simulate(cron: str, start: datetime) -> CronSim:
     try:
         return CronSim(cron, start)
     except CronSimError as error:
+        if _fits_another_month(cron, start):
+            reason = f"{cron!r} never comes: no month that it names has such a day; {_FORM}"
+            raise InvalidInput("cron", reason) from error
         reason = str(error).lower()
         raise InvalidInput("cron", f"{cron!r} is no cron expression: {reason}; {_FORM}") from error
+
+
+def _fits_another_month(cron: str, start: datetime) -> bool:
+    """Whether each field can be read, and only the day is in none of the months."""
+    *before, month, weekday = cron.split() if len(cron.split()) > 1 else (cron, "", "")
+    other = " ".join((*before, "*", weekday))
+    return _can_be_read(other, start) and _can_be_read(f"0 0 1 {month} *", start)
+
+
+def _can_be_read(cron: str, start: datetime) -> bool:
+    try:
+        CronSim(cron, start)
+    except CronSimError:
+        return False
+    return True
 
 
 def _read_zone(zone: str) -> ZoneInfo:

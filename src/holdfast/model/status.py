@@ -50,6 +50,12 @@ class Hold(IntFlag):
     def names(self) -> tuple[str, ...]:
         return tuple(str(hold.name).lower() for hold in Hold if hold in self)
 
+    def __str__(self) -> str:
+        return ", ".join(self.names) or "none"
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
 
 TERMINAL = frozenset({Status.DONE, Status.FAILED, Status.CANCELLED})
 RUN_TERMINAL = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})

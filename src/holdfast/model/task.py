@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from holdfast.model.duration import Moment
 from holdfast.model.graph import Concurrency
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.shown import Shown
 from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
 from holdfast.model.work import Work
 
@@ -18,7 +19,8 @@ class NewTask:
     """What a caller asks for; the writer gives it its id and checks every field.
 
     `scheduled_for` is a datetime with a time zone, a number of microseconds since 1970, or a
-    duration from now by the database's clock: "2s" or a timedelta.
+    duration from now by the database's clock: "2s" or a timedelta. With `plan` it is being planned
+    from the start: it is worked on by children, which are created with it as their `parent`.
     """
 
     title: str
@@ -36,16 +38,21 @@ class NewTask:
     timeout: float | None = None
     concurrency: Concurrency | None = None
     enqueue: bool = True
+    plan: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Lease:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Lease(Shown):
+    """Who works on a task, and until when unless renewed."""
+
     owner: str
     expires_at: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Task(Shown):
+    """A task as it stands; times are microseconds since 1970, `state` is what a person sees."""
+
     id: str
     kind: Kind
     run_id: str | None
@@ -93,12 +100,16 @@ class Task:
     max_rounds: int = 1
     feedback: Any = None
     question: Any = None
+    # Of a group that is looked at while it is open.
+    children: int | None = None
+    children_done: int | None = None
 
     @property
     def state(self) -> str:
         """What a person sees; derived, never stored."""
-        if self.status is not Status.QUEUED:
-            return self.status.value
+        phase = self.planning_phase if self.status is Status.IDLE else PlanningPhase.NONE
+        if self.status is not Status.QUEUED and phase is not PlanningPhase.FINALIZED:
+            return self.status.value if phase is PlanningPhase.NONE else "planning"
         if self.run_holds & Hold.FAILING:
             return "stalled"
         if self.blocked:
@@ -107,7 +118,12 @@ class Task:
             return "held"
         if not self.due:
             return "scheduled" if self.waits_for is None else "waiting"
-        return "ready"
+        return self._progress if self.kind is Kind.GROUP else "ready"
+
+    @property
+    def _progress(self) -> str:
+        known = self.children_done is not None
+        return f"in progress {self.children_done}/{self.children}" if known else "in progress"
 
     @property
     def terminal(self) -> bool:
@@ -123,8 +139,8 @@ class Source(Protocol):
 _LATER = frozenset({"task", "payload", "input", "item", "needs", "feedback"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Assignment:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Assignment(Shown):
     """One lease of one task, with the token that every write under it must carry.
 
     `item` is the value of the nearest loop's item, `feedback` what was said of the work so far:
@@ -165,14 +181,16 @@ class Assignment:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Renewal:
+    """One lease to be kept, and how far its work has come."""
+
     task_id: str
     token: str = field(repr=False)
     progress: Any = None
     usage: Any = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Attempt:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Attempt(Shown):
     """The kept record of one lease: who had it and how it ended.
 
     `stopped_at` is when nothing of its command ran any more, where that had to be ended: `stopped`
@@ -193,8 +211,10 @@ class Attempt:
     left: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NamedLease:
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class NamedLease(Shown):
+    """A lease on a key: pass its `fence` on, and its `token` to renew or release it."""
+
     key: str
     owner: str
     fence: int

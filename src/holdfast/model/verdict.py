@@ -34,6 +34,7 @@ class Verdict:
 
     @property
     def accepts(self) -> bool:
+        """Whether the work passes."""
         return self.verdict == ACCEPT
 
 

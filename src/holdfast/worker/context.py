@@ -59,10 +59,12 @@ class Context:
 
     @property
     def task_id(self) -> str:
+        """The id of the task that is being worked on."""
         return self._assignment.task_id
 
     @property
     def run_id(self) -> str | None:
+        """The id of its run, if it is part of one."""
         return self._assignment.run_id
 
     @property
@@ -72,6 +74,7 @@ class Context:
 
     @property
     def token(self) -> str:
+        """The secret of this attempt, which every write under its lease carries."""
         return self._assignment.token
 
     @property

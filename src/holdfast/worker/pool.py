@@ -69,6 +69,7 @@ class Worker(Startable):
         self._presence = Presence(engine, options)
 
     def start(self) -> Self:
+        """Begin to take and run tasks in the background; `stop` ends it."""
         with self._lock:
             if self._started or self._stopping.is_set():
                 raise InvalidInput("worker", "starts only once; make another with hf.worker()")

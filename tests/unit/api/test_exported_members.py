@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import holdfast
 from holdfast import importing
 
@@ -31,3 +33,26 @@ def test_nothing_public_is_reachable_without_being_exported() -> None:
 def test_what_imports_older_files_is_exported_by_its_own_module() -> None:
     assert importing.__all__ == ["ImportReport", "Moved", "Remark", "import_runs", "import_tasks"]
     assert [name for name in importing.__all__ if not hasattr(importing, name)] == []
+
+
+def test_every_exported_class_and_each_of_its_own_methods_says_what_it_is_for() -> None:
+    silent = []
+    for name in holdfast.__all__:
+        exported = getattr(holdfast, name)
+        if not exported.__doc__ or exported.__doc__.startswith(f"{name}("):
+            silent.append(name)
+        members = vars(exported).items() if inspect.isclass(exported) else ()
+        silent += [f"{name}.{own}" for own, member in members if _is_silent(own, member)]
+    assert silent == []
+
+
+def _is_silent(name: str, member: object) -> bool:
+    """Whether a method has no words of its own; fields, which have none either, are no methods."""
+    if name.startswith("_") or inspect.ismemberdescriptor(member):
+        return False
+    method = callable(member) or isinstance(member, property | classmethod) or _is_bound(member)
+    return method and not member.__doc__
+
+
+def _is_bound(member: object) -> bool:
+    return hasattr(type(member), "__get__")

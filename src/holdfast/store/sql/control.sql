@@ -83,17 +83,19 @@ WHERE run_id = :run_id
   AND status IN ('idle', 'queued', 'running')
 
 -- name: reset_task
--- purpose: queued or terminal → idle, as if it had never run
+-- purpose: queued or terminal → idle, as if it had never run; a plan is being planned again
 -- guards: not running and not idle, it counts, nothing that needs it has started, and
 --   no group has been done by it
 -- changes: task
 -- event: 'task.reset'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
+--   || ',"planning_phase":"' || planning_phase || '"'
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
 --   || run_holds || '}'
--- returning: kind, conditional, blocked, parent_id
+-- returning: kind, conditional, blocked, parent_id, planning_phase
 UPDATE holdfast_task SET
   status = 'idle',
+  planning_phase = CASE WHEN planning_phase = 'finalized' THEN 'active' ELSE planning_phase END,
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id

@@ -42,6 +42,101 @@ WHERE parent_id = :task_id
   AND status = 'idle'
 ORDER BY position, id
 
+-- name: needs_in_plan
+-- purpose: what the children of a plan that have not begun need of each other already
+SELECT need.task_id, need.need_id
+FROM holdfast_task AS child JOIN holdfast_need AS need ON need.task_id = child.id
+JOIN holdfast_task AS needed ON needed.id = need.need_id
+WHERE child.parent_id = :task_id
+  AND child.status = 'idle'
+  AND needed.parent_id = :task_id
+  AND needed.status = 'idle'
+ORDER BY need.task_id, need.need_id
+
+-- name: reorder_children
+-- purpose: give the children of a plan their places
+-- guards: idle children of this plan, while it is being planned, whose place changes
+-- rows: child text, place integer
+-- changes: task
+-- event: 'task.edited'
+-- data: '{"priority":' || priority || ',"position":' || position || ',"scheduled_for":'
+--   || COALESCE(CAST(scheduled_for AS text), 'null') || '}'
+-- returning: kind
+UPDATE holdfast_task SET
+  position = r.place,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.child
+  AND parent_id = :task_id
+  AND status = 'idle'
+  AND position <> r.place
+  AND EXISTS (SELECT 1 FROM holdfast_task AS plan WHERE plan.id = holdfast_task.parent_id AND plan.planning_phase = 'active')
+
+-- name: reset_below
+-- purpose: queued or ended → idle for all below a plan that was reset; the plans inside it are being
+--   planned again, as it is
+-- guards: below the plan through plans, it counts, and it is not as it would become already
+-- changes: task
+-- event: 'task.reset'
+-- data: '{"epoch":' || epoch || ',"planning_phase":"' || planning_phase || '"'
+--   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":0}'
+-- returning: kind
+UPDATE holdfast_task SET
+  status = 'idle',
+  planning_phase = CASE WHEN planning_phase = 'finalized' THEN 'active' ELSE planning_phase END,
+  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
+  run_holds = 0, due = true, scheduled_for = NULL, waits_for = NULL, run_now = false, skipped = false,
+  output = NULL, result_digest = NULL, error = NULL, usage = NULL, progress = NULL,
+  started_at = NULL, finished_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE parent_id IN (
+    WITH RECURSIVE plan (id) AS (
+      SELECT named.id FROM holdfast_task AS named
+      WHERE named.id = :task_id
+      UNION SELECT child.id FROM holdfast_task AS child JOIN plan ON child.parent_id = plan.id
+      WHERE child.planning_phase <> 'none')
+    SELECT id FROM plan)
+  AND NOT superseded
+  AND (status IN ('queued', 'done', 'failed', 'cancelled') OR planning_phase = 'finalized')
+
+-- name: forget_order
+-- purpose: what a plan said of who waits for whom is said anew when it is finalized again
+-- guards: among what is below the plan, of what has not begun; what a task was created with stays
+DELETE FROM holdfast_need
+WHERE since > 1
+  AND task_id IN (
+    WITH RECURSIVE below (id, status) AS (
+      SELECT child.id, child.status FROM holdfast_task AS child WHERE child.parent_id = :task_id
+      UNION SELECT child.id, child.status FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
+    SELECT id FROM below WHERE status = 'idle')
+  AND need_id IN (
+    WITH RECURSIVE below (id) AS (
+      SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = :task_id
+      UNION SELECT child.id FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
+    SELECT id FROM below)
+
+-- name: unblock_children
+-- purpose: unblock whatever below a plan needs nothing any more that is not done
+-- guards: below the plan, not begun, blocked, and without a need that is not done
+-- changes: task
+-- event: 'task.unblocked'
+-- data: '{"blocked":false}'
+-- returning: kind
+UPDATE holdfast_task SET
+  blocked = false,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id IN (
+    WITH RECURSIVE below (id) AS (
+      SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = :task_id
+      UNION SELECT child.id FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
+    SELECT id FROM below)
+  AND status = 'idle'
+  AND blocked
+  AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
+
 -- name: queue_children
 -- purpose: idle → queued for the children of a plan, each blocked until it has all it needs
 -- guards: idle children of this plan that are not being planned themselves
@@ -195,7 +290,8 @@ WHERE id IN (
   AND (run_holds & 64) = 0
 
 -- name: settle_plans
--- purpose: idle → done or failed for plans below which nothing can move
+-- purpose: idle → done or failed for plans below which nothing can move; what a plan gave is the
+--   list of what its children gave, in the order of the plan
 -- guards: finalized, and every child has ended, or one has ended badly and nothing below is running
 -- changes: task
 -- event: 'task.' || status
@@ -206,6 +302,9 @@ UPDATE holdfast_task SET
     SELECT COALESCE(child.error, '"cancelled"') FROM holdfast_task AS child
     WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded
     ORDER BY child.id LIMIT 1),
+  output = CASE WHEN EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded) THEN NULL ELSE (
+    SELECT '[' || COALESCE(string_agg(COALESCE(child.output, 'null'), ',' ORDER BY child.position, child.id), '') || ']'
+    FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND NOT child.superseded) END,
   finished_at = (SELECT holdfast_now()),
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())

@@ -79,6 +79,63 @@ WHERE run_id = :run_id
   AND (CAST(:agent AS text) IS NULL OR agent = :agent)
 ORDER BY id DESC LIMIT :count
 
+-- name: list_tasks_of_parent
+-- purpose: a page of the tasks directly below one, newest first
+SELECT * FROM holdfast_task
+WHERE parent_id = :parent_id
+  AND id < :after
+  AND (CAST(:status AS text) IS NULL OR status = :status)
+  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+ORDER BY id DESC LIMIT :count
+
+-- name: children_in_order
+-- purpose: the tasks directly below one, in the order of their places
+SELECT * FROM holdfast_task
+WHERE parent_id = :parent_id
+  AND NOT superseded
+ORDER BY position, id
+
+-- name: count_children
+-- purpose: how many of the tasks directly below some are done, and of how many
+SELECT parent_id, count(CASE WHEN status = 'done' THEN 1 END) AS done, count(*) AS whole
+FROM holdfast_task
+WHERE parent_id IN (SELECT value FROM {each ids})
+  AND NOT superseded
+GROUP BY parent_id
+
+-- name: places_of
+-- purpose: some tasks and all around them, to tell where each stands
+WITH RECURSIVE around (id) AS (
+  SELECT named.id FROM holdfast_task AS named WHERE named.id IN (SELECT value FROM {each ids})
+  UNION SELECT task.parent_id FROM holdfast_task AS task JOIN around ON task.id = around.id
+  WHERE task.parent_id IS NOT NULL)
+SELECT task.id, task.run_id, task.parent_id, task.kind, task.step, task.title, task.item
+FROM holdfast_task AS task JOIN around ON task.id = around.id
+
+-- name: failed_in_run
+-- purpose: what has failed or was cancelled in a run; of groups, those that failed by themselves
+SELECT id, status FROM holdfast_task
+WHERE run_id = :run_id
+  AND status <> 'done'
+  AND status IN ('failed', 'cancelled')
+  AND NOT superseded
+  AND (kind <> 'group' OR error IS NOT NULL)
+ORDER BY id
+
+-- name: failed_around
+-- purpose: what has failed or was cancelled by itself in the tree of a task without a run
+WITH RECURSIVE above (id, parent_id) AS (
+    SELECT named.id, named.parent_id FROM holdfast_task AS named WHERE named.id = :task_id
+    UNION SELECT parent.id, parent.parent_id FROM holdfast_task AS parent JOIN above ON parent.id = above.parent_id),
+  tree (id) AS (
+    SELECT above.id FROM above
+    UNION SELECT child.id FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
+SELECT task.id, task.status FROM holdfast_task AS task JOIN tree ON tree.id = task.id
+WHERE task.status IN ('failed', 'cancelled')
+  AND NOT task.superseded
+  AND task.planning_phase = 'none'
+ORDER BY task.id
+
 -- name: run_outputs
 -- purpose: what the last steps of a run gave: those that none needs but who verifies them
 SELECT step, output FROM holdfast_task
@@ -119,7 +176,7 @@ WHERE parent_id = :parent_id
 
 -- name: unmet_needs
 -- purpose: what some tasks still wait for
-SELECT need.task_id, needed.id, needed.step, needed.status
+SELECT need.task_id, needed.id, needed.status
 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
 WHERE need.task_id IN (SELECT value FROM {each ids})
   AND needed.status <> 'done'

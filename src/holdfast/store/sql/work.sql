@@ -19,7 +19,7 @@ WITH candidate AS MATERIALIZED (
     AND NOT blocked -- clause: needs
     AND holds = 0 -- clause: holds
     AND run_holds = 0 -- clause: run
-    AND due -- clause: due
+    AND (due AND (scheduled_for IS NULL OR scheduled_for <= (SELECT holdfast_now()))) -- clause: due
     AND agent = :agent -- clause: agent
     AND (tags = '[]' OR holdfast_within(tags, :tags)) -- clause: tags
     AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity)) -- clause: slot
@@ -78,7 +78,7 @@ WHERE id = :task_id
   AND NOT blocked
   AND holds = 0
   AND run_holds = 0
-  AND (due OR scheduled_for <= (SELECT holdfast_now()))
+  AND CASE WHEN scheduled_for IS NULL THEN due ELSE scheduled_for <= (SELECT holdfast_now()) END
   AND planning_phase = 'none'
   AND agent IN (SELECT value FROM {each agents})
   AND (tags = '[]' OR holdfast_within(tags, :tags))

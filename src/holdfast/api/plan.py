@@ -1,0 +1,92 @@
+"""A plan: a task that is worked on by its children, one after another or as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from holdfast.api.handle import Handle, Row, failure, id_of, read_task_result
+from holdfast.api.task import TaskFunction
+from holdfast.engine.edge import operation, reading
+from holdfast.engine.engine import Engine
+from holdfast.model.result import TransitionResult
+from holdfast.model.status import PlanningPhase, Status
+from holdfast.model.task import Task
+
+# What a call of a task function gave, by its name, from its JSON.
+Decode = Callable[[str | None, Any], Any]
+
+
+class Plan(Handle[list[Any]]):
+    """Made by `hf.plan(title)`: add children, put them in order, finalize it, wait for its result.
+
+    Its result is the list of what its children gave, in their order. `hf.tasks` edits, cancels,
+    retries, re-opens and resets it by its `id`, and each of its children by theirs.
+    """
+
+    def __init__(self, engine: Engine, identifier: str, decode: Decode, *, created: bool) -> None:
+        super().__init__(engine, identifier, self._result, created=created)
+        self._decode = decode
+
+    @operation
+    def add(
+        self,
+        function: TaskFunction[..., Any, Any],
+        /,
+        *args: Any,
+        key: str | None = None,
+        **kwargs: Any,
+    ) -> Future[Handle[Any]]:
+        """Add one call of a function as the last child; it starts when the plan is finalized.
+
+        `implement.using(title="Login form")` gives it a title of its own.
+        """
+        child = function.using(parent=self, enqueue=False)
+        return child.enqueue.submit(*args, key=key, **kwargs)
+
+    @operation
+    def reorder(self, order: Sequence[str | Handle[Any]]) -> Future[TransitionResult]:
+        """Put the children in this order, which names each of them once."""
+        return self._engine.tasks.reorder_plan.submit(self.id, [id_of(each) for each in order])
+
+    @operation
+    def finalize(
+        self, graph: Mapping[Any, Sequence[str | Handle[Any]]] | None = None
+    ) -> Future[TransitionResult]:
+        """Queue the children: each after the one before it, or by a graph of what each needs.
+
+        `plan.finalize({join: [left, right]})` lets `left` and `right` start at once, and
+        `plan.finalize({})` all of them.
+        """
+        pairs = None if graph is None else {id_of(child): _ids(graph[child]) for child in graph}
+        return self._engine.tasks.finalize_plan.submit(self.id, graph=pairs)
+
+    @reading
+    def children(self) -> list[Task]:
+        """The children as they stand now, in the order of the plan."""
+        return self._engine.tasks.children(self.id)
+
+    def _result(self, row: Row) -> list[Any]:
+        if row["status"] != Status.DONE:
+            raise failure(row, self._first_failed())
+        return self._read_children(self.id, read_task_result(row))
+
+    def _first_failed(self) -> str | None:
+        for child in self.children():
+            if child.status in {Status.FAILED, Status.CANCELLED}:
+                return child.title
+        return None
+
+    def _read_children(self, plan_id: str, outputs: list[Any]) -> list[Any]:
+        children = self._engine.tasks.children(plan_id)
+        return [
+            self._decode(child.step, output)
+            if child.planning_phase is PlanningPhase.NONE
+            else self._read_children(child.id, output)
+            for child, output in zip(children, outputs, strict=True)
+        ]
+
+
+def _ids(handles: Any) -> Any:  # noqa: ANN401 - what is no list is refused where it is read
+    return [id_of(each) for each in handles] if isinstance(handles, list | tuple) else handles

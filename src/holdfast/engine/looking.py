@@ -1,0 +1,51 @@
+"""Tasks as people look at them: groups with how far they have come, and the place of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from holdfast.engine.records import read_task
+from holdfast.model.status import Kind
+from holdfast.model.task import Task
+from holdfast.store.database import Row, Transaction
+
+
+def look_at(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
+    """The tasks of some rows; an open group with how many of its children are done."""
+    tasks = [read_task(row) for row in rows]
+    groups = [task.id for task in tasks if task.kind is Kind.GROUP and not task.terminal]
+    if not groups:
+        return tasks
+    counted = {row["parent_id"]: row for row in tx.read("count_children", ids=groups)}
+    return [_with_counts(task, counted.get(task.id)) for task in tasks]
+
+
+def _with_counts(task: Task, counts: Row | None) -> Task:
+    if task.kind is not Kind.GROUP or task.terminal:
+        return task
+    done, whole = (0, 0) if counts is None else (counts["done"], counts["whole"])
+    # Of a loop that is expanded, only the items whose turn is near have been made.
+    return replace(task, children_done=done, children=whole if task.total is None else task.total)
+
+
+def name_tasks(tx: Transaction, ids: Iterable[str]) -> dict[str, str]:
+    """What to call some tasks: in a run by address, `build.2.implement`, else by title."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        return {}
+    known = {row["id"]: row for row in tx.read("places_of", ids=wanted)}
+    return {each: call(known, known[each]) for each in wanted if each in known}
+
+
+def call(known: Mapping[str, Row], row: Row) -> str:
+    """What to call a task, from what is around it."""
+    if row["run_id"] is None:
+        return str(row["title"])
+    own = str(row["item"] if _is_item(row) else row["step"] or row["title"])
+    above = known.get(row["parent_id"] or "")
+    return own if above is None else f"{call(known, above)}.{own}"
+
+
+def _is_item(row: Row) -> bool:
+    return row["kind"] == Kind.GROUP and row["item"] is not None

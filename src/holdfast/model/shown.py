@@ -1,0 +1,48 @@
+"""How records look where people print them: times as dates, holds and statuses by name."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from holdfast.model.status import Hold
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOMENTS = frozenset({"at", "scheduled_for"})
+
+
+class Shown:
+    """A record that is read by people as much as by programs; what it does not say is None."""
+
+    __slots__ = ()
+
+    def __repr__(self: DataclassInstance) -> str:
+        given = ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)
+        said = ", ".join(
+            f"{name}={_show(name, value)}" for name, value in given if value is not None
+        )
+        return f"{type(self).__name__}({said})"
+
+
+def _show(name: str, value: Any) -> str:  # noqa: ANN401 - whatever a record holds
+    if isinstance(value, Hold):
+        return f"[{', '.join(value.names)}]"
+    if isinstance(value, StrEnum):
+        return repr(value.value)
+    if isinstance(value, int) and (name in _MOMENTS or name.endswith("_at")):
+        return show_moment(value)
+    return repr(value)
+
+
+def show_moment(microseconds: int) -> str:
+    """A moment as a date and a time in UTC; one that no calendar has, as the number it is."""
+    try:
+        moment = _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return str(microseconds)
+    return moment.isoformat().replace("+00:00", "Z")

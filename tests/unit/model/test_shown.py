@@ -1,0 +1,80 @@
+"""Records as people read them when they print one."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.model.event import Event
+from holdfast.model.run import Run
+from holdfast.model.shown import show_moment
+from holdfast.model.status import Hold, RunStatus
+from holdfast.model.task import Lease, NamedLease
+
+NOON = 1_767_268_800_000_000
+
+
+def test_holds_are_told_by_name() -> None:
+    assert str(Hold.PAUSED | Hold.LIMIT) == "paused, limit"
+    assert f"{Hold.FAILING:>8}" == " failing"
+    assert str(Hold(0)) == "none"
+    assert int(Hold.PAUSED | Hold.LIMIT) == 17
+
+
+def test_times_are_dates_in_utc_and_what_is_none_is_not_told() -> None:
+    run = Run(
+        id="r_1",
+        workflow="shop",
+        workflow_version="abc",
+        key=None,
+        status=RunStatus.RUNNING,
+        holds=Hold.PAUSED,
+        input={"order": 7},
+        error=None,
+        priority=0,
+        concurrency_key=None,
+        version=1,
+        generation=1,
+        created_at=NOON,
+        finished_at=None,
+    )
+    assert (
+        repr(run)
+        == str(run)
+        == (
+            "Run(id='r_1', workflow='shop', workflow_version='abc', status='running', "
+            "holds=[paused], input={'order': 7}, priority=0, version=1, generation=1, "
+            "created_at=2026-01-01T12:00:00Z)"
+        )
+    )
+    assert repr(Lease(owner="anna", expires_at=NOON + 1)) == (
+        "Lease(owner='anna', expires_at=2026-01-01T12:00:00.000001Z)"
+    )
+
+
+def test_a_secret_is_not_told() -> None:
+    lease = NamedLease(key="k", owner="anna", fence=1, token="secret", expires_at=NOON)
+    assert "secret" not in repr(lease)
+
+
+def test_only_moments_are_told_as_dates() -> None:
+    event = Event(
+        seq=NOON,
+        type="task.done",
+        run_id=None,
+        task_id="t_1",
+        version=2,
+        source="running",
+        target="done",
+        attempt=1,
+        generation=1,
+        actor="anna",
+        at=NOON,
+        data={},
+    )
+    assert f"seq={NOON}" in repr(event)
+    assert "at=2026-01-01T12:00:00Z" in repr(event)
+
+
+@pytest.mark.parametrize("moment", [2**63, -(2**63)])
+def test_a_moment_that_no_calendar_has_is_told_as_a_number(moment: int) -> None:
+    assert show_moment(moment) == str(moment)
