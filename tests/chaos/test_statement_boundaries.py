@@ -19,7 +19,6 @@ from tests.chaos import (
     people_plans,
     planning_plans,
     presence_plans,
-    presence_plans,
     schedule_plans,
     verdict_plans,
     worker_plans,
