@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast import Holdfast, NewTask
+from holdfast import Holdfast
+from holdfast.model.work import Work
 from tests.acceptance.watching import alive
 from tests.chaos.journal import Journal
+from tests.contract.file_steps import enqueue
 from tests.programs import running
 from tests.race.racers import eventually
 
@@ -19,22 +21,18 @@ from tests.race.racers import eventually
 WORKER = """
 import sys
 from pathlib import Path
-from holdfast.model.work import Work
 from tests.contract.file_steps import file_steps
 
-COMMAND = '''
+with file_steps(sys.argv[1], Path(__file__).parent, lease=1, renewal=0.2):
+    print("working", flush=True)
+    sys.stdin.readline()
+"""
+COMMAND = """
 setsid sh -c 'echo $$ >> "$1"; while :; do sleep 0.05; done' - "$1" &
 echo $$ >> "$1"
 if [ $HOLDFAST_ATTEMPT = 1 ]; then wait; fi
 echo $HOLDFAST_ATTEMPT >> "$2"
 echo '{"by": "'$HOLDFAST_ATTEMPT'"}'
-'''
-url, folder = sys.argv[1], Path(__file__).parent
-pids, done = str(folder / "pids"), str(folder / "done")
-with file_steps(url, folder, lease=1, renewal=0.2) as steps:
-    steps.works["command"] = Work(command=("sh", "-c", COMMAND, "-", pids, done))
-    print("working", flush=True)
-    sys.stdin.readline()
 """
 
 
@@ -44,7 +42,8 @@ class Errand:
     def __init__(self, hf: Holdfast, folder: Path) -> None:
         self._hf = hf
         self._pids, self._done = Journal(folder / "pids"), Journal(folder / "done")
-        self.task_id = hf.tasks.create(NewTask(title="command")).id
+        files = (str(folder / "pids"), str(folder / "done"))
+        self.task_id = enqueue(hf, Work(command=("sh", "-c", COMMAND, "-", *files)))
 
     @property
     def pids(self) -> list[int]:

@@ -1,41 +1,34 @@
-"""Workers for steps of workflow files: each task is carried out as the work its payload names."""
+"""A worker for steps of workflow files, each in a workflow of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from holdfast import Holdfast, NewTask, RetryPolicy
+from holdfast import Holdfast, NewRun, RetryPolicy, Worker
 from holdfast.api.registry import Registry
-from holdfast.model.task import Assignment, Task
+from holdfast.model.declared import Declared
+from holdfast.model.graph import Step, Workflow
+from holdfast.model.task import Task
 from holdfast.model.work import Work
-from holdfast.worker.execution import Execution
 from holdfast.worker.executors import Executors
 from holdfast.worker.options import WorkerOptions
-from holdfast.worker.pool import Worker
 from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State
 from tests.race.racers import eventually
 
 SOON = RetryPolicy(backoff=0.01, backoff_max=0.01)
 ONCE = RetryPolicy(max_attempts=1)
+ALLOWED = Declared(env=("NOT_THERE",))
 
 
-class FileWorker(Worker):
-    """Gives each task the work that is known under its title."""
-
-    works: dict[str, Work]
-
+class BusyWorker(Worker):
     @property
     def idle(self) -> bool:
+        """Whether it has nothing to do any more."""
         return not self._executions()
-
-    def _execution(self, assignment: Assignment, asked: float) -> Execution:
-        work = self.works[assignment.task.title]
-        return super()._execution(replace(assignment, work=work), asked)
 
 
 class FileSteps:
@@ -44,19 +37,18 @@ class FileSteps:
     def __init__(self, hf: Holdfast, folder: Path, environment: Mapping[str, str]) -> None:
         self.hf = hf
         self.state = State(root=folder / "state")
-        functions = Registry(lambda: hf.engine)
-        secrets = Secrets(hf.settings.url, environment)
-        executors = Executors(hf.engine, functions, state=self.state, secrets=secrets)
+        executors = Executors(
+            hf.engine,
+            Registry(lambda: hf.engine),
+            state=self.state,
+            secrets=Secrets(hf.settings.url, environment),
+        )
         options = WorkerOptions(concurrency=4)
-        self.worker = FileWorker(hf.engine, executors, options, executors.clean)
-        self.works: dict[str, Work] = {}
-        self.worker.works = self.works
+        self.worker = BusyWorker(hf.engine, executors, options, executors.clean)
 
     def enqueue(self, work: Work, **fields: Any) -> str:
         """Have a step done; gives the id of its task."""
-        title = f"work {len(self.works)}"
-        self.works[title] = work
-        return self.hf.tasks.create(NewTask(title=title, **{"retry": SOON} | fields)).id
+        return enqueue(self.hf, work, **fields)
 
     def done(self, work: Work, **fields: Any) -> Task:
         """Have a step done, and wait until its task has ended."""
@@ -66,11 +58,19 @@ class FileSteps:
 
     @property
     def idle(self) -> bool:
-        """Whether the worker has nothing to do any more."""
         return self.worker.idle
 
     def log(self, task_id: str, attempt: int = 1) -> str:
         return self.state.log(task_id, attempt).read_text(errors="replace")
+
+
+def enqueue(hf: Holdfast, work: Work, **fields: Any) -> str:
+    """Start a run of one step; gives the id of its task."""
+    step = Step(id="step", work=work, **{"retry": SOON} | fields)
+    workflow = Workflow.define("one", (step,), declared=ALLOWED)
+    run = hf.runs.start(NewRun(workflow=workflow))
+    (task,) = hf.runs.tasks(run.id)
+    return task.id
 
 
 @contextmanager

@@ -40,6 +40,13 @@ class Service:
         return self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
 
 
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """Whoever called has gone, which is what some tests are about."""
+
+
 @contextmanager
 def service(*replies: Reply) -> Iterator[Service]:
     made = Service(*replies)
@@ -64,8 +71,7 @@ def service(*replies: Reply) -> Iterator[Service]:
 
         def log_message(self, *_: object) -> None: ...
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
+    with Server(("127.0.0.1", 0), Handler) as server:
         made.url = f"http://127.0.0.1:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

@@ -48,7 +48,7 @@ def test_a_command_knows_its_attempt_its_store_and_its_input(
 ) -> None:
     text = 'env | grep ^HOLDFAST_ | sort; cat "$HOLDFAST_INPUT"; cat > "$HOLDFAST_OUTPUT"'
     work = shell(text, prompt='{"told": true}', env={"HOLDFAST_TASK": "lies", "HOLDFAST_X": "1"})
-    task = steps.done(work, payload={"n": 1})
+    task = steps.done(work)
     assert task.output == {"told": True}
     *lines, given = steps.log(task.id).splitlines()
     named = dict(line.split("=", 1) for line in lines)
@@ -59,7 +59,7 @@ def test_a_command_knows_its_attempt_its_store_and_its_input(
     assert named["HOLDFAST_PROMPT"] == '{"told": true}'
     assert named["HOLDFAST_X"] == "1"
     assert json.loads(given) == {
-        "input": None,
+        "input": {},
         "item": None,
         "feedback": None,
         "steps": {},
@@ -70,8 +70,7 @@ def test_a_command_knows_its_attempt_its_store_and_its_input(
 def test_a_prompt_that_stands_in_the_command_is_not_read(steps: FileSteps) -> None:
     work = Work(
         prompt="$(say) 'it'",
-        command=("sh", "-c", 'printf "%s|" "$0"; cat', "{{ prompt }}"),
-        later={"command.3": ("<", "prompt", ">")},
+        command=("sh", "-c", 'printf "%s|" "$0"; cat', "<{{ prompt }}>"),
     )
     task = steps.done(work)
     assert steps.log(task.id) == "<$(say) 'it'>|"
@@ -97,11 +96,11 @@ def test_a_command_that_fails_says_how_and_is_tried_again(steps: FileSteps) -> N
         (shell("sleep 1000", idle_timeout=0.1), "was silent for longer than 0.1 s"),
         (shell("exit 1", env={"A": ""}), "ended with exit code 1"),
         (
-            shell("true", env={"A": "?"}, later={"env.A": ("", "secret.NONE", "")}),
+            shell("true", env={"A": "{{ secret.NONE }}"}),
             "secret NONE: this worker does not have it",
         ),
         (
-            shell("true", env={"A": "?"}, later={"env.A": ("", "env.NOT_THERE", "")}),
+            shell("true", env={"A": "{{ env.NOT_THERE }}"}),
             "env NOT_THERE: is not in the environment of this worker",
         ),
         (shell("echo no", outputs=STORIES), "there is no JSON object in it"),
@@ -171,7 +170,7 @@ esac
         assert (task.output, task.failures) == ({"done": "red, warm"}, 0)
 
 
-def test_cancel_ends_a_command_with_all_it_started_and_the_log_says_so(
+def test_cancel_of_a_run_ends_a_command_with_all_it_started_and_its_attempt_says_so(
     store_url: str, tmp_path: Path
 ) -> None:
     text = """
@@ -186,11 +185,13 @@ wait
         assert eventually(lambda: log.exists() and len(log.read_text().split()) == 3)
         pids = [int(each) for each in log.read_text().split()]
         assert alive(pids) == pids
-        assert steps.hf.tasks.cancel(task_id).ok
+        assert steps.hf.runs.cancel(str(steps.hf.tasks.get(task_id).run_id)).ok
         assert eventually(lambda: alive(pids) == [])
-        assert eventually(lambda: "none is left" in log.read_text())
+        assert eventually(lambda: steps.hf.tasks.attempts(task_id)[0].stopped_at is not None)
+        (attempt,) = steps.hf.tasks.attempts(task_id)
+        assert (attempt.outcome, attempt.left) == ("cancelled", 0)
+        assert attempt.stopped >= 3
         assert "[holdfast: stopped, as its attempt is over;" in log.read_text()
-        assert steps.hf.tasks.get(task_id).status == "cancelled"
 
 
 def test_a_command_whose_keeper_is_killed_has_failed_and_leaves_nothing(steps: FileSteps) -> None:

@@ -6,7 +6,6 @@ import base64
 import json
 import logging
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,10 +37,7 @@ if os.environ["HOLDFAST_ATTEMPT"] == "1":
 with open(os.environ["HOLDFAST_OUTPUT"], "w") as file:
     json.dump({"%s": secret, secret: base64.b64encode(secret.encode()).decode()}, file)
 """
-GIVEN: dict[str, Any] = {
-    "env": {"PLANTED": "?"},
-    "later": {"env.PLANTED": ("", "secret.PLANTED", "")},
-}
+ENV = {"PLANTED": "{{ secret.PLANTED }}"}
 
 
 def found(url: str, folder: Path) -> list[str]:
@@ -59,7 +55,7 @@ def test_a_secret_reaches_a_command_and_nothing_that_is_written_down(
     caplog.set_level(logging.DEBUG)
     with file_steps(store_url, tmp_path, {"PLANTED": SECRET}, renewal=0.05) as steps:
         text = TELLS.replace(", secret: base64.b64encode(secret.encode()).decode()", "") % key
-        task_id = steps.enqueue(Work(command=program(text), **GIVEN), retry=SOON)
+        task_id = steps.enqueue(Work(command=program(text), env=ENV), retry=SOON)
         assert eventually(
             lambda: (
                 steps.hf.tasks.get(task_id).terminal
@@ -140,5 +136,5 @@ def test_a_secret_that_is_too_short_is_refused_where_it_is_asked_for(
     sqlite_url: str, tmp_path: Path
 ) -> None:
     with file_steps(sqlite_url, tmp_path, {"PLANTED": "1234"}) as steps:
-        task = steps.done(Work(command=("true",), **GIVEN), retry=ONCE)
+        task = steps.done(Work(command=("true",), env=ENV), retry=ONCE)
         assert "secret PLANTED: has 4 characters" in task.error["message"]
