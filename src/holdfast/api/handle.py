@@ -146,29 +146,10 @@ def read_task_result(row: Row) -> Any:  # noqa: ANN401 - JSON is any value
 def read_run_result(engine: Engine, row: Row, decode: Decode) -> Any:  # noqa: ANN401 - what its last steps return
     """What an ended run gave: the output of its last step, or of its last steps by name."""
     if row["status"] != RunStatus.COMPLETED:
-        raise failure(row, _first_failed(engine.runs.tasks(row["id"])))
+        raise failure(row, engine.runs.failed_at(row["id"]))
     outputs = engine.runs.outputs(row["id"])
     decoded = {step: decode(step, output) for step, output in outputs.items()}
     return next(iter(decoded.values())) if len(decoded) == 1 else decoded
-
-
-def _first_failed(tasks: list[Task]) -> str | None:
-    """The address of the first task that failed by itself: a group fails with what is in it.
-
-    A group with an error of its own is a loop whose list, or whose condition, could not be told.
-    """
-    known = {task.id: task for task in tasks}
-    for task in tasks:
-        by_itself = task.kind is not Kind.GROUP or task.error is not None
-        if task.status is Status.FAILED and not task.superseded and by_itself:
-            return _address(known, task)
-    return None
-
-
-def _address(known: dict[str, Task], task: Task) -> str:
-    own = str(task.item) if task.kind is Kind.GROUP and task.item is not None else str(task.step)
-    above = known.get(task.parent_id or "")
-    return own if above is None else f"{_address(known, above)}.{own}"
 
 
 def failure(row: Row, step: str | None = None) -> TaskFailed:

@@ -11,7 +11,7 @@ from holdfast.engine import validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.listing import PAGE, Page, ask_for_runs
-from holdfast.engine.looking import look_at
+from holdfast.engine.looking import look_at, name_tasks
 from holdfast.engine.operations import AdvanceRun, CancelRun, HoldRun, RetryRun, UnholdRun
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.engine.tasks import USER
@@ -20,7 +20,7 @@ from holdfast.model.event import Event
 from holdfast.model.record import RunRecord
 from holdfast.model.result import AdvanceResult, TransitionResult
 from holdfast.model.run import Created, NewRun, Run
-from holdfast.model.status import Hold
+from holdfast.model.status import Hold, Status
 from holdfast.model.task import Task
 from holdfast.model.text import clean_name, clean_text
 from holdfast.store.database import Row, Transaction
@@ -138,6 +138,18 @@ class Runs:
         """The tasks of a run, one for each step, in the order they were written."""
         identifier = validation.run_id(run_id)
         return self._desk.view(lambda tx: look_at(tx, _of_run(tx, "run_tasks", identifier)))
+
+    @reading
+    def failed_at(self, run_id: str) -> str | None:
+        """The address of the first task that failed by itself, if one has."""
+        identifier = validation.run_id(run_id)
+
+        def read(tx: Transaction) -> str | None:
+            rows = _of_run(tx, "failed_in_run", identifier)
+            failed = [row["id"] for row in rows if row["status"] == Status.FAILED]
+            return name_tasks(tx, failed[:1])[failed[0]] if failed else None
+
+        return self._desk.view(read)
 
     @reading
     def task(self, run_id: str, address: str) -> Task:
