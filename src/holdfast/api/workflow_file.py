@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.handle import RunHandle
@@ -14,8 +14,7 @@ from holdfast.engine.edge import operation, then
 from holdfast.errors import InvalidInput
 from holdfast.model.graph import Workflow
 from holdfast.model.run import NewRun
-from holdfast.model.shape import map_paths
-from holdfast.model.starting import fill_input
+from holdfast.model.starting import place_paths
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
@@ -59,13 +58,4 @@ class WorkflowFile(Recurring):
 
     def request(self, /, **given: Any) -> NewRun:
         """The run that stands for one start."""
-        return NewRun(workflow=self.graph, input=absolute(self.graph, given))
-
-
-def absolute(workflow: Workflow, given: Any) -> Any:  # noqa: ANN401 - JSON is any value
-    """An input with its defaults, and its paths as they are from the current folder."""
-    filled = fill_input(workflow, given)
-    declared = workflow.declared
-    if declared is None or declared.input is None:
-        return filled
-    return map_paths(declared.input, filled, os.path.abspath)
+        return NewRun(workflow=self.graph, input=place_paths(self.graph, given, str(Path.cwd())))

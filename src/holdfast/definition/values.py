@@ -34,6 +34,7 @@ from holdfast.model.work import HttpCall
 MAX_NAME = 100
 # No dots or slashes: a name is part of addresses and of paths.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+OWN = "HOLDFAST_"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -137,6 +138,17 @@ def _templates(node: Node, _: Findings) -> dict[str, str]:
     return {name: _argument(inner) for name, inner in node.nodes.items()}
 
 
+def _variables(node: Node, findings: Findings) -> dict[str, str]:
+    """Variables of an environment; those that begin with HOLDFAST_ are not the file's to set."""
+    said = _templates(node, findings)
+    for name in said:
+        if not _VARIABLE.fullmatch(name) or name.startswith(OWN):
+            mark = node.keys[name] if isinstance(node, Fields) else node.mark
+            hint = f"letters, digits and _, not starting with a digit or {OWN}"
+            raise Refused(mark, f"{name[:MAX_NAME]!r} is no name of a variable", hint)
+    return said
+
+
 def _count(node: Node, _: Findings) -> int:
     return _whole(node, 1, MAX_COUNT)
 
@@ -238,4 +250,5 @@ READERS: dict[Kind, Callable[[Node, Findings], Any]] = {
     "templates": _templates,
     "text": _text,
     "types": read_fields,
+    "variables": _variables,
 }
