@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from holdfast.definition.findings import Findings
+from holdfast.definition.findings import Findings, Refused
 from holdfast.definition.keys import (
     ACTIONS,
     BUDGET,
@@ -19,7 +19,7 @@ from holdfast.definition.keys import (
     Kind,
     Section,
 )
-from holdfast.definition.nodes import Fields, Items, Mark, Node, Scalar, describe, plain
+from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe, plain
 from holdfast.definition.types import read_fields
 from holdfast.errors import InvalidInput
 from holdfast.model.declared import Budget
@@ -36,16 +36,6 @@ MAX_NAME = 100
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 OWN = "HOLDFAST_"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-class Refused(Exception):
-    """A value that is not what its key wants, and where."""
-
-    def __init__(self, mark: Mark, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.mark = mark
-        self.message = message
-        self.hint = hint
 
 
 def read_section(section: Section, node: Node, findings: Findings) -> dict[str, Any]:
