@@ -27,16 +27,16 @@ class Arrival(NamedTuple):
 
 
 class Runner:
-    """`begin` makes steps of what has arrived, and `give_back` takes those that cannot run."""
+    """`take_up` makes steps of what has arrived, and `give_back` takes those that cannot run."""
 
     def __init__(
         self,
         threads: Threads,
-        begin: Callable[[Arrival], list[Step]],
+        take_up: Callable[[Arrival], list[Step]],
         give_back: Callable[[Execution, Exception], None],
     ) -> None:
         self._threads = threads
-        self._begin = begin
+        self._take_up = take_up
         self._give_back = give_back
         self._crew: Crew[Step | Arrival] = Crew(threads, "holdfast-step", self._call)
 
@@ -52,9 +52,6 @@ class Runner:
         """Have a thread that has nothing to do take up what has arrived; whether there was one."""
         return self._crew.offer(arrival)
 
-    def take_up(self, arrival: Arrival) -> None:
-        self._run(self._begin(arrival))
-
     def close(self) -> None:
         """Let threads and loop go, once they have done what they have begun."""
         self._crew.close()
@@ -62,7 +59,7 @@ class Runner:
         self._looping.join()
         self._loop.close()
 
-    def _run(self, steps: list[Step]) -> None:
+    def run(self, steps: Sequence[Step]) -> None:
         coroutines = [step for step in steps if step[1].asynchronous]
         if coroutines:
             self._loop.call_soon_threadsafe(self._run_on_loop, coroutines)
@@ -80,10 +77,10 @@ class Runner:
     def _call(self, job: Step | Arrival) -> None:
         _inside.set(self)
         if isinstance(job, Arrival):
-            steps = self._begin(job)
+            steps = self._take_up(job)
             # The first function here and now, and the rest wherever there is room.
             mine = next((step for step in steps if not step[1].asynchronous), None)
-            self._run([step for step in steps if step is not mine])
+            self.run([step for step in steps if step is not mine])
             if mine is None:
                 return
             job = mine
