@@ -262,6 +262,11 @@ class Holdfast:
         self._functions.workflows[name] = made
         return made
 
+    @property
+    def workflows(self) -> dict[str, WorkflowBuilder]:
+        """The workflows of this program, by their names."""
+        return dict(self._functions.workflows)
+
     def on(
         self,
         *events: str,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import itertools
 from collections.abc import Callable, Sequence
@@ -66,6 +65,8 @@ class Call(Documented, Generic[P, T]):
         return future.result()
 
     async def aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        import asyncio  # noqa: PLC0415 - slow to import, and only coroutines need it
+
         future = self.submit(*args, **kwargs)
         try:
             return await asyncio.wrap_future(future)
@@ -132,6 +133,8 @@ class Read(Documented, Generic[P, T]):
         return self._look(*args, **kwargs)
 
     async def aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        import asyncio  # noqa: PLC0415 - slow to import, and only coroutines need it
+
         return await asyncio.to_thread(self._look, *args, **kwargs)
 
 

@@ -1,0 +1,143 @@
+"""A run as it goes on: a tree that redraws itself on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from holdfast.cli.advice import CANCELLED, FAILED, NEEDS_PERSON
+from holdfast.cli.following import happening
+from holdfast.cli.session import with_store
+from holdfast.cli.terminal import is_terminal, note, paint, say
+from holdfast.cli.tree import draw_run
+from holdfast.service.outline import Node, outline, step_names
+from holdfast.service.service import Service
+
+View = dict[str, Any]
+REDRAW = 1.0
+PAGE = 1_000
+INTERRUPTED = 130
+CODES = {"completed": 0, "failed": FAILED, "cancelled": CANCELLED}
+
+
+def watch(service: Service, run_id: str, *, stays: bool = False, quiet: bool = False) -> int:
+    """Show a run until it ends or only a person can move it; the answer is the exit code.
+
+    One who `stays` has a worker beside it, which stops with it.
+    """
+    shown = _wait if quiet else _draw if is_terminal() else _tell
+    try:
+        return shown(service, run_id)
+    except KeyboardInterrupt:
+        _say_left(run_id, stays=stays)
+        return INTERRUPTED
+
+
+def _wait(service: Service, run_id: str) -> int:
+    with _hints(service) as wait:
+        while (code := ended(service.queries.run(run_id))) is None:
+            wait(REDRAW)
+    return code
+
+
+def _draw(service: Service, run_id: str) -> int:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console()
+    with Live(console=console, auto_refresh=False, transient=True) as live, _hints(service) as wait:
+        while True:
+            run = service.queries.run(run_id)
+            lines = draw_run(run)
+            room = max(5, console.height - 1)
+            hidden = [] if len(lines) <= room else [paint(f"… {len(lines) - room + 1} more", "dim")]
+            visible = lines if not hidden else [*lines[: room - 1], *hidden]
+            live.update(Text.from_ansi("\n".join(visible)), refresh=True)
+            code = ended(run)
+            if code is not None:
+                break
+            wait(REDRAW)
+    for line in draw_run(run):
+        say(line)
+    return _say_end(run, code)
+
+
+def _tell(service: Service, run_id: str) -> int:
+    after, names = 0, dict[str, str]()
+    with _hints(service) as wait:
+        while True:
+            run = service.queries.run(run_id)
+            page = service.queries.events(run_id, after=after, limit=PAGE)["items"]
+            if any(event.get("task_id", run_id) not in {run_id, *names} for event in page):
+                names = step_names(service.queries.run(run_id)["tasks"])
+            for event in page:
+                line = happening(event, names.get(event.get("task_id", ""), run["workflow"]))
+                if line is not None:
+                    say(line)
+            after = page[-1]["seq"] if page else after
+            code = ended(run)
+            if code is not None and not page:
+                return _say_end(run, code)
+            if not page:
+                wait(REDRAW)
+
+
+@contextmanager
+def _hints(service: Service) -> Iterator[Callable[[float], object]]:
+    """A way to wait until something was committed, at most so long."""
+    changed = threading.Event()
+    leave = service.on_change(changed.set)
+
+    def wait(most: float) -> None:
+        changed.wait(most)
+        changed.clear()
+
+    try:
+        yield wait
+    finally:
+        leave()
+
+
+def ended(run: View) -> int | None:
+    """The exit code of a run that has ended, or that nobody but a person can move."""
+    if run["status"] in CODES:
+        return CODES[run["status"]]
+    leaves = [leaf for node in outline(run["tasks"]) for leaf in node.leaves]
+    asked = [leaf for leaf in leaves if leaf.open and waits_for_person(leaf)]
+    moving = [leaf for leaf in leaves if leaf.open and _moves(leaf)]
+    return NEEDS_PERSON if asked and not moving else None
+
+
+def waits_for_person(node: Node) -> bool:
+    task = node.task
+    if task["state"] in {"blocked", "stalled"}:
+        return False
+    return task["kind"] == "approval" or bool({"approval", "question"} & {*task["holds"]})
+
+
+def _moves(node: Node) -> bool:
+    still = {"blocked", "stalled", "held", "idle"}
+    return node.task["state"] not in still and not waits_for_person(node)
+
+
+def _say_end(run: View, code: int) -> int:
+    if code == NEEDS_PERSON:
+        for node in (leaf for top in outline(run["tasks"]) for leaf in top.leaves):
+            if node.open and waits_for_person(node):
+                verb = "answer" if "question" in node.task["holds"] else "approve"
+                more = " …" if verb == "answer" else ""
+                said = with_store(f"holdfast {verb} {node.task['id']}{more}")
+                note(f"needs you: {said}")
+    elif code == FAILED:
+        note(f"next:  {with_store('holdfast why ' + run['id'])}")
+        note(f"       {with_store('holdfast retry ' + run['id'])}")
+    return code
+
+
+def _say_left(run_id: str, *, stays: bool) -> None:
+    worker = " where it is when a worker is there again; what runs may finish" if stays else ""
+    note(f"\n{run_id} goes on{worker}. Come back: {with_store(f'holdfast show {run_id} --follow')}")
+    note(f"End it: {with_store(f'holdfast cancel {run_id}')}")

@@ -1,0 +1,158 @@
+"""Run: start a run by name, from a program or from a file, and watch it to its end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.options import Json, WorkflowName, read_pairs, read_value
+from holdfast.cli.registry import command
+from holdfast.cli.session import chosen_store, opened, place, serving, shown_url, with_store
+from holdfast.cli.terminal import escape, note, say, say_json
+from holdfast.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from holdfast.api.holdfast import Holdfast
+    from holdfast.api.workflow import WorkflowBuilder
+    from holdfast.model.run import NewRun
+    from holdfast.service.service import Service
+    from holdfast.worker.pool import Worker
+
+INTERRUPTED = 130
+FILES = {".yaml", ".yml", ".json"}
+
+
+@command("run", example="holdfast run shop:checkout -i order_id=7 --wait")
+def run(
+    workflow: WorkflowName,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", metavar="K=V", help="An input; k:=JSON, k=@file."),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="The same key again is the same run.")] = None,
+    version: Annotated[
+        str | None, typer.Option(help="Of a workflow that the store knows, not the newest.")
+    ] = None,
+    priority: Annotated[int, typer.Option(help="Higher ones first.")] = 0,
+    app: Annotated[
+        str | None, typer.Option(help="The program that has its functions, as module:name.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", "-w", help="Show it until it ends.")] = False,
+    json: Json = False,
+) -> int | None:
+    """Start a run of a workflow: by its name, as module:name of a program, or by its file."""
+    with _prepared(workflow, app, version=version) as (service, request, program):
+        wanted = request(given or [])
+        started = service.commands.start(replace(wanted, key=key, priority=priority))
+        if json and not wait:
+            say_json(started)
+        elif not wait:
+            say(_tell_started(started))
+            note(f"watch: {with_store('holdfast show ' + started['id'] + ' --follow')}")
+        else:
+            return _watch(service, started["id"], program, json=json)
+    return None
+
+
+def _watch(service: Service, run_id: str, program: Holdfast | None, *, json: bool) -> int:
+    from holdfast.cli.live import watch
+
+    worker = None if program is None else program.worker().start()
+    code = watch(service, run_id, stays=worker is not None, quiet=json)
+    if worker is not None:
+        _stop(worker)
+    if json:
+        say_json(service.queries.run(run_id))
+    return code
+
+
+def _stop(worker: Worker) -> None:
+    """Let what runs finish; who cannot wait for it interrupts once more."""
+    try:
+        worker.stop()
+    except KeyboardInterrupt:
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)
+
+
+Request = Any
+
+
+@contextmanager
+def _prepared(
+    workflow: str, app: str | None, *, version: str | None
+) -> Iterator[tuple[Service, Request, Holdfast | None]]:
+    """The service on the store of the run, what makes the run from its inputs, and the program."""
+    if app is None and Path(workflow).suffix in FILES:
+        with opened(begins=True) as service:
+            read = read_file(Path(workflow))
+            yield service, lambda pairs: _plain(read, pairs), None
+    elif app is None and ":" not in workflow:
+        with opened() as service:
+            known = service.commands.known_workflow(workflow, version)
+            yield service, lambda pairs: _plain(known, pairs), None
+    else:
+        program, builder = _of_program(workflow, app)
+        with _on_store_of(program) as service:
+            yield service, lambda pairs: _typed(builder, pairs), program
+
+
+def read_file(path: Path) -> Any:  # noqa: ANN401 - a workflow
+    """The workflow of a file."""
+    reason = f"{path} is a workflow file, and this version reads none yet; name a workflow, or a "
+    raise InvalidInput("workflow", f"{reason}program as module:name")
+
+
+def _plain(workflow: Any, pairs: list[str]) -> NewRun:  # noqa: ANN401 - a workflow
+    from holdfast.model.run import NewRun
+
+    return NewRun(workflow=workflow, input=read_pairs(pairs))
+
+
+def _typed(builder: WorkflowBuilder, pairs: list[str]) -> NewRun:
+    """The run of a program's workflow; a function that takes text gets what was typed as text."""
+    texts = {
+        name
+        for member in builder.known.values()
+        if member.signature is not None
+        for name in member.signature.inputs
+        if member.signature.hints.get(name) is str
+    }
+    return builder.request(
+        **read_pairs(pairs, lambda name, text: text if name in texts else read_value(text))
+    )
+
+
+def _of_program(workflow: str, app: str | None) -> tuple[Holdfast, WorkflowBuilder]:
+    from holdfast.cli.program import choose, load_app, load_workflow
+
+    if app is None:
+        return load_workflow(workflow)
+    program = load_app(app)
+    return program, choose(program, workflow)
+
+
+@contextmanager
+def _on_store_of(program: Holdfast) -> Iterator[Service]:
+    """The service on a program's own store, which commands to type next have to name."""
+    from holdfast.service.place import same_store
+
+    own, usual = program.settings.url, place()
+    token = chosen_store.set(chosen_store.get() if same_store(own, usual.url) else shown_url(own))
+    try:
+        with program, serving(replace(usual, url=own), program.engine) as service:
+            yield service
+    finally:
+        chosen_store.reset(token)
+
+
+def _tell_started(run: dict[str, Any]) -> str:
+    name = f"{escape(run['workflow'])} {run['id']}"
+    return f"{name} has started" if run["created"] else f"{name} was there: {run['status']}"

@@ -1,0 +1,48 @@
+"""The logs of attempts, one file each, kept in the folder of the store's state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.errors import InvalidInput
+from holdfast.service.place import Place, make_home
+
+MAX_LOG = 50_000_000
+CUT = b"\n[the log was cut here: it is full]\n"
+
+
+def log_path(place: Place, task_id: str, attempt: int) -> Path:
+    return place.logs / task_id / f"{attempt}.log"
+
+
+def log_attempts(place: Place, task_id: str) -> list[int]:
+    """The attempts that have a log, in order."""
+    folder = place.logs / task_id
+    found = folder.glob("*.log") if folder.is_dir() else ()
+    return sorted(int(path.stem) for path in found if path.stem.isdigit())
+
+
+def append_log(place: Place, task_id: str, attempt: int, chunk: bytes) -> int:
+    """Add to the log of an attempt and say how long it is; beyond the most it is cut, once."""
+    make_home(place.home)
+    path = log_path(place, task_id, attempt)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            size = file.tell()
+            if size < MAX_LOG:
+                fits = chunk[: MAX_LOG - size]
+                file.write(fits if len(fits) == len(chunk) else fits + CUT)
+            return file.tell()
+    except OSError as error:
+        raise InvalidInput("log", f"{path} cannot be written: {error.strerror}") from error
+
+
+def read_log(path: Path, start: int = 0) -> bytes:
+    """What a log holds from a place on; nothing when there is none yet."""
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            return file.read()
+    except FileNotFoundError:
+        return b""

@@ -1,0 +1,100 @@
+"""The tasks of a run as the tree a person sees, from its view as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.service.views import View, read_time
+
+_TITLES = ("title", "name", "id", "key")
+
+
+@dataclass(kw_only=True)
+class Node:
+    """One task, where it stands in its run, and what is below it."""
+
+    task: View
+    address: str
+    label: str
+    children: list[Node] = field(default_factory=list)
+
+    @property
+    def status(self) -> str:
+        return str(self.task["status"])
+
+    @property
+    def open(self) -> bool:
+        return self.status in {"idle", "queued", "running"}
+
+    @property
+    def leaves(self) -> list[Node]:
+        if not self.children:
+            return [self]
+        return [leaf for child in self.children for leaf in child.leaves]
+
+    @property
+    def under_way(self) -> bool:
+        """Whether something of it has begun, and something is still to come."""
+        if not self.children:
+            return self.status == "running"
+        statuses = {leaf.status for leaf in self.leaves}
+        return bool(statuses - {"queued", "idle"}) and self.open
+
+    @property
+    def items(self) -> tuple[int, int]:
+        """How many right below it are done, and how many there are."""
+        return sum(child.status == "done" for child in self.children), len(self.children)
+
+    def took(self, now: int) -> int | None:
+        """Microseconds from its first start to its end, or to now."""
+        started = [read_time(leaf.task.get("started_at")) for leaf in self.leaves]
+        begun = min((each for each in started if each is not None), default=None)
+        if begun is None:
+            return None
+        ended = read_time(self.task.get("finished_at"))
+        return (now if ended is None else ended) - begun
+
+
+def outline(tasks: Sequence[View]) -> list[Node]:
+    """The trees of some tasks, in the order of their steps and items, without the superseded."""
+    counted = [task for task in tasks if not task.get("superseded")]
+    known = {task["id"] for task in counted}
+    below: dict[str | None, list[View]] = {}
+    for task in counted:
+        parent = task.get("parent_id")
+        below.setdefault(parent if parent in known else None, []).append(task)
+    return _nodes(below, None, "")
+
+
+def _nodes(below: dict[str | None, list[View]], parent: str | None, prefix: str) -> list[Node]:
+    ordered = sorted(below.get(parent, ()), key=lambda task: (task["position"], task["id"]))
+    return [_node(below, task, prefix) for task in ordered]
+
+
+def _node(below: dict[str | None, list[View]], task: View, prefix: str) -> Node:
+    item = task.get("item") if task["kind"] == "group" else None
+    own = str(task.get("step") or task["title"]) if item is None else str(item)
+    address = f"{prefix}.{own}" if prefix else own
+    label = own if item is None else f"{item} {name_item(task.get('payload'))}".rstrip()
+    children = _nodes(below, task["id"], address)
+    return Node(task=task, address=address, label=label, children=children)
+
+
+def name_item(value: Any) -> str:  # noqa: ANN401 - JSON is any value
+    """What an item of a loop is called: by its title, or itself where it is short."""
+    if isinstance(value, dict):
+        value = next((value[name] for name in _TITLES if isinstance(value.get(name), str)), "")
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def step_names(tasks: Sequence[View]) -> dict[str, str]:
+    """Where each task stands, by its id."""
+    named: dict[str, str] = {}
+    waiting = outline(tasks)
+    while waiting:
+        node = waiting.pop()
+        named[node.task["id"]] = node.address
+        waiting += node.children
+    return named
