@@ -1,8 +1,39 @@
-"""All commands together."""
+"""All commands: which module has each, so that one command does not load the others."""
 
 from __future__ import annotations
 
-from holdfast.cli import following, looking, running, steering, working
+from collections.abc import Sequence
+from importlib import import_module
+
+import typer
+
 from holdfast.cli.registry import app
 
-__all__ = ["app", "following", "looking", "running", "steering", "working"]
+# In the order that help lists them.
+MODULES = {
+    "report": (),
+    "starting": ("init", "demo"),
+    "running": ("run",),
+    "looking": ("runs", "tasks", "show", "why"),
+    "following": ("events", "logs"),
+    "steering": ("cancel", "retry", "pause", "resume", "approve", "reject", "answer", "signal"),
+    "tasks": ("task", "plan"),
+    "working": ("worker", "work", "guard"),
+    "database": ("doctor", "db"),
+    "workflows": ("workflow",),
+    "schedules": ("schedule", "lease"),
+}
+
+
+def load(arguments: Sequence[str]) -> typer.Typer:
+    """The program with the command that is called, or with all of them for help and completion."""
+    called = arguments[0] if arguments else ""
+    for module, names in MODULES.items():
+        if called in names:
+            chosen = ("report", module)
+            break
+    else:
+        chosen = tuple(MODULES)
+    for module in chosen:
+        import_module(f"holdfast.cli.{module}")
+    return app

@@ -74,7 +74,8 @@ def _tell(service: Service, run_id: str) -> int:
             if any(event.get("task_id", run_id) not in {run_id, *names} for event in page):
                 names = step_names(service.queries.run(run_id)["tasks"])
             for event in page:
-                line = happening(event, names.get(event.get("task_id", ""), run["workflow"]))
+                name = names.get(event.get("task_id", ""), str(run["workflow"]))
+                line = happening(event, name)
                 if line is not None:
                     say(line)
             after = page[-1]["seq"] if page else after

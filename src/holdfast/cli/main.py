@@ -14,11 +14,12 @@ BROKEN_PIPE = 141
 
 def main(arguments: Sequence[str] | None = None) -> int:
     prepare_streams()
-    from holdfast.cli.commands import app
+    from holdfast.cli.commands import load
 
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         try:
-            app(args=None if arguments is None else list(arguments), prog_name="holdfast")
+            load(given)(args=given, prog_name="holdfast")
         except SystemExit as ended:
             return _code(ended)
         except HoldfastError as error:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from holdfast.cli.session import chosen_store
 
@@ -17,8 +18,48 @@ EPILOG = (
     "Exit codes: 0 completed, 1 failed, 2 bad input, 3 cancelled, 4 needs a person, 5 no store."
 )
 
+
+class Quick(TyperCommand):
+    """A command that takes what needs no conversion as it is.
+
+    Typer asks pydantic even about text and about what was not given, and to import that takes
+    longer than most commands.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's own
+        take_plainly(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
+
+class QuickGroup(TyperGroup):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's own
+        take_plainly(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
+
+def take_plainly(parameters: Sequence[Any]) -> None:
+    for each in parameters:
+        vars(each)["process_value"] = functools.partial(_take, each)
+
+
+def _take(parameter: Any, context: Any, value: Any) -> Any:  # noqa: ANN401 - Typer's own
+    if not _settled(parameter, value):
+        return type(parameter).process_value(parameter, context, value)
+    return value if parameter.callback is None else parameter.callback(context, parameter, value)
+
+
+def _settled(parameter: Any, value: Any) -> bool:  # noqa: ANN401 - Typer's own
+    """Whether it is the text that is wanted, or was not given where it need not be."""
+    if value is None or value == () or value is parameter.default:
+        return not parameter.required
+    annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    given = value if isinstance(value, tuple) else (value,)
+    return annotation in {str, list[str]} and all(isinstance(each, str) for each in given)
+
+
 app = typer.Typer(
     name="holdfast",
+    cls=QuickGroup,
     help="Run pipelines so that no step runs out of order, runs twice or slips backwards.",
     epilog=EPILOG,
     rich_markup_mode=None,
@@ -36,13 +77,15 @@ _DB = inspect.Parameter("db", inspect.Parameter.KEYWORD_ONLY, default=None, anno
 
 
 def group(name: str, text: str) -> typer.Typer:
-    made = typer.Typer(name=name, help=text, rich_markup_mode=None, no_args_is_help=True)
+    made = typer.Typer(
+        name=name, cls=QuickGroup, help=text, rich_markup_mode=None, no_args_is_help=True
+    )
     app.add_typer(made, name=name)
     return made
 
 
 def command(
-    name: str, *, example: str, of: typer.Typer | None = None, hidden: bool = False
+    name: str, *, example: str, of: typer.Typer | None = None
 ) -> Callable[[Command], Command]:
     """Make a function a command; its first line is its help, and what it gives its exit code."""
 
@@ -50,7 +93,7 @@ def command(
         settings = {"help_option_names": ["-h", "--help"]}
         made = _with_store(function)
         text = f"Example: {example}"
-        (of or app).command(name, epilog=text, hidden=hidden, context_settings=settings)(made)
+        (of or app).command(name, cls=Quick, epilog=text, context_settings=settings)(made)
         return function
 
     return register

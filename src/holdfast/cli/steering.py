@@ -25,7 +25,7 @@ def cancel(addresses: Addresses, dry_run: DryRun = False, json: Json = False) ->
     with opened() as service:
         for found in _find(service, addresses):
             if dry_run:
-                _say_preview(service.previews.cancel(found), "cancel", found, json=json)
+                say_preview(service.previews.cancel(found), "cancel", found, json=json)
             else:
                 say_answer(service.commands.cancel(found), json=json)
 
@@ -53,7 +53,7 @@ def retry(
             preview = (
                 service.previews.again(found) if again else service.previews.retry(found, step)
             )
-            _say_preview(preview, "retry", found, json=json)
+            say_preview(preview, "retry", found, json=json)
         elif again:
             say_answer(service.commands.reopen(found), json=json)
         else:
@@ -149,7 +149,7 @@ def say_answer(answer: View, *, json: bool) -> None:
     say(f"{name} {now['id']} is {state}{holds}{before}")
 
 
-def _say_preview(tasks: list[View], verb: str, identifier: str, *, json: bool) -> None:
+def say_preview(tasks: list[View], verb: str, identifier: str, *, json: bool) -> None:
     if json:
         say_json({"dry_run": True, "id": identifier, "tasks": tasks})
         return

@@ -89,9 +89,10 @@ class Service:
     def report(self, since: int) -> View:
         return report(self._engine, self.queries, since)
 
-    def preview_schedule(self, cron: str, zone: str, count: int) -> list[str]:
-        ticks = self._engine.schedules.preview(cron, zone, count)
-        return [tick.isoformat() for tick in ticks]
+    def schema(self) -> View:
+        """Which store this is, and how far its schema has come."""
+        (row,) = self._engine.database.view(lambda tx: tx.read("newest_migration"))
+        return {"url": self.place.url, "migration": f"{row['number']:04}_{row['name']}"}
 
     def close(self) -> None:
         if self._own:
