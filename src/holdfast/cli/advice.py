@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.session import with_store
+from holdfast.cli.session import called_command, with_store
 from holdfast.errors import (
     HoldfastError,
     InvalidInput,
@@ -10,14 +10,14 @@ from holdfast.errors import (
     NotFound,
     SchemaTooNew,
     StoreError,
+    StoreUnreachable,
 )
 from holdfast.service.refused import Refused
 from holdfast.service.wording import in_commands
 
 FAILED, BAD_INPUT, CANCELLED, NEEDS_PERSON, UNREACHABLE = 1, 2, 3, 4, 5
 
-_NEXT = {
-    "not_found": "holdfast runs",
+_AFTER_REFUSAL = {
     "stale_token": "holdfast show {id}",
     "lease_expired": "holdfast show {id}",
     "already_terminal": "holdfast show {id}",
@@ -25,46 +25,70 @@ _NEXT = {
     "cancelled": "holdfast retry {id}",
     "result_conflict": "holdfast show {id}",
     "version_conflict": "holdfast show {id} --json",
-    "started_dependents": "holdfast retry RUN --from STEP",
+    "started_dependents": "holdfast retry --again {id}",
     "needed_by_others": "holdfast tasks",
     "part_of_run": "holdfast show {id}",
     "unknown_step": "holdfast show {id}",
 }
-_AFTER: tuple[tuple[type[HoldfastError], str], ...] = (
-    (KeyConflict, "holdfast show {id}"),
-    (NotFound, "holdfast runs"),
-    (SchemaTooNew, "pip install --upgrade holdfast"),
-    (StoreError, "holdfast doctor"),
-)
-_PLAIN = {
-    "stale_token": "another attempt has this task now, or none; stop, and change nothing more",
-    "lease_expired": "the lease of this attempt has run out; stop, and change nothing more",
-}
+_LISTS = {"workflow": "holdfast workflow list", "schedule": "holdfast schedule list"}
+_STOP = "stop, and change nothing more: the attempt is over"
 
 
 def exit_code(error: HoldfastError) -> int:
+    if isinstance(error, Refused):
+        return BAD_INPUT if error.reason in {"not_found", "unknown_step"} else FAILED
     if isinstance(error, InvalidInput | NotFound | KeyConflict):
         return BAD_INPUT
     return UNREACHABLE if isinstance(error, StoreError) else FAILED
 
 
 def tell(error: HoldfastError) -> str:
-    if isinstance(error, Refused):
-        detail = in_commands(error.detail) or _PLAIN.get(error.reason, "")
-        plain = _PLAIN.get(error.reason)
-        if plain and plain != detail:
-            detail = f"{detail}; {plain}"
-        return f"{error.identifier} was left as it is, {error.reason}: {detail}".removesuffix(": ")
-    return in_commands(str(error))
+    if not isinstance(error, Refused):
+        return in_commands(str(error))
+    late = error.reason in {"stale_token", "lease_expired"} and _is_id(error.identifier)
+    details = [in_commands(error.detail), _STOP if late else ""]
+    told = "; ".join(each for each in details if each)
+    return f"{error.identifier} was left as it is: {error.reason}" + (f", {told}" if told else "")
 
 
 def next_command(error: HoldfastError) -> str | None:
     """What to type next, unless the message says it already."""
     if isinstance(error, Refused):
-        return with_store(_NEXT.get(error.reason, "holdfast why {id}").format(id=error.identifier))
+        if not _is_id(error.identifier):
+            return None
+        following = _AFTER_REFUSAL.get(error.reason, "holdfast why {id}")
+        return with_store(following.format(id=error.identifier))
     if "holdfast " in in_commands(str(error)):
         return None
-    for kind, following in _AFTER:
-        if isinstance(error, kind):
-            return with_store(following.format(id=getattr(error, "existing", "")))
-    return None
+    return _after_error(error)
+
+
+def _after_error(error: HoldfastError) -> str | None:
+    match error:
+        case KeyConflict():
+            return with_store(f"holdfast show {error.existing}")
+        case NotFound():
+            return with_store(_where_to_look(error))
+        case SchemaTooNew():
+            return "pip install --upgrade holdfast"
+        case StoreError() if not isinstance(error, StoreUnreachable):
+            return "holdfast runs --db URL   (another store)"
+        case InvalidInput() if called_command.get() is not None:
+            return f"holdfast {called_command.get()} --help"
+        case _:
+            return None
+
+
+def _where_to_look(error: NotFound) -> str:
+    known = error.identifier.split(" ")[0]
+    if " " in error.identifier and _is_id(known):
+        return f"holdfast show {known}"
+    if known.startswith("t_"):
+        return "holdfast tasks"
+    return next(
+        (each for kind, each in _LISTS.items() if f"such {kind}" in str(error)), "holdfast runs"
+    )
+
+
+def _is_id(text: str) -> bool:
+    return text.startswith(("r_", "t_"))

@@ -28,12 +28,7 @@ MODULES = {
 def load(arguments: Sequence[str]) -> typer.Typer:
     """The program with the command that is called, or with all of them for help and completion."""
     called = arguments[0] if arguments else ""
-    for module, names in MODULES.items():
-        if called in names:
-            chosen = ("report", module)
-            break
-    else:
-        chosen = tuple(MODULES)
-    for module in chosen:
+    owner = next((module for module, names in MODULES.items() if called in names), None)
+    for module in MODULES if owner is None else ("report", owner):
         import_module(f"holdfast.cli.{module}")
     return app

@@ -11,7 +11,7 @@ from holdfast.cli.advice import CANCELLED, FAILED, NEEDS_PERSON
 from holdfast.cli.following import happening
 from holdfast.cli.session import with_store
 from holdfast.cli.terminal import is_terminal, note, paint, say
-from holdfast.cli.tree import draw_run
+from holdfast.cli.tree import draw_run, what_to_say
 from holdfast.service.outline import Node, outline, step_names
 from holdfast.service.service import Service
 
@@ -22,17 +22,26 @@ INTERRUPTED = 130
 CODES = {"completed": 0, "failed": FAILED, "cancelled": CANCELLED}
 
 
-def watch(service: Service, run_id: str, *, stays: bool = False, quiet: bool = False) -> int:
+def watch(
+    service: Service,
+    run_id: str,
+    *,
+    worker: str | None = None,
+    quiet: bool = False,
+    after: int = 0,
+) -> int:
     """Show a run until it ends or only a person can move it; the answer is the exit code.
 
-    One who `stays` has a worker beside it, which stops with it.
+    A `worker` names the program whose worker runs beside it, and stops with it.
     """
-    shown = _wait if quiet else _draw if is_terminal() else _tell
     try:
-        return shown(service, run_id)
+        if quiet:
+            return _wait(service, run_id)
+        run = _draw(service, run_id) if is_terminal() else _tell(service, run_id, after)
     except KeyboardInterrupt:
-        _say_left(run_id, stays=stays)
+        _say_left(run_id, worker)
         return INTERRUPTED
+    return _say_end(run, worker)
 
 
 def _wait(service: Service, run_id: str) -> int:
@@ -42,7 +51,7 @@ def _wait(service: Service, run_id: str) -> int:
     return code
 
 
-def _draw(service: Service, run_id: str) -> int:
+def _draw(service: Service, run_id: str) -> View:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -56,17 +65,16 @@ def _draw(service: Service, run_id: str) -> int:
             hidden = [] if len(lines) <= room else [paint(f"… {len(lines) - room + 1} more", "dim")]
             visible = lines if not hidden else [*lines[: room - 1], *hidden]
             live.update(Text.from_ansi("\n".join(visible)), refresh=True)
-            code = ended(run)
-            if code is not None:
+            if ended(run) is not None:
                 break
             wait(REDRAW)
     for line in draw_run(run):
         say(line)
-    return _say_end(run, code)
+    return run
 
 
-def _tell(service: Service, run_id: str) -> int:
-    after, names = 0, dict[str, str]()
+def _tell(service: Service, run_id: str, after: int) -> View:
+    names: dict[str, str] = {}
     with _hints(service) as wait:
         while True:
             run = service.queries.run(run_id)
@@ -79,9 +87,8 @@ def _tell(service: Service, run_id: str) -> int:
                 if line is not None:
                     say(line)
             after = page[-1]["seq"] if page else after
-            code = ended(run)
-            if code is not None and not page:
-                return _say_end(run, code)
+            if not page and ended(run) is not None:
+                return run
             if not page:
                 wait(REDRAW)
 
@@ -124,21 +131,29 @@ def _moves(node: Node) -> bool:
     return node.task["state"] not in still and not waits_for_person(node)
 
 
-def _say_end(run: View, code: int) -> int:
+def _say_end(run: View, worker: str | None) -> int:
+    code = ended(run) or 0
     if code == NEEDS_PERSON:
-        for node in (leaf for top in outline(run["tasks"]) for leaf in top.leaves):
-            if node.open and waits_for_person(node):
-                verb = "answer" if "question" in node.task["holds"] else "approve"
-                more = " …" if verb == "answer" else ""
-                said = with_store(f"holdfast {verb} {node.task['id']}{more}")
-                note(f"needs you: {said}")
+        leaves = (leaf for node in outline(run["tasks"]) for leaf in node.leaves)
+        for leaf in leaves:
+            if leaf.open and waits_for_person(leaf):
+                note(f"needs you: {with_store(what_to_say(leaf.task))}")
+        if worker is not None:
+            note(f"then:      {_serve(worker)}")
     elif code == FAILED:
         note(f"next:  {with_store('holdfast why ' + run['id'])}")
         note(f"       {with_store('holdfast retry ' + run['id'])}")
     return code
 
 
-def _say_left(run_id: str, *, stays: bool) -> None:
-    worker = " where it is when a worker is there again; what runs may finish" if stays else ""
-    note(f"\n{run_id} goes on{worker}. Come back: {with_store(f'holdfast show {run_id} --follow')}")
+def _say_left(run_id: str, worker: str | None) -> None:
+    note(
+        f"\n{run_id} was left as it is. Come back: {with_store(f'holdfast show {run_id} --follow')}"
+    )
+    if worker is not None:
+        note(f"Its worker stops when what runs is done. Go on: {_serve(worker)}")
     note(f"End it: {with_store(f'holdfast cancel {run_id}')}")
+
+
+def _serve(worker: str) -> str:
+    return f"holdfast worker {worker}"

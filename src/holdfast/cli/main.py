@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from holdfast.cli.session import called_command, chosen_store
 from holdfast.cli.terminal import escape, note, paint, prepare_streams
 from holdfast.errors import HoldfastError
 
@@ -16,6 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare_streams()
     from holdfast.cli.commands import load
 
+    chosen_store.set(None)
+    called_command.set(None)
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
@@ -47,6 +48,15 @@ def _import(name: str) -> ModuleType:
         raise InvalidInput("app", reason) from error
 
 
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A Holdfast of a program, the name to type for it, and the workflow of it that is meant."""
+
+    holdfast: Holdfast
+    name: str
+    workflow: WorkflowBuilder
+
+
 def load_app(text: str) -> Holdfast:
     """The Holdfast that is meant."""
     from holdfast.api.holdfast import Holdfast
@@ -58,25 +68,28 @@ def load_app(text: str) -> Holdfast:
     return found
 
 
-def load_workflow(text: str) -> tuple[Holdfast, WorkflowBuilder]:
-    """The workflow that is meant, or the only one of a Holdfast, and the Holdfast it is of."""
+def load_program(workflow: str, app: str | None) -> Program:
+    """A workflow by its name in a program, or as module:name, where a Holdfast with one will do."""
     from holdfast.api.holdfast import Holdfast
     from holdfast.api.workflow import WorkflowBuilder
 
-    module, found = load(text)
+    if app is not None:
+        found = load_app(app)
+        return Program(holdfast=found, name=app, workflow=_choose(found, workflow))
+    module, found = load(workflow)
     if isinstance(found, Holdfast):
-        return found, choose(found, None)
+        return Program(holdfast=found, name=workflow, workflow=_choose(found, None))
     if not isinstance(found, WorkflowBuilder):
-        reason = f"{text} is a {type(found).__name__}, and neither a workflow nor a Holdfast"
+        reason = f"{workflow} is a {type(found).__name__}, and neither a workflow nor a Holdfast"
         raise InvalidInput("workflow", reason)
-    for each in vars(module).values():
+    for name, each in vars(module).items():
         if isinstance(each, Holdfast) and found in each.workflows.values():
-            return each, found
+            return Program(holdfast=each, name=f"{module.__name__}:{name}", workflow=found)
     reason = f"no Holdfast of {module.__name__} has it; say which: --app module:name"
     raise InvalidInput("workflow", reason)
 
 
-def choose(program: Holdfast, name: str | None) -> WorkflowBuilder:
+def _choose(program: Holdfast, name: str | None) -> WorkflowBuilder:
     """One workflow of a program by its name, or its only one."""
     known = program.workflows
     if name is not None and name in known:

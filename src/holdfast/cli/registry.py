@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from holdfast.cli.session import chosen_store
+from holdfast.cli.session import called_command, chosen_store
 
 Command = Callable[..., int | None]
 
@@ -91,7 +91,7 @@ def command(
 
     def register(function: Command) -> Command:
         settings = {"help_option_names": ["-h", "--help"]}
-        made = _with_store(function)
+        made = _with_store(function, name if of is None else f"{of.info.name} {name}")
         text = f"Example: {example}"
         (of or app).command(name, cls=Quick, epilog=text, context_settings=settings)(made)
         return function
@@ -99,16 +99,14 @@ def command(
     return register
 
 
-def _with_store(function: Command) -> Command:
+def _with_store(function: Command, name: str) -> Command:
     taken = inspect.signature(function, eval_str=True)
 
     @functools.wraps(function)
     def called(*args: Any, db: str | None = None, **options: Any) -> None:
-        token = chosen_store.set(db or chosen_store.get())
-        try:
-            code = function(*args, **options)
-        finally:
-            chosen_store.reset(token)
+        chosen_store.set(db or chosen_store.get())
+        called_command.set(name)
+        code = function(*args, **options)
         if code:
             raise typer.Exit(code)
 

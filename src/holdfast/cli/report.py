@@ -102,15 +102,15 @@ def _say_running(running: list[View]) -> None:
 
 
 def _say_needs(tasks: list[View]) -> None:
+    from holdfast.cli.tree import what_to_say
+
     if not tasks:
         return
     say(paint("Needs you", "bold"))
     for task in tasks[:SHOWN]:
         asked = task.get("question") or task["title"]
-        verb, more = ("answer", " …") if "question" in task["holds"] else ("approve", "")
         say(f"  {paint('◆', 'yellow')} {one_line(asked, 80)}")
-        following = f"holdfast {verb} {task['id']}{more}"
-        say(f"    {with_store(following)}")
+        say(f"    {with_store(what_to_say(task))}")
     if len(tasks) > SHOWN:
         say(f"  and {len(tasks) - SHOWN} more")
 

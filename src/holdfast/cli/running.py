@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.cli.logs import show_logs
 from holdfast.cli.options import Json, WorkflowName, read_pairs, read_value
 from holdfast.cli.registry import command
-from holdfast.cli.session import chosen_store, opened, place, serving, shown_url, with_store
+from holdfast.cli.session import chosen_store, opened, place, serving, with_store
 from holdfast.cli.terminal import escape, note, say, say_json
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
     from holdfast.api.workflow import WorkflowBuilder
+    from holdfast.cli.program import Program
+    from holdfast.model.graph import Workflow
     from holdfast.model.run import NewRun
     from holdfast.service.service import Service
     from holdfast.worker.pool import Worker
@@ -61,12 +65,16 @@ def run(
     return None
 
 
-def _watch(service: Service, run_id: str, program: Holdfast | None, *, json: bool) -> int:
+def _watch(service: Service, run_id: str, program: Program | None, *, json: bool) -> int:
     from holdfast.cli.live import watch
 
-    worker = None if program is None else program.worker().start()
-    code = watch(service, run_id, stays=worker is not None, quiet=json)
-    if worker is not None:
+    if program is None:
+        code = watch(service, run_id, quiet=json)
+    else:
+        # What a step raised is told with its events.
+        show_logs(logging.ERROR)
+        worker = program.holdfast.worker().start()
+        code = watch(service, run_id, worker=program.name, quiet=json)
         _stop(worker)
     if json:
         say_json(service.queries.run(run_id))
@@ -82,13 +90,13 @@ def _stop(worker: Worker) -> None:
         os._exit(INTERRUPTED)
 
 
-Request = Any
+Request = Callable[[list[str]], "NewRun"]
 
 
 @contextmanager
 def _prepared(
     workflow: str, app: str | None, *, version: str | None
-) -> Iterator[tuple[Service, Request, Holdfast | None]]:
+) -> Iterator[tuple[Service, Request, Program | None]]:
     """The service on the store of the run, what makes the run from its inputs, and the program."""
     if app is None and Path(workflow).suffix in FILES:
         with opened(begins=True) as service:
@@ -99,18 +107,20 @@ def _prepared(
             known = service.commands.known_workflow(workflow, version)
             yield service, lambda pairs: _plain(known, pairs), None
     else:
-        program, builder = _of_program(workflow, app)
-        with _on_store_of(program) as service:
-            yield service, lambda pairs: _typed(builder, pairs), program
+        from holdfast.cli.program import load_program
+
+        program = load_program(workflow, app)
+        with _on_store_of(program.holdfast) as service:
+            yield service, lambda pairs: _typed(program.workflow, pairs), program
 
 
-def read_file(path: Path) -> Any:  # noqa: ANN401 - a workflow
+def read_file(path: Path) -> Workflow:
     """The workflow of a file."""
     reason = f"{path} is a workflow file, and this version reads none yet; name a workflow, or a "
     raise InvalidInput("workflow", f"{reason}program as module:name")
 
 
-def _plain(workflow: Any, pairs: list[str]) -> NewRun:  # noqa: ANN401 - a workflow
+def _plain(workflow: Workflow, pairs: list[str]) -> NewRun:
     from holdfast.model.run import NewRun
 
     return NewRun(workflow=workflow, input=read_pairs(pairs))
@@ -130,27 +140,16 @@ def _typed(builder: WorkflowBuilder, pairs: list[str]) -> NewRun:
     )
 
 
-def _of_program(workflow: str, app: str | None) -> tuple[Holdfast, WorkflowBuilder]:
-    from holdfast.cli.program import choose, load_app, load_workflow
-
-    if app is None:
-        return load_workflow(workflow)
-    program = load_app(app)
-    return program, choose(program, workflow)
-
-
 @contextmanager
 def _on_store_of(program: Holdfast) -> Iterator[Service]:
     """The service on a program's own store, which commands to type next have to name."""
     from holdfast.service.place import same_store
 
     own, usual = program.settings.url, place()
-    token = chosen_store.set(chosen_store.get() if same_store(own, usual.url) else shown_url(own))
-    try:
-        with program, serving(replace(usual, url=own), program.engine) as service:
-            yield service
-    finally:
-        chosen_store.reset(token)
+    if not same_store(own, usual.url):
+        chosen_store.set(own)
+    with program, serving(replace(usual, url=own), program.engine) as service:
+        yield service
 
 
 def _tell_started(run: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
 
 chosen_store: ContextVar[str | None] = ContextVar("chosen_store", default=None)
+called_command: ContextVar[str | None] = ContextVar("called_command", default=None)
 
 
 def place() -> Place:
@@ -56,7 +57,7 @@ def actor() -> str:
 def with_store(command: str) -> str:
     """A command to type next, on the store that this one was told to use."""
     typed = chosen_store.get()
-    return command if typed is None else f"{command} --db {typed}"
+    return command if typed is None else f"{command} --db {shown_url(typed)}"
 
 
 def shown_url(url: str) -> str:

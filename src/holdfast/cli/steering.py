@@ -53,7 +53,8 @@ def retry(
             preview = (
                 service.previews.again(found) if again else service.previews.retry(found, step)
             )
-            say_preview(preview, "retry", found, json=json)
+            how = " --again" if again else "" if step is None else f" --from {step}"
+            say_preview(preview, "retry", f"{found}{how}", json=json)
         elif again:
             say_answer(service.commands.reopen(found), json=json)
         else:
@@ -151,7 +152,7 @@ def say_answer(answer: View, *, json: bool) -> None:
 
 def say_preview(tasks: list[View], verb: str, identifier: str, *, json: bool) -> None:
     if json:
-        say_json({"dry_run": True, "id": identifier, "tasks": tasks})
+        say_json({"dry_run": True, "id": identifier.partition(" ")[0], "tasks": tasks})
         return
     say(f"would {verb} {identifier}: {count(len(tasks), 'task')}")
     for task in tasks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.cli.session import with_store
 from holdfast.cli.terminal import columns, cut, escape, paint, width_of
 from holdfast.cli.words import SECOND, ago, coloured, error_line, money, now, one_line, span
 from holdfast.service.outline import Node, outline
@@ -158,13 +159,18 @@ def _below(node: Node, note: str) -> list[str]:
     task = node.task
     if _person(node):
         asked = task.get("question") or (task["title"] if task["kind"] == "approval" else None)
-        verb = "answer" if "question" in task["holds"] else "approve"
         said = [] if asked is None else [one_line(asked)]
-        more = " …" if verb == "answer" else ""
-        return [*said, f"holdfast {verb} {task['id']}{more}"]
+        return [*said, with_store(what_to_say(task))]
     if node.status != "running" or node.children:
         return []
     return [one_line(each) for each in (task.get("progress"), note or None) if each is not None]
+
+
+def what_to_say(task: View) -> str:
+    """The command that gives a task the word of a person it waits for."""
+    if "question" in task["holds"]:
+        return f"holdfast answer {task['id']} …"
+    return f"holdfast approve {task['id']}"
 
 
 def _reason(node: Node, known: dict[str, Node], *, short: bool = False) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.cli.logs import show_logs
 from holdfast.cli.options import Json, read_json, read_value
 from holdfast.cli.registry import command, group
 from holdfast.cli.session import opened, place, shown_url
@@ -54,9 +56,7 @@ def worker(
     name: Annotated[str | None, typer.Option(help="Its name; host and process.")] = None,
 ) -> None:
     """Pull and run steps until Ctrl-C; what runs then may finish, a second Ctrl-C ends at once."""
-    import logging
-
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    show_logs(logging.INFO)
     options = {"agents": agent, "tags": tag, "concurrency": concurrency, "name": name}
     with _program(app) as program:
         note(f"store {shown_url(program.settings.url)}")

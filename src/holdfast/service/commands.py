@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.graph import Workflow, read_workflow
-from holdfast.model.result import TransitionResult
+from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
 from holdfast.service.queries import Queries
@@ -95,7 +95,11 @@ class Commands:
 
     def steer_schedule(self, name: str, verb: str) -> View:
         """Pause, resume or remove a schedule."""
-        answer = accepted(name, getattr(self._engine.schedules, verb)(name))
+        told = getattr(self._engine.schedules, verb)(name)
+        if told.reason is Refusal.NOT_FOUND:
+            known = [each["name"] for each in self._queries.schedules(limit=1_000)["items"]]
+            raise NotFound(name, "schedule", _suggest(name, known) if known else "there is none")
+        answer = accepted(name, told)
         return {"ok": True, "repeated": answer.repeated, "name": name}
 
     def acquire_lease(self, key: str, owner: str, ttl: float) -> View | None:
