@@ -10,10 +10,11 @@ from holdfast.cli.options import Address, After, Json, Limit
 from holdfast.cli.registry import command
 from holdfast.cli.session import opened, with_store
 from holdfast.cli.tables import say_table
-from holdfast.cli.terminal import escape, note, paint, say, say_json
+from holdfast.cli.terminal import cut, escape, note, paint, say, say_json
 from holdfast.cli.words import ago, coloured, error_line, money, now, span
 
 View = dict[str, Any]
+TITLE = 40
 
 
 @command("runs", example="holdfast runs --status failed --workflow checkout")
@@ -143,7 +144,8 @@ def _run_row(run: View) -> list[str]:
 
     begun, ended = read_time(run["created_at"]), read_time(run.get("finished_at"))
     progress = run.get("progress", {"done": 0, "total": 0})
-    holds = f"held: {', '.join(run['holds'])}" if run["holds"] else ""
+    held = run["holds"] if ended is None else ()
+    holds = f"held: {', '.join(held)}" if held else ""
     error = error_line(run["error"]) if run.get("error") is not None else ""
     return [
         run["id"],
@@ -162,7 +164,7 @@ def _task_row(task: View) -> list[str]:
 
     return [
         task["id"],
-        escape(task.get("step") or task["title"])[:40],
+        cut(escape(task.get("step") or task["title"]), TITLE),
         coloured(task["state"]),
         escape(task["agent"]),
         str(task["attempt"] or ""),

@@ -31,9 +31,10 @@ def draw_run(run: View, note: str = "") -> list[str]:
 def draw_head(run: View) -> str:
     begun = read_time(run["created_at"]) or 0
     ended = read_time(run.get("finished_at"))
+    held = run["holds"] and ended is None
     parts = [
         f"{paint(escape(run['workflow']), 'bold')} {run['id']}",
-        coloured(run["status"]) + (f" ({', '.join(run['holds'])})" if run["holds"] else ""),
+        coloured(run["status"]) + (f" ({', '.join(run['holds'])})" if held else ""),
         money(usd(run.get("usage"))),
         span((ended or now()) - begun),
     ]

@@ -44,7 +44,6 @@ def view_run(run: Run, **more: Any) -> View:
         holds=list(run.holds.names),
         input=run.input,
         error=run.error,
-        priority=run.priority,
         version=run.version,
         generation=run.generation,
         created_at=tell_time(run.created_at),
