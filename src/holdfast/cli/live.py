@@ -10,8 +10,9 @@ from typing import Any
 from holdfast.cli.advice import CANCELLED, FAILED, NEEDS_PERSON
 from holdfast.cli.following import happening
 from holdfast.cli.session import with_store
+from holdfast.cli.standing import what_to_say
 from holdfast.cli.terminal import is_terminal, note, paint, say
-from holdfast.cli.tree import draw_run, what_to_say
+from holdfast.cli.tree import draw_run
 from holdfast.service.outline import Node, outline, step_names
 from holdfast.service.service import Service
 
@@ -60,7 +61,7 @@ def _draw(service: Service, run_id: str) -> View:
     with Live(console=console, auto_refresh=False, transient=True) as live, _hints(service) as wait:
         while True:
             run = service.queries.run(run_id)
-            lines = draw_run(run)
+            lines = draw_run(run, service.last_lines(run))
             room = max(5, console.height - 1)
             hidden = [] if len(lines) <= room else [paint(f"… {len(lines) - room + 1} more", "dim")]
             visible = lines if not hidden else [*lines[: room - 1], *hidden]
@@ -113,30 +114,20 @@ def ended(run: View) -> int | None:
     """The exit code of a run that has ended, or that nobody but a person can move."""
     if run["status"] in CODES:
         return CODES[run["status"]]
-    leaves = [leaf for node in outline(run["tasks"]) for leaf in node.leaves]
-    asked = [leaf for leaf in leaves if leaf.open and waits_for_person(leaf)]
-    moving = [leaf for leaf in leaves if leaf.open and _moves(leaf)]
-    return NEEDS_PERSON if asked and not moving else None
+    leaves = _leaves(run)
+    asked = any(leaf.asks_person for leaf in leaves)
+    return NEEDS_PERSON if asked and not any(leaf.moves for leaf in leaves) else None
 
 
-def waits_for_person(node: Node) -> bool:
-    task = node.task
-    if task["state"] in {"blocked", "stalled"}:
-        return False
-    return task["kind"] == "approval" or bool({"approval", "question"} & {*task["holds"]})
-
-
-def _moves(node: Node) -> bool:
-    still = {"blocked", "stalled", "held", "idle"}
-    return node.task["state"] not in still and not waits_for_person(node)
+def _leaves(run: View) -> list[Node]:
+    return [leaf for node in outline(run["tasks"]) for leaf in node.leaves]
 
 
 def _say_end(run: View, worker: str | None) -> int:
     code = ended(run) or 0
     if code == NEEDS_PERSON:
-        leaves = (leaf for node in outline(run["tasks"]) for leaf in node.leaves)
-        for leaf in leaves:
-            if leaf.open and waits_for_person(leaf):
+        for leaf in _leaves(run):
+            if leaf.asks_person:
                 note(f"needs you: {with_store(what_to_say(leaf.task))}")
         if worker is not None:
             note(f"then:      {_serve(worker)}")

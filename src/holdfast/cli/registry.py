@@ -43,12 +43,12 @@ def take_plainly(parameters: Sequence[Any]) -> None:
 
 
 def _take(parameter: Any, context: Any, value: Any) -> Any:  # noqa: ANN401 - Typer's own
-    if not _settled(parameter, value):
+    if not is_settled(parameter, value):
         return type(parameter).process_value(parameter, context, value)
     return value if parameter.callback is None else parameter.callback(context, parameter, value)
 
 
-def _settled(parameter: Any, value: Any) -> bool:  # noqa: ANN401 - Typer's own
+def is_settled(parameter: Any, value: Any) -> bool:  # noqa: ANN401 - Typer's own
     """Whether it is the text that is wanted, or was not given where it need not be."""
     if value is None or value == () or value is parameter.default:
         return not parameter.required

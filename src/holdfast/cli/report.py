@@ -102,7 +102,7 @@ def _say_running(running: list[View]) -> None:
 
 
 def _say_needs(tasks: list[View]) -> None:
-    from holdfast.cli.tree import what_to_say
+    from holdfast.cli.standing import what_to_say
 
     if not tasks:
         return

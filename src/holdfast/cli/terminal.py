@@ -92,14 +92,18 @@ def note(line: str) -> None:
     print(line, file=sys.stderr)  # noqa: T201 - the same
 
 
+def tell_json(value: object, indent: int | None = None) -> str:
+    """JSON that a terminal shows as it is: what it would not is escaped in it."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return _UNSEEN_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def say_json(value: object) -> None:
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    say(_UNSEEN_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    say(tell_json(value, indent=2))
 
 
 def say_json_line(value: object) -> None:
-    text = json.dumps(value, ensure_ascii=False)
-    say(_UNSEEN_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    say(tell_json(value))
 
 
 def prepare_streams() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from holdfast.errors import InvalidInput
 from holdfast.service.place import Place, make_home
 
 MAX_LOG = 50_000_000
+TAIL = 4_096
 CUT = b"\n[the log was cut here: it is full]\n"
 
 
@@ -20,6 +22,19 @@ def log_attempts(place: Place, task_id: str) -> list[int]:
     folder = place.logs / task_id
     found = folder.glob("*.log") if folder.is_dir() else ()
     return sorted(int(path.stem) for path in found if path.stem.isdigit())
+
+
+def last_line(place: Place, task_id: str, attempt: int) -> tuple[str, float] | None:
+    """The last line of a log that says something, and when it was written, in seconds."""
+    path = log_path(place, task_id, attempt)
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+            lines = [line for line in file.read().splitlines() if line.strip()]
+        when = path.stat().st_mtime
+    except OSError:
+        return None
+    return (lines[-1].decode(errors="replace").strip(), when) if lines else None
 
 
 def append_log(place: Place, task_id: str, attempt: int, chunk: bytes) -> int:

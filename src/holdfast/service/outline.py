@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.service.usage import usd
 from holdfast.service.views import View, read_time
 
 _TITLES = ("title", "name", "id", "key")
@@ -41,6 +42,25 @@ class Node:
             return self.status == "running"
         statuses = {leaf.status for leaf in self.leaves}
         return bool(statuses - {"queued", "idle"}) and self.open
+
+    @property
+    def asks_person(self) -> bool:
+        """Whether it goes on only when somebody approves or answers."""
+        held = {"approval", "question"} & {*self.task["holds"]}
+        asked = self.task["kind"] == "approval" or bool(held)
+        return asked and self.open and self.task["state"] not in {"blocked", "stalled"}
+
+    @property
+    def moves(self) -> bool:
+        """Whether it runs, or will without anybody's doing."""
+        still = {"blocked", "stalled", "held", "idle"}
+        return self.open and not self.asks_person and self.task["state"] not in still
+
+    @property
+    def cost(self) -> float | None:
+        """What the last attempts of it and of all below it cost, where that is known."""
+        known = [cost for leaf in self.leaves if (cost := usd(leaf.task.get("usage"))) is not None]
+        return sum(known) if known else None
 
     @property
     def items(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from holdfast.service.addresses import Addresses
 from holdfast.service.commands import Commands
 from holdfast.service.explaining import explain
 from holdfast.service.health import examine, heal
+from holdfast.service.logs import last_line
 from holdfast.service.place import Place
 from holdfast.service.previews import Previews
 from holdfast.service.protocol import Protocol
@@ -88,6 +89,12 @@ class Service:
 
     def report(self, since: int) -> View:
         return report(self._engine, self.queries, since)
+
+    def last_lines(self, run: View) -> dict[str, tuple[str, float]]:
+        """What the running tasks of a run wrote last, and when."""
+        running = [task for task in run["tasks"] if task["status"] == "running"]
+        found = {each["id"]: last_line(self.place, each["id"], each["attempt"]) for each in running}
+        return {task_id: line for task_id, line in found.items() if line is not None}
 
     def schema(self) -> View:
         """Which store this is, and how far its schema has come."""

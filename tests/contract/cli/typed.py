@@ -35,7 +35,7 @@ class Typed:
         assert said.code == 0, said.err
         return said.out
 
-    def json(self, *arguments: str) -> Any:
+    def json(self, *arguments: str) -> Any:  # noqa: ANN401 - JSON is any value
         return json.loads(self.ok(*arguments, "--json"))
 
     def refused(self, code: int, *arguments: str) -> str:
