@@ -58,7 +58,7 @@ class Node:
 
     @property
     def cost(self) -> float | None:
-        """What the last attempts of it and of all below it cost, where that is known."""
+        """What it and all below it cost, where that is known."""
         known = [cost for leaf in self.leaves if (cost := usd(leaf.task.get("usage"))) is not None]
         return sum(known) if known else None
 

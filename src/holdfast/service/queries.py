@@ -11,7 +11,7 @@ from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.run import Run
 from holdfast.model.task import Task
-from holdfast.service.usage import usage_by_run
+from holdfast.service.usage import usage_by_owner
 from holdfast.service.views import (
     View,
     present,
@@ -154,7 +154,7 @@ def view_runs(tx: Transaction, runs: Sequence[Run]) -> list[View]:
     outputs: dict[str, dict[str, Any]] = {}
     for row in tx.read("outputs_of_runs", ids=ids):
         outputs.setdefault(row["run_id"], {})[row["step"]] = read_value(row["output"])
-    usages = usage_by_run(tx.read("usages_of_runs", ids=ids))
+    usages = usage_by_owner(tx.read("usages_of_runs", ids=ids))
     return [
         view_run(
             run,
@@ -176,8 +176,12 @@ def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any
         row["parent_id"]: (row["done"], row["total"])
         for row in tx.read("progress_of_groups", ids=ids)
     }
+    used = [task.id for task in listed if task.usage is not None]
+    usages = usage_by_owner(tx.read("usages_of_tasks", ids=used)) if used else {}
     return [
-        view_task(task, blocked_by=waits.get(task.id), below=below.get(task.id)) for task in listed
+        view_task(task, blocked_by=waits.get(task.id), below=below.get(task.id))
+        | present(usage=usages.get(task.id))
+        for task in listed
     ]
 
 

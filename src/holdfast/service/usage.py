@@ -12,8 +12,8 @@ from holdfast.store.database import Row
 Usage = dict[str, float]
 
 
-def usage_by_run(rows: Iterable[Row]) -> dict[str, Usage]:
-    """From the rows of `usages_of_runs`: the ends of attempts, then what is running.
+def usage_by_owner(rows: Iterable[Row]) -> dict[str, Usage]:
+    """What runs or tasks used up: the ends of attempts, then what is running.
 
     A task keeps the usage of its attempt before until the next one tells of its own.
     """
@@ -26,7 +26,7 @@ def usage_by_run(rows: Iterable[Row]) -> dict[str, Usage]:
             told[row["id"]] = used
         elif told.get(row["id"]) == used:
             continue
-        add(totals.setdefault(row["run_id"], {}), used)
+        add(totals.setdefault(row["owner"], {}), used)
     return totals
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.service.outline import name_item, outline, step_names
-from holdfast.service.usage import usage_by_run, usd
+from holdfast.service.usage import usage_by_owner, usd
 
 
 def task(identifier: str, step: str, **fields: Any) -> dict[str, Any]:
@@ -41,9 +41,9 @@ def test_an_item_is_called_by_its_title_or_by_itself() -> None:
 
 def test_each_attempt_is_counted_once_and_the_running_one_as_far_as_it_told() -> None:
     rows = [
-        {"run_id": "r", "id": "a", "data": '{"usage":{"usd":1,"tokens":5}}', "usage": None},
-        {"run_id": "r", "id": "a", "data": None, "usage": '{"usd": 1, "tokens": 5}'},
-        {"run_id": "r", "id": "b", "data": None, "usage": '{"usd": 0.5, "note": "x"}'},
+        {"owner": "r", "id": "a", "data": '{"usage":{"usd":1,"tokens":5}}', "usage": None},
+        {"owner": "r", "id": "a", "data": None, "usage": '{"usd": 1, "tokens": 5}'},
+        {"owner": "r", "id": "b", "data": None, "usage": '{"usd": 0.5, "note": "x"}'},
     ]
-    assert usage_by_run(rows) == {"r": {"usd": 1.5, "tokens": 5}}
+    assert usage_by_owner(rows) == {"r": {"usd": 1.5, "tokens": 5}}
     assert (usd({"usd": 2}), usd({"usd": True}), usd("x"), usd(None)) == (2.0, None, None, None)

@@ -44,7 +44,7 @@ ORDER BY task.run_id, task.id
 
 -- name: usages_of_runs
 -- purpose: what each attempt of some runs used up: as its end says, or so far
-SELECT task.run_id, task.id, event.data, NULL AS usage
+SELECT task.run_id AS owner, task.id, event.data, NULL AS usage
 FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id
 WHERE task.run_id IN (SELECT value FROM {each ids})
   AND task.usage IS NOT NULL
@@ -54,6 +54,20 @@ WHERE task.run_id IN (SELECT value FROM {each ids})
 UNION ALL
 SELECT run_id, id, NULL, usage FROM holdfast_task
 WHERE run_id IN (SELECT value FROM {each ids})
+  AND status = 'running'
+  AND usage IS NOT NULL
+
+-- name: usages_of_tasks
+-- purpose: what each attempt of some tasks used up: as its end says, or so far
+SELECT task.id AS owner, task.id, event.data, NULL AS usage
+FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id
+WHERE task.id IN (SELECT value FROM {each ids})
+  AND event.from_status = 'running'
+  AND event.to_status <> 'running'
+  AND event.data LIKE '%"usage":%'
+UNION ALL
+SELECT id, id, NULL, usage FROM holdfast_task
+WHERE id IN (SELECT value FROM {each ids})
   AND status = 'running'
   AND usage IS NOT NULL
 
