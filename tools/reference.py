@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
+from holdfast.definition.schema import make_schema, make_tables
 from holdfast.engine.doctor import CHECKS
 from holdfast.model.result import Refusal
 from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Hold, Transition
@@ -51,10 +53,24 @@ def statements() -> str:
     return NOTE + "# Statements\n\n| name | purpose | guards |\n|---|---|---|\n" + rows
 
 
+def workflow_files() -> str:
+    """Every key of a workflow file, from the table that the reader goes by."""
+    return (
+        NOTE + "# Keys of workflow files\n\n[How to write one](../how-to/workflow-files.md).\n"
+        "For editors: [workflow.schema.json](workflow.schema.json).\n\n" + make_tables()
+    )
+
+
+def workflow_schema() -> str:
+    return json.dumps(make_schema(), indent=2) + "\n"
+
+
 BUILT: dict[str, Callable[[], str]] = {
     "transitions.md": transitions,
     "codes.md": codes,
     "statements.md": statements,
+    "workflow-files.md": workflow_files,
+    "workflow.schema.json": workflow_schema,
 }
 
 

@@ -5,6 +5,7 @@ A refused transition is not an error: it is a `TransitionResult` with a reason.
 HoldfastError
 ├── InvalidInput          what a caller passed cannot be accepted; names the field
 │   └── InvalidDefinition a workflow's graph cannot run; names every mistake
+│       └── InvalidWorkflowFile  the same of a file, each mistake with its place
 ├── NotFound              no run or task has that id, no schedule that name
 ├── KeyConflict           the key exists with another body
 ├── TaskFailed            the awaited task or run ended without a result
@@ -19,6 +20,11 @@ HoldfastError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SHOWN_WIDTH = 100
 
 
 class HoldfastError(Exception):
@@ -36,6 +42,44 @@ class InvalidDefinition(InvalidInput):
     def __init__(self, field: str, mistakes: list[str]) -> None:
         super().__init__(field, "; ".join(mistakes))
         self.mistakes = mistakes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mistake:
+    """One mistake in a file: where it is, counted from 1, and the line it is in."""
+
+    line: int
+    column: int
+    message: str
+    hint: str = ""
+    source: str = ""
+
+    def shown(self, name: str) -> str:
+        """For people: the place, what is wrong, the line with a caret under it, and the hint."""
+        long = len(self.source) > SHOWN_WIDTH
+        start = max(0, self.column - 1 - SHOWN_WIDTH // 2) if long else 0
+        line = self.source[start : start + SHOWN_WIDTH]
+        plain = "".join(each if each.isprintable() else " " for each in line)
+        caret = " " * (self.column - 1 - start) + "^"
+        pointed = f"\n    {plain}\n    {caret}" if plain.strip() else ""
+        hint = f"\n    {self.hint}" if self.hint else ""
+        return f"{name}:{self.line}:{self.column}: {self.message}{pointed}{hint}"
+
+
+class InvalidWorkflowFile(InvalidDefinition):
+    def __init__(self, name: str, found: Sequence[Mistake]) -> None:
+        hints = [f"; {each.hint}" if each.hint else "" for each in found]
+        super().__init__(
+            name,
+            [
+                f"{each.line}:{each.column}: {each.message}{hint}"
+                for each, hint in zip(found, hints, strict=True)
+            ],
+        )
+        self.found = tuple(found)
+
+    def __str__(self) -> str:
+        return "\n\n".join(each.shown(self.field) for each in self.found)
 
 
 class NotFound(HoldfastError):

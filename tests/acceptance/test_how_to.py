@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.definition.reader import read_workflow_text
+
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 CODE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize(("page", "shown"), [("hooks.md", "Hook(name='refund'")])
+@pytest.mark.parametrize(
+    ("page", "shown"), [("hooks.md", "Hook(name='refund'"), ("commands.md", "['builder-1']")]
+)
 def test_the_code_of_a_page_runs_from_its_top_to_its_end(
     page: str, shown: str, tmp_path: Path
 ) -> None:
@@ -30,3 +34,11 @@ def test_the_code_of_a_page_runs_from_its_top_to_its_end(
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert shown in ran.stdout
+
+
+def test_the_workflow_of_the_page_about_commands_can_be_read() -> None:
+    page = (PAGES / "commands.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    workflow = read_workflow_text(text)
+    works = [step.work for step in workflow.steps if step.work is not None]
+    assert [work.command is not None for work in works] == [True, True, False]

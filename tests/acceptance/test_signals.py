@@ -11,12 +11,18 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
+from holdfast.model.work import Work
+from tests.acceptance.watching import alive
+from tests.contract.file_steps import enqueue
 from tests.programs import running
+from tests.race.racers import eventually
 
 PATIENCE = 30
 PROGRAM = """
 import asyncio, logging, sys, threading
 from holdfast import Holdfast
+from holdfast.model.work import Work
+from tests.acceptance.watching import alive
 
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(levelname)s %(message)s")
 hf = Holdfast(sys.argv[1], lease=2, renewal=0.5)
@@ -123,3 +129,33 @@ def test_a_second_signal_ends_a_worker_at_once_and_reports_nothing(
         assert said(child) == ""
     assert hf.tasks.get(task_id).attempt == 1
     assert hf.tasks.get(task_id).status != "done"
+
+
+COMMAND = """
+import logging, sys
+from pathlib import Path
+from tests.contract.file_steps import file_steps
+
+logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format="%(levelname)s %(message)s")
+with file_steps(sys.argv[1], Path(__file__).parent, started=False) as steps:
+    steps.worker.run()
+"""
+
+
+@SIGNALS
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_second_signal_stops_a_command_and_gives_it_back(
+    hf: Holdfast, store_url: str, tmp_path: Path, sent: signal.Signals
+) -> None:
+    pid = tmp_path / "pid"
+    text = 'echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 1000'
+    task_id = enqueue(hf, Work(command=("sh", "-c", text, str(pid))))
+    with running(COMMAND, store_url, tmp_path) as child:
+        assert eventually(pid.exists)
+        child.send_signal(sent)
+        assert said(child).startswith("WARNING interrupted; waiting for attempt 1 of step")
+        child.send_signal(sent)
+        assert child.wait(PATIENCE) == -sent
+    assert alive([int(pid.read_text())]) == []
+    assert [each.outcome for each in hf.tasks.attempts(task_id)] == ["released"]
+    assert hf.tasks.get(task_id).state == "ready"

@@ -12,7 +12,8 @@ from holdfast import Context, InvalidInput, Settings, ShuttingDown, StoreUnreach
 from holdfast.model.result import TransitionResult
 from holdfast.store.database import is_postgresql
 from holdfast.worker.execution import Answer, Courier
-from holdfast.worker.pool import Worker, WorkerOptions
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.pool import Worker
 from tests.contract.proxy import proxied
 from tests.contract.raw import raw
 from tests.contract.stages import create

@@ -11,7 +11,8 @@ from holdfast import Context
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
 from holdfast.worker.execution import Execution, Invocation
-from holdfast.worker.pool import Worker, WorkerOptions
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.pool import Worker
 from tests.contract.stages import create, take
 from tests.engines import healthy
 

@@ -27,6 +27,7 @@ from holdfast.api.options import (
 from holdfast.api.registry import Registry
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
+from holdfast.api.workflow_file import WorkflowFile
 from holdfast.engine.doctor import Diagnosis
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.engine import Engine
@@ -38,6 +39,7 @@ from holdfast.engine.tasks import USER, Tasks
 from holdfast.engine.why import Explanation
 from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
+from holdfast.engine.worker_desk import Workers
 from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.result import TransitionResult
@@ -45,7 +47,9 @@ from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.settings import Settings
 from holdfast.store.database import check_url
-from holdfast.worker.pool import Worker, WorkerOptions
+from holdfast.worker.executors import Executors
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.pool import Worker
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -130,6 +134,11 @@ class Holdfast:
     def schedules(self) -> Schedules:
         """Schedules: put, list, look at, pause, resume and remove them, preview their ticks."""
         return self.engine.schedules
+
+    @property
+    def workers(self) -> Workers:
+        """The workers that live, in whatever process: list, drain and evict them."""
+        return self.engine.workers
 
     @property
     def hooks(self) -> Hooks:
@@ -267,6 +276,17 @@ class Holdfast:
         """The workflows of this program, by their names."""
         return dict(self._functions.workflows)
 
+    def workflow_file(self, path: str | PathLike[str]) -> WorkflowFile:
+        """Read a workflow from a YAML or JSON file; start it as one of Python functions is.
+
+        `InvalidWorkflowFile` tells every mistake in it and where. Its steps are for workers that
+        serve its agents; to start it, none of them need be there.
+        """
+        # Not with the others: whoever reads no files need not wait for what reads them.
+        from holdfast.definition.reader import read_workflow_file  # noqa: PLC0415
+
+        return WorkflowFile(lambda: self.engine, read_workflow_file(Path(path)))
+
     def on(
         self,
         *events: str,
@@ -323,7 +343,9 @@ class Holdfast:
         `agents` it serves (["default"]) and `tags` it offers; its `name` (host and process).
         """
         refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
-        worker = Worker(self.engine, self._functions, WorkerOptions(**options))
+        executors = Executors(self.engine, self._functions)
+        worker = Worker(self.engine, executors, WorkerOptions(**options), executors.clean)
+        executors.begin()
         with self._life.lock:
             self._life.workers.add(worker)
         return worker

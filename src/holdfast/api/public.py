@@ -7,11 +7,14 @@ from holdfast.api.holdfast import Holdfast
 from holdfast.api.signature import needs
 from holdfast.api.task import TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
+from holdfast.api.workflow_file import WorkflowFile
 from holdfast.errors import (
     HoldfastError,
     InvalidDefinition,
     InvalidInput,
+    InvalidWorkflowFile,
     KeyConflict,
+    Mistake,
     NotFound,
     ShuttingDown,
     StoreBusy,
@@ -43,8 +46,10 @@ __all__ = [
     "HoldfastError",
     "InvalidDefinition",
     "InvalidInput",
+    "InvalidWorkflowFile",
     "KeyConflict",
     "Loop",
+    "Mistake",
     "NewRun",
     "NewSchedule",
     "NewTask",
@@ -66,6 +71,7 @@ __all__ = [
     "Verdict",
     "Worker",
     "WorkflowBuilder",
+    "WorkflowFile",
     "goto",
     "needs",
 ]

@@ -10,7 +10,8 @@ from holdfast.api.member import Member
 from holdfast.api.signature import Signature
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.engine.hooks import read_payload
-from holdfast.errors import HoldfastError, InvalidInput, in_words
+from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.model.feedback import in_words
 from holdfast.model.hook import hook_name
 from holdfast.model.reference import Reference, Unresolved
 from holdfast.model.task import Assignment
@@ -166,18 +167,9 @@ def _part(name: str, reference: Reference, output: object) -> object:
 
 
 def _values(member: Member, assignment: Assignment, feedback: object) -> dict[str, Any]:
-    values: dict[str, Any] = {"attempt": assignment.attempt, "feedback": _in_words(feedback)}
+    values: dict[str, Any] = {"attempt": assignment.attempt, "feedback": in_words(feedback)}
     if assignment.task.item is not None:
         values["item"] = assignment.item
     if (verified := member.course.get("verifies")) in assignment.needs:
         values["subject"] = assignment.needs[verified]
     return values
-
-
-def _in_words(feedback: object) -> object:
-    """What was said; the error of a step that went back, in words as a verifier's are."""
-    match feedback:
-        case {"type": str(), "message": str(), "traceback": list()}:
-            return in_words(feedback)
-        case _:
-            return feedback

@@ -82,6 +82,7 @@ class TaskRow(Sized):
     verifies: str | None = None
     max_rounds: int = 1
     on_failure: str = "fail"
+    declares: bool = False
 
     @property
     def texts(self) -> tuple[str | None, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -11,8 +13,11 @@ from holdfast.engine.asked import TaskRow
 from holdfast.engine.slots import TASK_PREFIX
 from holdfast.ids import Ids, TaskId
 from holdfast.model.fill import fill
+from holdfast.model.reference import Unresolved
+from holdfast.model.rendering import is_uncertain, render_key, render_title
 from holdfast.model.retry import RetryPolicy, positive_microseconds, to_microseconds
 from holdfast.model.step import Concurrency, Step, givers, links
+from holdfast.model.template import Scope
 
 KEPT = 1_000
 
@@ -26,6 +31,8 @@ class Place:
     parent_id: str | None = None
     parent_epoch: int | None = None
     item: int | None = None
+    # What texts can name before any of these tasks is done; asked where there are such texts.
+    scope: Callable[[], Scope] = dict
 
 
 def draw(steps: tuple[Step, ...], place: Place, ids: Ids) -> tuple[TaskRow, ...]:
@@ -41,9 +48,11 @@ class Blueprint:
         needs, giving = links(steps), givers(steps)
         self._needs = [tuple(self._places[need] for need in needs[step.id]) for step in steps]
         self._values = [_common(step, gives=step.id in giving) for step in steps]
+        self._told = any(_is_told(step) for step in steps)
 
     def draw(self, place: Place, ids: Ids) -> tuple[TaskRow, ...]:
         known = [ids.task() for _ in self.steps]
+        common = self._values if not self._told else self._tell(place.scope())
         around = {
             "run_id": place.run_id,
             "parent_id": place.parent_id,
@@ -63,9 +72,15 @@ class Blueprint:
                 },
             )
             for step, identifier, needs, values in zip(
-                self.steps, known, self._needs, self._values, strict=True
+                self.steps, known, self._needs, common, strict=True
             )
         )
+
+    def _tell(self, scope: Scope) -> list[dict[str, Any]]:
+        return [
+            values | _tell(step, scope) if _is_told(step) else values
+            for step, values in zip(self.steps, self._values, strict=True)
+        ]
 
     def _verified(self, step: Step, known: list[TaskId]) -> TaskId | None:
         return None if step.verifies is None else known[self._places[step.verifies]]
@@ -84,15 +99,37 @@ def _blueprint(steps: tuple[Step, ...]) -> Blueprint:
     return found
 
 
+def _is_told(step: Step) -> bool:
+    """Whether what people read of it, or what it is counted by, is made from its run."""
+    if step.work is None:
+        return False
+    return bool(step.title or step.approval or step.concurrency)
+
+
+def _tell(step: Step, scope: Scope) -> dict[str, Any]:
+    """Its title and key as far as they are known; what is not is looked at before it starts."""
+    told: dict[str, Any] = {}
+    with suppress(Unresolved):
+        if step.concurrency is not None:
+            told["concurrency_key"] = None
+            told["concurrency_key"] = TASK_PREFIX + render_key(step.concurrency.key, scope)
+    with suppress(Unresolved):
+        told["title"] = render_title(step, scope) or step.id
+    return told
+
+
 def _common(step: Step, *, gives: bool) -> dict[str, Any]:
+    work = step.work
+    own = None if step.for_each is not None else step.title
     return {
         "kind": step.kind,
         "step": step.id,
-        "title": step.approval or step.id,
+        "title": own or step.approval or step.id,
         "agent": step.agent,
         "status": "queued",
         "tags": write_tags(step.tags),
-        "conditional": step.when is not None,
+        "conditional": step.when is not None or is_uncertain(step),
+        "declares": work is not None and work.outputs is not None,
         "gives": gives,
         "max_rounds": step.max_rounds,
         "on_failure": step.on_failure.action,

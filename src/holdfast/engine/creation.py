@@ -124,6 +124,7 @@ def insert_tasks(
                 task.verifies,
                 task.max_rounds,
                 task.on_failure,
+                task.declares,
             )
             for task, actor in tasks
         ],

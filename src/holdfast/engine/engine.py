@@ -27,6 +27,7 @@ from holdfast.engine.tasks import Tasks
 from holdfast.engine.why import Explanation, explain
 from holdfast.engine.why_run import RunExplanation, explain_run
 from holdfast.engine.work import Work
+from holdfast.engine.worker_desk import Workers
 from holdfast.engine.writer import Writer
 from holdfast.ids import Ids
 from holdfast.randomness import Randomness, SystemRandomness
@@ -97,6 +98,7 @@ class Engine:
         self.work = Work(self._desk)
         self.leases = Leases(self._desk)
         self.signals = Signals(self._desk)
+        self.workers = Workers(self._desk)
         self.hooks = Hooks(self._desk)
         self.imports = Imports(self._desk)
         self.schedules = Schedules(self._desk)

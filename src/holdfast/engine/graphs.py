@@ -2,24 +2,71 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from holdfast.model.graph_text import read_steps
+from holdfast.model.rendering import wanted_steps
+from holdfast.model.shape import Schema
 from holdfast.model.step import Step, every
+from holdfast.model.work import Work
 from holdfast.store.database import Transaction
 
 KEPT = 1_000
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scripted:
+    """A step of a workflow file, the steps its texts name, and what those declare to give."""
+
+    step: Step
+    work: Work
+    wanted: dict[str, Schema | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Graph:
+    steps: dict[str, Step]
+    scripted: dict[str, Scripted]
+
+
 class Graphs:
     def __init__(self) -> None:
-        self._steps: dict[tuple[str, str], dict[str, Step]] = {}
+        self._graphs: dict[tuple[str, str], _Graph] = {}
 
     def step(self, tx: Transaction, workflow: str, version: str, name: str) -> Step:
         """One step of a version, wherever it stands in it."""
-        found = self._steps.get((workflow, version))
+        return self._graph(tx, workflow, version).steps[name]
+
+    def scripted(self, tx: Transaction, workflow: str, version: str) -> dict[str, Scripted]:
+        """The steps of a version that have work written down; of Python functions, none."""
+        return self._graph(tx, workflow, version).scripted
+
+    def _graph(self, tx: Transaction, workflow: str, version: str) -> _Graph:
+        found = self._graphs.get((workflow, version))
         if found is None:
             rows = tx.read("workflow_definition", name=workflow, version=version)
-            found = {step.id: step for step in every(read_steps(rows[0]["definition"]))}
-            if len(self._steps) >= KEPT:
-                self._steps.clear()
-            self._steps[workflow, version] = found
-        return found[name]
+            found = _read(rows[0]["definition"])
+            if len(self._graphs) >= KEPT:
+                self._graphs.clear()
+            self._graphs[workflow, version] = found
+        return found
+
+
+def _read(definition: str) -> _Graph:
+    steps = {step.id: step for step in every(read_steps(definition))}
+    return _Graph(
+        steps=steps,
+        scripted={
+            name: Scripted(
+                step=step,
+                work=step.work,
+                wanted={each: _outputs(steps[each]) for each in sorted(wanted_steps(step))},
+            )
+            for name, step in steps.items()
+            if step.work is not None
+        },
+    )
+
+
+def _outputs(step: Step) -> Schema | None:
+    return None if step.work is None else step.work.outputs

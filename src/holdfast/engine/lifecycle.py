@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from holdfast.engine import verdicts
+from holdfast.engine import outputs, verdicts
 from holdfast.engine.answers import answer_renewal, answer_report, refuse
 from holdfast.engine.asked import Report
 from holdfast.engine.durable_operations import Ask
@@ -19,13 +19,40 @@ R = TypeVar("R", bound=Report)
 
 
 def complete(group: Group, reports: Sequence[Complete]) -> list[TransitionResult]:
-    changed = group.change_tasks(
+    changed = _complete(group, reports)
+    done = {row["entity"] for row in changed}
+    left = [report for report in reports if report.task_id not in done]
+    looked = outputs.check(group, left) if left else {}
+    if not looked:
+        return _answer(group, reports, changed, answer_report, _judge)
+    fitting = [report for report in left if looked.get(report.task_id, report) is None]
+    changed += _complete(group, fitting, checked=True)
+    broken = _break(group, [each for each in looked.values() if each is not None])
+    sound = [report for report in reports if report.task_id not in broken]
+    answers = _answer(group, sound, changed, answer_report, _judge)
+    by_task = dict(zip((report.task_id for report in sound), answers, strict=True)) | broken
+    return [by_task[report.task_id] for report in reports]
+
+
+def _complete(group: Group, reports: Sequence[Complete], *, checked: bool = False) -> list[Row]:
+    if not reports:
+        return []
+    return group.change_tasks(
         "complete_tasks",
         rows=[
-            (r.task_id, r.fence, r.output, r.digest, r.usage, verdicts.accepts(r)) for r in reports
+            (r.task_id, r.fence, r.output, r.digest, r.usage, verdicts.accepts(r), checked)
+            for r in reports
         ],
     )
-    return _answer(group, reports, changed, answer_report, _judge)
+
+
+def _break(group: Group, failures: list[Fail]) -> dict[str, TransitionResult]:
+    """Fail the attempts that gave something else than their steps declare."""
+    answers = fail(group, failures) if failures else []
+    return {
+        each.task_id: refuse(Refusal.INVALID_OUTPUT, answer.status, json.loads(each.error))
+        for each, answer in zip(failures, answers, strict=True)
+    }
 
 
 def _judge(group: Group, report: Complete, task: Row) -> TransitionResult:

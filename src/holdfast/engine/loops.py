@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from holdfast.engine import creation
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.blueprint import Place, draw, limits
 from holdfast.engine.group import Group
+from holdfast.engine.records import read_value
+from holdfast.engine.scripts import Script, gather, read_output, tell_run
 from holdfast.model.reference import Reference, Unresolved
+from holdfast.model.rendering import render_title
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Kind
 from holdfast.model.step import Step
+from holdfast.model.template import SKIPPED
 from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 
 ITEMS_AT_ONCE = 2_000
-SKIPPED = object()
 
 
 def consider(group: Group, ids: Iterable[str]) -> None:
     """Let start, skip or expand the tasks whose needs are all done."""
     rows = group.tx.read("ripe_tasks", ids=sorted(set(ids)))
+    written = _scripts(group, rows)
+    titles: list[tuple[str, str]] = []
     starting: list[str] = []
     skipped: list[str] = []
     loops: list[tuple[str, int]] = []
@@ -33,19 +39,34 @@ def consider(group: Group, ids: Iterable[str]) -> None:
         try:
             wanted = step.when is None or _holds(_resolve(group, row, step.when))
             listed = _list(group, row, step) if wanted and row["kind"] == Kind.GROUP else None
+            title = written[row["id"]].try_out() if wanted and row["id"] in written else None
         except Unresolved as error:
             broken.append((row["id"], json.dumps(str(error))))
             continue
         if not wanted:
             skipped.append(row["id"])
         else:
+            titles += [] if title is None else [(row["id"], title)]
             starting += [row["id"]] if row["conditional"] else []
             if listed is not None:
                 loops.append((row["id"], len(listed)))
     _apply(group, starting, skipped, broken)
+    if titles:
+        group.change_tasks("tell_titles", rows=titles)
     for loop_id, total in loops:
         if group.change_tasks("expand_loop", task_id=loop_id, total=total):
             group.parents.add(loop_id)
+
+
+def _scripts(group: Group, rows: list[Row]) -> dict[str, Script]:
+    """The texts of those that are steps of a workflow file, to see whether they can be told."""
+    found = []
+    for row in rows:
+        known = group.graphs.scripted(group.tx, row["workflow"], row["workflow_version"])
+        if row["step"] in known:
+            run = {"id": row["run_id"], "key": row["run_key"]}
+            found.append((row, known[row["step"]], row | run))
+    return gather(group, found)
 
 
 def _apply(
@@ -97,7 +118,7 @@ def _make_items(group: Group, loop: Row, step: Step) -> None:
             item=first + place,
             position=first + place,
             step=loop["step"],
-            title=f"{loop['step']}.{first + place}",
+            title=_title(loop, step, value) or f"{loop['step']}.{first + place}",
             agent="default",
             status="idle",
             priority=loop["priority"],
@@ -122,8 +143,28 @@ def _body(group: Group, loop: Row, step: Step, item: Row) -> tuple[TaskRow, ...]
         parent_id=item["entity"],
         parent_epoch=item["epoch"],
         item=item["item"],
+        scope=lambda: _scope(loop, _value(group, item["entity"])),
     )
     return draw(step.steps, place, group.ids)
+
+
+def _value(group: Group, item_id: str) -> object:
+    return read_value(group.tx.read("items_around", ids=[item_id])[0]["payload"])
+
+
+def _scope(loop: Row, item: object) -> dict[str, Any]:
+    """What is known of an item before any step of it is done."""
+    run = loop | {"id": loop["run_id"], "key": loop["run_key"]}
+    return {"input": json.loads(loop["input"]), "run": tell_run(run), "item": item}
+
+
+def _title(loop: Row, step: Step, item: object) -> str | None:
+    """What people read of an item; its place where that cannot be told."""
+    if step.title is None:
+        return None
+    with suppress(Unresolved):
+        return render_title(step, _scope(loop, item))
+    return None
 
 
 def _list(group: Group, row: Row, step: Step) -> list[Any]:
@@ -157,10 +198,9 @@ def _resolve(group: Group, row: Row, reference: Reference) -> object:
     found = found or group.tx.read("output_in_run", run_id=row["run_id"], step=name)
     if not found:
         raise Unresolved(f"step {name!r} is not done")
-    output = found[0]["output"]
-    if output is None and found[0]["skipped"]:
-        return SKIPPED
-    return reference.resolve({"steps": {name: None if output is None else json.loads(output)}})
+    work = group.graphs.step(group.tx, row["workflow"], row["workflow_version"], name).work
+    output = read_output(found[0], None if work is None else work.outputs)
+    return SKIPPED if output is SKIPPED else reference.resolve({"steps": {name: output}})
 
 
 def _step(group: Group, row: Row) -> Step:

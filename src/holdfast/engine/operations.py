@@ -21,6 +21,13 @@ from holdfast.engine.schedule_operations import (
     ResumeSchedule,
     Tick,
 )
+from holdfast.engine.worker_operations import (
+    AnnounceWorker,
+    ForgetWorker,
+    NoteStop,
+    RegisterWorker,
+    TellWorker,
+)
 from holdfast.model.hook import hook_step
 from holdfast.model.status import Hold
 
@@ -375,4 +382,9 @@ Operation = (
     | Tick
     | RegisterHooks
     | RemoveHook
+    | RegisterWorker
+    | AnnounceWorker
+    | TellWorker
+    | ForgetWorker
+    | NoteStop
 )

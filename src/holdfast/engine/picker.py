@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.engine import slots
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
 from holdfast.engine.records import read_task, read_value
+from holdfast.engine.scripts import Script, gather, is_step
 from holdfast.model.fill import fill
+from holdfast.model.reference import Unresolved
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
 from holdfast.store.database import Row
 
 DUE_AT_ONCE = 1_000
+
+log = logging.getLogger("holdfast.engine")
 
 
 def claim(group: Group, claims: Sequence[Claim]) -> list[list[Assignment]]:
@@ -132,7 +137,25 @@ def _gather(group: Group, rows: list[Row]) -> Claimed:
         given=given,
         runs={row["id"]: row for row in found},
         around=groups,
+        scripts=_scripts(group, rows, found),
     )
+
+
+def _scripts(group: Group, rows: list[Row], runs: list[Row]) -> dict[str, Script]:
+    """The texts of those that are steps of workflow files."""
+    written = {
+        run["id"]: (run, known)
+        for run in runs
+        if (known := group.graphs.scripted(group.tx, run["workflow"], run["workflow_version"]))
+    }
+    if not written:
+        return {}
+    chosen = []
+    for row in rows:
+        run, known = written.get(row["run_id"], (None, {}))
+        if run is not None and row["step"] in known and is_step(row):
+            chosen.append((row | {"id": row["entity"]}, known[row["step"]], run))
+    return gather(group, chosen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,13 +168,32 @@ class Claimed:
     runs: dict[str, Row]
     # The groups around a step of an item, the nearest first.
     around: dict[str, list[Row]]
+    scripts: dict[str, Script] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def read(self) -> list[Assignment]:
-        """The assignments, in the order of the queue."""
-        return sorted(map(self._assignment, self.rows), key=_place)
+        """The assignments, in the order of the queue.
+
+        One whose texts could be told before it was claimed, and now cannot, is given to nobody:
+        its lease runs out.
+        """
+        assignments = [self._assignment(row) for row in self.rows]
+        if self.scripts:
+            assignments = [done for each in assignments if (done := self._with_work(each))]
+        return sorted(assignments, key=_place)
+
+    def _with_work(self, assignment: Assignment) -> Assignment | None:
+        script = self.scripts.get(assignment.task.id)
+        if script is None:
+            return assignment
+        try:
+            work = script.work(assignment.feedback, assignment.attempt)
+        except Unresolved:
+            log.exception("the texts of %s cannot be told", assignment.task.id)
+            return None
+        return replace(assignment, work=work)
 
     def _assignment(self, row: Row) -> Assignment:
         task = read_task(row, row["entity"])

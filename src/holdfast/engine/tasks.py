@@ -32,7 +32,7 @@ from holdfast.engine.operations import (
 from holdfast.engine.records import read_event, read_task
 from holdfast.engine.wanted import WANTED_AT_ONCE, Wanted, read_wanted
 from holdfast.errors import InvalidInput, NotFound
-from holdfast.model.attempts import read_attempts
+from holdfast.model.attempts import read_attempts, with_stops
 from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.event import Event
 from holdfast.model.result import TransitionResult
@@ -272,7 +272,11 @@ class Tasks:
     @reading
     def attempts(self, task_id: str) -> Page[Attempt]:
         """Every lease the task ever had, and how each ended."""
-        return read_attempts(self.events(task_id))
+        rows = self._desk.view(lambda tx: tx.read("stops_of", task_id=task_id))
+        stops = {
+            row["attempt"]: (row["stopped_at"], row["ended"], row["remaining"]) for row in rows
+        }
+        return with_stops(read_attempts(self.events(task_id)), stops)
 
     def _row(self, task: NewTask) -> TaskRow:
         limit = self._desk.settings.max_payload

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.blueprint import Place, draw, limits, write_tags
 from holdfast.engine.operations import StartRun
+from holdfast.engine.scripts import tell_run
 from holdfast.engine.slots import RUN_PREFIX
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids, parse_run_id, parse_task_id
@@ -20,6 +21,7 @@ from holdfast.model.hook import HOOK_PREFIX
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import SCHEDULE_PREFIX
+from holdfast.model.starting import fill_input, tell_key
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
@@ -148,11 +150,18 @@ def batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:
 def new_run(run: NewRun, ids: Ids, *, max_payload: int, actor_name: str) -> StartRun:
     instance("run", run, NewRun)
     workflow = instance("workflow", run.workflow, Workflow)
-    given = encode_json("input", run.input, limit=max_payload)
+    filled = fill_input(workflow, run.input)
+    given = encode_json("input", filled, limit=max_payload)
     key = None if run.key is None else _own_key(run.key)
     priority = signed("priority", run.priority)
     identifier = ids.run()
-    concurrency = workflow.concurrency
+    concurrency, slot = workflow.concurrency, tell_key(workflow, filled)
+    about = {"id": identifier, "workflow": workflow.name, "key": key}
+    place = Place(
+        run_id=identifier,
+        priority=priority,
+        scope=lambda: {"input": filled, "run": tell_run(about)},
+    )
     start = StartRun(
         run_id=identifier,
         workflow=workflow.name,
@@ -162,9 +171,9 @@ def new_run(run: NewRun, ids: Ids, *, max_payload: int, actor_name: str) -> Star
         body_digest="",
         input=given,
         priority=priority,
-        concurrency_key=None if concurrency is None else RUN_PREFIX + concurrency.key,
+        concurrency_key=None if slot is None else RUN_PREFIX + slot,
         capacity=1 if concurrency is None else concurrency.limit,
-        tasks=draw(workflow.steps, Place(run_id=identifier, priority=priority), ids),
+        tasks=draw(workflow.steps, place, ids),
         actor=actor_name,
     )
     return start if key is None else with_key(start, key)

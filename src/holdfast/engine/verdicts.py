@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from holdfast.engine import reopening
+from holdfast.engine import outputs, reopening
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Complete, Fail, Lose
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import Kind
-from holdfast.model.text import digest
 from holdfast.model.verdict import Verdict, items_mistake, read_verdict
 from holdfast.store.database import Row
 
@@ -44,9 +43,9 @@ def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
     """What becomes of a verifier that did not accept: without a verdict, its attempt has failed."""
     verdict = _verdict(report)
     if verdict is None:
-        return _unjudged(report, _no_verdict(report))
+        return outputs.fail(report, _no_verdict(report))
     if (mistake := _unknown_items(verdict, task)) is not None:
-        return _unjudged(report, mistake)
+        return outputs.fail(report, mistake)
     row = (report.task_id, report.fence, report.output, report.digest, report.usage)
     if group.change_tasks("reject_round", rows=[row]):
         feedback = json.dumps(verdict.feedback)
@@ -116,19 +115,6 @@ def _no_verdict(report: Complete) -> str:
     items = output.get("items") if isinstance(output, dict) else None
     mistake = None if items is None else items_mistake(items)
     return NO_VERDICT if mistake is None else f"a verdict's `items`: {mistake}"
-
-
-def _unjudged(report: Complete, why: str) -> Fail:
-    error = json.dumps(why)
-    return Fail(
-        task_id=report.task_id,
-        fence=report.fence,
-        error=error,
-        digest=digest(error),
-        retryable=True,
-        jitter=1.0,
-        usage=report.usage,
-    )
 
 
 def _verdict(report: Complete) -> Verdict | None:

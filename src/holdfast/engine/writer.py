@@ -19,6 +19,7 @@ from holdfast.engine import (
     runs,
     schedules,
     slots,
+    workers,
 )
 from holdfast.engine.control import control
 from holdfast.engine.durable_operations import (
@@ -56,6 +57,7 @@ from holdfast.engine.operations import (
 )
 from holdfast.engine.schedule_operations import PutSchedule, SteerSchedule, Tick
 from holdfast.engine.taking import Handed, Takers
+from holdfast.engine.worker_operations import NoteStop, WorkerOperation
 from holdfast.errors import HoldfastError
 from holdfast.ids import Ids
 from holdfast.model.result import TransitionResult
@@ -98,6 +100,8 @@ class Writer:
         # Before any counter is locked: hooks come between tasks and counters in every process.
         batch.together(RegisterHooks, lambda chosen: hooks.register(group, chosen))
         batch.each(RemoveHook, lambda operation: hooks.remove(group, operation))
+        batch.together(WorkerOperation, lambda chosen: workers.carry_out(group, chosen))
+        batch.together(NoteStop, lambda chosen: workers.note_stops(group, chosen))
         batch.together(Renew, lambda chosen: lifecycle.renew(group, chosen))
         batch.together(RecordEffect, lambda chosen: durable.record(group, chosen))
         batch.together(Complete, lambda chosen: lifecycle.complete(group, chosen))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from holdfast.model.event import Event, read_outcome
@@ -31,3 +31,16 @@ def read_attempts(events: Iterable[Event]) -> list[Attempt]:
                 usage=event.data.get("usage"),
             )
     return list(attempts.values())
+
+
+def with_stops(
+    attempts: Iterable[Attempt], stops: Mapping[int, tuple[int, int, int]]
+) -> list[Attempt]:
+    """Attempts with what was stopped with them: when, how many processes, how many not."""
+    return [
+        _stopped(each, *stops[each.number]) if each.number in stops else each for each in attempts
+    ]
+
+
+def _stopped(attempt: Attempt, at: int, processes: int, left: int) -> Attempt:
+    return replace(attempt, stopped_at=at, stopped=processes, left=left)

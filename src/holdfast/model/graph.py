@@ -8,7 +8,8 @@ from typing import Self
 
 from holdfast.errors import InvalidDefinition
 from holdfast.model import graph_text
-from holdfast.model.graph_checks import MAX_PRIORITY, MAX_STEPS, find_mistakes
+from holdfast.model.declared import Declared
+from holdfast.model.graph_checks import MAX_PRIORITY, MAX_STEPS, find_flaws
 from holdfast.model.step import Concurrency, OnFailure, Step
 from holdfast.model.text import clean_name, digest
 
@@ -22,18 +23,24 @@ class Workflow:
     name: str
     steps: tuple[Step, ...]
     concurrency: Concurrency | None = None
+    declared: Declared | None = None
 
     @classmethod
     def define(
-        cls, name: str, steps: tuple[Step, ...], *, concurrency: Concurrency | None = None
+        cls,
+        name: str,
+        steps: tuple[Step, ...],
+        *,
+        concurrency: Concurrency | None = None,
+        declared: Declared | None = None,
     ) -> Self:
-        return cls(name=name, steps=steps, concurrency=concurrency)
+        return cls(name=name, steps=steps, concurrency=concurrency, declared=declared)
 
     def __post_init__(self) -> None:
         """Check the whole graph and raise one error that names every mistake."""
         clean_name("workflow", self.name)
-        if mistakes := find_mistakes(self.steps, self.concurrency):
-            raise InvalidDefinition(f"workflow {self.name}", mistakes)
+        if flaws := find_flaws(self.steps, self.concurrency, self.declared):
+            raise InvalidDefinition(f"workflow {self.name}", [each.text for each in flaws])
 
     @cached_property
     def version(self) -> str:
@@ -41,10 +48,9 @@ class Workflow:
 
     @cached_property
     def definition(self) -> str:
-        return graph_text.write(self.name, self.steps, self.concurrency)
+        return graph_text.write(self.name, self.steps, self.concurrency, self.declared)
 
 
 def read_workflow(definition: str) -> Workflow:
     """The workflow that a definition describes."""
-    name, steps, concurrency = graph_text.read(definition)
-    return Workflow.define(name, steps, concurrency=concurrency)
+    return Workflow(**graph_text.read(definition))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
-from collections.abc import Collection
 
 from holdfast.errors import InvalidInput
+from holdfast.model.declared import Declared
+from holdfast.model.flaw import Flaw
 from holdfast.model.reference import Reference
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.status import Kind
-from holdfast.model.step import Concurrency, OnFailure, Step, every, links, reach
+from holdfast.model.step import Concurrency, OnFailure, Step, every
 from holdfast.model.text import clean_name, clean_text
+from holdfast.model.text_checks import bad_texts
+from holdfast.model.upstream import Upstream
+from holdfast.model.work import Work
 
 MAX_STEPS = 10_000
 MAX_PRIORITY = 2**30 - 1
+LONGEST_CYCLE = 20
 
 FIELDS = (
     ("id", str, "text"),
@@ -31,49 +35,61 @@ FIELDS = (
     ("approval", str | None, "text"),
     ("for_each", Reference | None, "a Reference"),
     ("parallel", int, "a whole number"),
+    ("work", Work | None, "a Work"),
+    ("title", str | None, "text"),
 )
 
 
-def find_mistakes(steps: tuple[Step, ...], concurrency: Concurrency | None) -> list[str]:
-    """Every mistake of a graph; of its fields first, because the rest builds on them."""
-    mistakes = _bad_fields(steps)
+def find_flaws(
+    steps: tuple[Step, ...],
+    concurrency: Concurrency | None,
+    declared: Declared | None = None,
+) -> list[Flaw]:
+    """Every flaw of a graph; of its fields first, because the rest builds on them."""
+    flaws = _bad_fields(steps)
     if not isinstance(concurrency, Concurrency | None):
-        mistakes.append("its concurrency must be a Concurrency")
-    if not mistakes:
-        mistakes = [*_bad_steps(steps), *_bad_bodies(steps, ())]
-    return mistakes
+        flaws.append(Flaw(message="its concurrency must be a Concurrency"))
+    if not flaws:
+        flaws = [*_bad_steps(steps), *_bad_bodies(steps, ())]
+        flaws += bad_texts(steps, concurrency, declared)
+    return flaws
 
 
-def _bad_fields(steps: object) -> list[str]:
+def _bad_fields(steps: object) -> list[Flaw]:
     """Fields of a wrong type: nothing else can be said before they are right."""
     if not isinstance(steps, tuple) or not all(isinstance(step, Step) for step in steps):
-        return ["its steps must be a tuple of Step"]
-    mistakes = [
-        f"step {step.id!r}: {name} must be {words}"
+        return [Flaw(message="its steps must be a tuple of Step")]
+    flaws = [
+        _flaw(step, name, f": {name} must be {words}")
         for step in steps
         for name, kind, words in FIELDS
         if isinstance(getattr(step, name), bool) or not isinstance(getattr(step, name), kind)
     ]
-    mistakes += [
-        f"step {step.id!r} needs {need!r}, which is not the name of a step"
+    flaws += [
+        _flaw(step, "needs", f" needs {need!r}, which is not the name of a step")
         for step in steps
         if isinstance(step.needs, tuple)
         for need in step.needs
         if not isinstance(need, str)
     ]
     for step in steps:
-        mistakes += _bad_fields(step.steps)
-    return mistakes
+        flaws += _bad_fields(step.steps)
+    return flaws
 
 
-def _bad_steps(steps: tuple[Step, ...]) -> list[str]:
+def _flaw(step: Step, field: str, message: str, named: str | None = None) -> Flaw:
+    return Flaw(message=f"step {step.id!r}{message}", step=step.id, field=field, named=named)
+
+
+def _bad_steps(steps: tuple[Step, ...]) -> list[Flaw]:
     if not steps:
-        return ["has no steps"]
+        return [Flaw(message="has no steps")]
     found = list(every(steps))
     if len(found) > MAX_STEPS:
-        return [f"has {len(found)} steps; at most {MAX_STEPS} fit one workflow"]
-    mistakes = [
-        f"step {name!r} is defined {count} times"
+        message = f"has {len(found)} steps; at most {MAX_STEPS} fit one workflow"
+        return [Flaw(message=message)]
+    flaws = [
+        Flaw(message=f"step {name!r} is defined {count} times", step=name, field="id")
         for name, count in Counter(step.id for step in found).items()
         if count > 1
     ]
@@ -88,15 +104,15 @@ def _bad_steps(steps: tuple[Step, ...]) -> list[str]:
             if step.approval is not None:
                 clean_text("approval", step.approval)
         except InvalidInput as error:
-            mistakes.append(f"step {step.id!r}: {error}")
+            flaws.append(_flaw(step, error.field, f": {error}"))
         if not -MAX_PRIORITY <= step.priority <= MAX_PRIORITY:
-            mistakes.append(f"step {step.id!r}: priority: must be within {MAX_PRIORITY} of 0")
-        mistakes += [
-            f"step {step.id!r}: {name}: must be a whole number from 1 to {MAX_COUNT}"
+            flaws.append(_flaw(step, "priority", f": priority: must be within {MAX_PRIORITY} of 0"))
+        flaws += [
+            _flaw(step, name, f": {name}: must be a whole number from 1 to {MAX_COUNT}")
             for name, count in _counts(step)
             if not 1 <= count <= MAX_COUNT
         ]
-    return mistakes
+    return flaws
 
 
 def _counts(step: Step) -> tuple[tuple[str, int], ...]:
@@ -107,114 +123,124 @@ def _counts(step: Step) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _bad_bodies(steps: tuple[Step, ...], outer: tuple[str, ...]) -> list[str]:
-    """Mistakes in how the steps of one body refer to each other, and of the bodies inside it."""
-    mistakes = [*_bad_needs(steps), *_bad_names(steps)]
-    if not mistakes:
-        mistakes = _cycles(steps) or _bad_detours(steps)
-    known = (*outer, *(step.id for step in steps))
+def _bad_bodies(steps: tuple[Step, ...], outer: tuple[str, ...]) -> list[Flaw]:
+    """Flaws in how the steps of one body refer to each other, and of the bodies inside it."""
+    flaws = [*_bad_needs(steps), *_bad_names(steps)]
+    if not flaws:
+        flaws = _cycles(steps) or _bad_detours(steps)
+    known = frozenset((*outer, *(step.id for step in steps)))
     for step in steps:
-        mistakes += _bad_references(step, known)
+        flaws += _bad_references(step, known)
         if step.for_each is not None:
             if not step.steps:
-                mistakes.append(f"step {step.id!r} is a loop without steps")
-            mistakes += _bad_bodies(step.steps, known)
+                flaws.append(_flaw(step, "steps", " is a loop without steps"))
+            flaws += _bad_bodies(step.steps, tuple(known))
         elif step.steps:
-            mistakes.append(f"step {step.id!r} has steps of its own but no for_each")
-    return mistakes
+            flaws.append(_flaw(step, "steps", " has steps of its own but no for_each"))
+    return flaws
 
 
-def _bad_names(steps: tuple[Step, ...]) -> list[str]:
+def _bad_names(steps: tuple[Step, ...]) -> list[Flaw]:
     """Steps that verify or go back to what is not beside them."""
     beside = {step.id for step in steps}
-    mistakes = []
+    flaws = []
     for step in steps:
-        for field, name in (("verifies", step.verifies), ("goes to", step.on_failure.step)):
+        named = (
+            ("verifies", "verifies", step.verifies),
+            ("on_failure", "goes to", step.on_failure.step),
+        )
+        for field, words, name in named:
             if name is not None and (name not in beside or name == step.id):
-                hint = _nearest(name, beside - {step.id})
-                mistakes.append(
-                    f"step {step.id!r} {field} {name!r}, which is no step beside it{hint}"
+                message = f"step {step.id!r} {words} {name!r}, which is no step beside it"
+                flaws.append(
+                    Flaw(message=message, step=step.id, field=field, named=name, known=beside)
                 )
         if (step.on_failure.action == "goto") != (step.on_failure.step is not None):
-            mistakes.append(f"step {step.id!r}: on_failure names a step exactly with goto")
+            flaws.append(_flaw(step, "on_failure", ": on_failure names a step exactly with goto"))
         if step.kind is not Kind.WORK and step.verifies is not None:
-            mistakes.append(f"step {step.id!r} verifies, so it can be no loop and no approval")
+            reason = " verifies, so it can be no loop and no approval"
+            flaws.append(_flaw(step, "verifies", reason))
         if step.for_each is not None and step.approval is not None:
-            mistakes.append(f"step {step.id!r} cannot be a loop and an approval at once")
-    return mistakes or _bad_subjects(steps)
+            flaws.append(_flaw(step, "approval", " cannot be a loop and an approval at once"))
+    return flaws or _bad_subjects(steps)
 
 
-def _bad_subjects(steps: tuple[Step, ...]) -> list[str]:
+def _bad_subjects(steps: tuple[Step, ...]) -> list[Flaw]:
     """What no verifier can send back, or two would judge without hearing of each other."""
     named = {step.id: step for step in steps}
-    mistakes = []
+    flaws = []
     for name, count in Counter(step.verifies for step in steps).items():
         if name is None:
             continue
+        subject = named[name]
         if count > 1:
             judges = " and ".join(repr(step.id) for step in steps if step.verifies == name)
             reason = "one gives the verdict, and may need what the others found"
-            mistakes.append(f"step {name!r} is verified by {judges}; {reason}")
-        if named[name].approval is not None:
-            mistakes.append(f"step {name!r} is an approval, which a person settles; verify no such")
-        if named[name].verifies is not None:
-            mistakes.append(f"step {name!r} is a verifier itself; verify what it verifies")
-    return mistakes
+            flaws.append(_flaw(subject, "id", f" is verified by {judges}; {reason}"))
+        if subject.approval is not None:
+            reason = " is an approval, which a person settles; verify no such"
+            flaws.append(_flaw(subject, "approval", reason))
+        if subject.verifies is not None:
+            reason = " is a verifier itself; verify what it verifies"
+            flaws.append(_flaw(subject, "verifies", reason))
+    return flaws
 
 
-def _bad_detours(steps: tuple[Step, ...]) -> list[str]:
+def _bad_detours(steps: tuple[Step, ...]) -> list[Flaw]:
     """A step can go back only to what it needs, near or far."""
-    needs = links(steps)
+    upstream = Upstream(steps)
     return [
-        f"step {step.id!r} goes back to {step.on_failure.step!r}, which it does not need"
+        _flaw(step, "on_failure", f" goes back to {target!r}, which it does not need", target)
         for step in steps
-        if step.on_failure.step is not None and step.on_failure.step not in reach(needs, step.id)
+        if (target := step.on_failure.step) is not None and not upstream.precedes(target, step.id)
     ]
 
 
-def _bad_references(step: Step, known: tuple[str, ...]) -> list[str]:
+def _bad_references(step: Step, known: frozenset[str]) -> list[Flaw]:
     return [
-        f"step {step.id!r}: {field}: {reference.step!r} is no step it can see"
-        + _nearest(reference.step, set(known) - {step.id})
+        Flaw(
+            message=f"step {step.id!r}: {field}: {reference.step!r} is no step it can see",
+            step=step.id,
+            field=field,
+            named=reference.step,
+            known=known,
+        )
         for field, reference in (("when", step.when), ("for_each", step.for_each))
         if reference is not None and reference.step is not None and reference.step not in known
     ]
 
 
-def _bad_needs(steps: tuple[Step, ...]) -> list[str]:
-    known = [step.id for step in steps]
-    mistakes = []
+def _bad_needs(steps: tuple[Step, ...]) -> list[Flaw]:
+    known = frozenset(step.id for step in steps)
+    flaws = []
     for step in steps:
         for need in dict.fromkeys(step.needs):
             if need == step.id:
-                mistakes.append(f"step {step.id!r} needs itself")
+                flaws.append(_flaw(step, "needs", " needs itself", need))
             elif need not in known:
-                hint = _nearest(need, known)
-                mistakes.append(f"step {step.id!r} needs {need!r}, which is not a step{hint}")
-    return mistakes
+                message = f"step {step.id!r} needs {need!r}, which is not a step"
+                flaws.append(
+                    Flaw(message=message, step=step.id, field="needs", named=need, known=known)
+                )
+    return flaws
 
 
-def _nearest(name: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def _cycles(steps: tuple[Step, ...]) -> list[str]:
-    waiting = {name: set(needs) for name, needs in links(steps).items()}
-    while ready := [name for name, needs in waiting.items() if not needs]:
-        for name in ready:
-            del waiting[name]
-        for needs in waiting.values():
-            needs.difference_update(ready)
-    if not waiting:
+def _cycles(steps: tuple[Step, ...]) -> list[Flaw]:
+    circling = Upstream(steps).circling
+    if not circling:
         return []
-    return [f"the needs form a cycle: {' → '.join(_one_cycle(waiting))}"]
+    cycle = _one_cycle(circling)
+    shown = cycle if len(cycle) <= LONGEST_CYCLE else [*cycle[: LONGEST_CYCLE - 1], "…", cycle[-1]]
+    message = f"the needs form a cycle: {' → '.join(shown)}"
+    return [Flaw(message=message, step=cycle[0], field="needs")]
 
 
 def _one_cycle(waiting: dict[str, set[str]]) -> list[str]:
     path = [min(waiting)]
+    met = {path[0]: 0}
     while True:
-        following = min(waiting[path[-1]] & waiting.keys())
-        if following in path:
-            return [*path[path.index(following) :], following]
+        following = min(waiting[path[-1]])
+        if following in met:
+            return [*path[met[following] :], following]
+        met[following] = len(path)
         path.append(following)

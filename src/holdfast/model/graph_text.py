@@ -3,30 +3,45 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, fields
 from typing import Any
 
+from holdfast.model.declared import Budget, Declared
 from holdfast.model.reference import Reference
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.step import Concurrency, OnFailure, Step
+from holdfast.model.work import HttpCall, Work
 
 
-def write(name: str, steps: tuple[Step, ...], concurrency: Concurrency | None) -> str:
-    described = {
+def write(
+    name: str,
+    steps: tuple[Step, ...],
+    concurrency: Concurrency | None,
+    declared: Declared | None = None,
+) -> str:
+    described: dict[str, object] = {
         "name": name,
         "concurrency": _concurrency(concurrency),
         "steps": [_describe(step) for step in steps],
     }
+    if declared is not None:
+        described["declared"] = _said(asdict(declared))
     return json.dumps(described, sort_keys=True, separators=(",", ":"))
 
 
-def read(text: str) -> tuple[str, tuple[Step, ...], Concurrency | None]:
+def read(text: str) -> dict[str, Any]:
+    """The fields of the workflow that a text describes."""
     described = json.loads(text)
-    steps = tuple(_read(step) for step in described["steps"])
-    return described["name"], steps, _read_concurrency(described["concurrency"])
+    return {
+        "name": described["name"],
+        "steps": tuple(_read(step) for step in described["steps"]),
+        "concurrency": _read_concurrency(described["concurrency"]),
+        "declared": _read_declared(described.get("declared")),
+    }
 
 
 def read_steps(text: str) -> tuple[Step, ...]:
-    return read(text)[1]
+    return tuple(_read(step) for step in json.loads(text)["steps"])
 
 
 def _describe(step: Step) -> dict[str, object]:
@@ -55,7 +70,23 @@ def _describe(step: Step) -> dict[str, object]:
     if step.for_each is not None:
         body = [_describe(inner) for inner in step.steps]
         described |= {"for_each": str(step.for_each), "parallel": step.parallel, "steps": body}
+    if step.title is not None:
+        described["title"] = step.title
+    if step.work is not None:
+        described["work"] = _describe_work(step.work)
     return described
+
+
+def _describe_work(work: Work) -> dict[str, object]:
+    """Without what it does not say, so that another field later changes no version."""
+    said = {each.name: getattr(work, each.name) for each in fields(Work)}
+    if work.http is not None:
+        said["http"] = _said(asdict(work.http))
+    return _said(said)
+
+
+def _said(described: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in described.items() if value not in (None, {}, ())}
 
 
 def _read(described: dict[str, Any]) -> Step:
@@ -82,7 +113,27 @@ def _read(described: dict[str, Any]) -> Step:
         for_each=_reference(described, "for_each"),
         parallel=described.get("parallel", 1),
         steps=tuple(_read(inner) for inner in described.get("steps", ())),
+        title=described.get("title"),
+        work=_read_work(described["work"]) if "work" in described else None,
     )
+
+
+def _read_work(described: dict[str, Any]) -> Work:
+    said = dict(described)
+    if "command" in said:
+        said["command"] = tuple(said["command"])
+    if "http" in said:
+        said["http"] = HttpCall(**said["http"])
+    return Work(**said)
+
+
+def _read_declared(described: dict[str, Any] | None) -> Declared | None:
+    if described is None:
+        return None
+    said = described | {"env": tuple(described.get("env", ()))}
+    if "budget" in said:
+        said["budget"] = Budget(**said["budget"])
+    return Declared(**said)
 
 
 def _reference(described: dict[str, Any], field: str) -> Reference | None:

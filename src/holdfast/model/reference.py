@@ -25,18 +25,22 @@ class Reference:
     parts: tuple[str, ...]
 
     @classmethod
-    def parse(cls, field: str, text: object) -> Self:
+    def parse(cls, field: str, text: object, *, roots: tuple[str, ...] = ROOTS) -> Self:
         if not isinstance(text, str):
             raise InvalidInput(field, f"must be a reference, not {type(text).__name__}")
         braces = _BRACES.fullmatch(text.strip())
         parts = tuple((braces["path"] if braces else text.strip()).split("."))
         if not all(_PART.fullmatch(part) for part in parts):
             raise InvalidInput(field, f"{text!r} is no reference such as {{{{ steps.plan.list }}}}")
-        if parts[0] not in ROOTS:
-            raise InvalidInput(field, f"{text!r} begins with none of {', '.join(ROOTS)}")
+        if parts[0] not in roots:
+            raise InvalidInput(field, f"{text!r} begins with none of {', '.join(roots)}")
         if parts[0] == "steps" and len(parts) == 1:
             raise InvalidInput(field, f"{text!r} names no step")
         return cls(parts)
+
+    @property
+    def root(self) -> str:
+        return self.parts[0]
 
     @property
     def step(self) -> str | None:

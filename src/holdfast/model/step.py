@@ -11,6 +11,7 @@ from holdfast.model.reference import Reference
 from holdfast.model.retry import MAX_COUNT, RetryPolicy
 from holdfast.model.status import Kind
 from holdfast.model.text import clean_key
+from holdfast.model.work import Work
 
 Action = Literal["fail", "skip", "ask", "goto"]
 
@@ -56,6 +57,9 @@ class Step:
     for_each: Reference | None = None
     parallel: int = 1
     steps: tuple[Step, ...] = ()
+    # Of a workflow file: what its worker is to do. Its texts are templates then.
+    work: Work | None = None
+    title: str | None = None
 
     @property
     def kind(self) -> Kind:

@@ -9,6 +9,7 @@ from holdfast.model.duration import Moment
 from holdfast.model.graph import Concurrency
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
+from holdfast.model.work import Work
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,6 +127,7 @@ class Assignment:
     item: Any = None
     needs: dict[str, Any]
     around: Any = None
+    work: Work | None = None
 
     @property
     def feedback(self) -> Any:  # noqa: ANN401 - JSON is any value
@@ -143,7 +145,11 @@ class Renewal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attempt:
-    """The kept record of one lease: who had it and how it ended."""
+    """The kept record of one lease: who had it and how it ended.
+
+    `stopped_at` is when nothing of its command ran any more, where that had to be ended: `stopped`
+    counts the processes, `left` those that could not be ended.
+    """
 
     task_id: str
     number: int
@@ -154,6 +160,9 @@ class Attempt:
     digest: str | None = None
     error: Any = None
     usage: Any = None
+    stopped_at: int | None = None
+    stopped: int = 0
+    left: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -41,6 +41,9 @@ class Context:
         self.asynchronous = False
         self._deadline = deadline
         self.noted: Any = None
+        # What is to be done, besides, as soon as the attempt is over.
+        self.interrupt: Callable[[], object] | None = None
+        self.clean: Callable[[Any], Any] = _as_it_is
 
     @cached_property
     def _memory(self) -> Memory:
@@ -62,6 +65,11 @@ class Context:
     @property
     def token(self) -> str:
         return self._assignment.token
+
+    @property
+    def deadline(self) -> float:
+        """Until when the lease lasts as far as is known, on a clock that counts suspend."""
+        return self._deadline()
 
     @property
     def ended(self) -> bool:
@@ -86,7 +94,8 @@ class Context:
     def progress(self, note: object) -> None:
         """Say how far the step is; it is stored with the next renewal of the lease."""
         # Refused here, where the step sees it: one bad note would spoil the renewal of all leases.
-        self.noted = json.loads(encode_json("progress", note, limit=JSON_SCALAR_LIMIT))
+        text = encode_json("progress", self.clean(note), limit=JSON_SCALAR_LIMIT)
+        self.noted = json.loads(text)
 
     def effect(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Do something once and remember what it gave, however often the step runs.
@@ -130,3 +139,7 @@ class Context:
 def _first(flow: Flow[list[str]]) -> Flow[str]:
     ids = yield from flow
     return ids[0]
+
+
+def _as_it_is(value: object) -> object:
+    return value

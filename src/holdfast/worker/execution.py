@@ -51,6 +51,14 @@ class Invocation:
         return inspect.iscoroutinefunction(self.function)
 
 
+class StepFailed(Exception):
+    """A step that is no Python function failed; its message says all there is to say."""
+
+    def __init__(self, message: str, *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
 class Functions(Protocol):
     """Where a worker finds what to run."""
 
@@ -78,6 +86,7 @@ class Execution:
     finished: Callable[[Execution], object] = _nothing
     context: Context = field(init=False)
     reported: bool = False
+    abandoned: bool = False
     returned: bool = False
     silent: bool = False
     raised: str | None = None
@@ -98,8 +107,17 @@ class Execution:
         """Tell the step that its attempt is over; a coroutine is cancelled, once."""
         self.ended.set()
         stop, self.stop = self.stop, None
-        if stop is not None:
-            stop()
+        for each in (stop, self.context.interrupt):
+            if each is not None:
+                each()
+
+    def abandon(self) -> bool:
+        """Have it stopped and given back, where it can be stopped at all."""
+        if self.reported or (self.stop is None and self.context.interrupt is None):
+            return False
+        self.abandoned = True
+        self.end()
+        return True
 
     def call(self, invocation: Invocation) -> None:
         """Run a plain function in this thread, and report; nobody waits for the answer."""
@@ -147,30 +165,34 @@ class Execution:
 
     def complete(self, invocation: Invocation, result: object) -> bool:
         try:
-            output = invocation.encode(result)
+            output = self.context.clean(invocation.encode(result))
             return self._report(self.engine.work.reports.complete, output)
         except Exception as error:  # noqa: BLE001 - a result that is not JSON is a failure
             return self.fail(error, retryable=not isinstance(error, InvalidInput))
 
     def suspend(self, suspended: Suspended) -> bool:
         """Give the task back until what it waits for is there."""
-        reports = self.engine.work.reports
+        reports, clean = self.engine.work.reports, self.context.clean
+        note = suspended.note
         if isinstance(suspended, Asking):
-            return self._report(reports.ask, suspended.question, note=suspended.note)
-        return self._report(reports.suspend, suspended.wait, note=suspended.note)
+            return self._report(reports.ask, clean(suspended.question), note=clean(note))
+        return self._report(reports.suspend, suspended.wait, note=note)
 
     def fail(self, error: BaseException, *, retryable: bool = True) -> bool:
         """Report a failure, unless nobody wants to hear of it; the answer is whether it did."""
         if isinstance(error, AttemptEnded) or self.context.ended:
-            return False
+            # Given back only now: nothing of it runs any more.
+            return self.abandoned and self._in_time() and self.release()
         if program_ends():
             # Whatever asks for a thread by now raises: that says nothing of the step.
             log.warning("%s is given back, as the program ends: %r", self, error)
             return self.release()
-        described = describe(error)
+        described = describe(error, self.context.clean)
         self.raised = tell_error(described)
         # What failed for good below it fails it for good, and an effect is not done again.
         again = retryable and not isinstance(error, TaskFailed | InvalidEffect)
+        if isinstance(error, StepFailed):
+            again &= error.retryable
         return self._report(self.engine.work.reports.fail, described, retryable=again)
 
     def release(self) -> bool:
@@ -245,16 +267,19 @@ class Courier:
             self._heard(answer)
 
 
-def describe(error: BaseException) -> dict[str, object]:
-    """An exception as JSON that any store can keep."""
+def describe(
+    error: BaseException, clean: Callable[[str], str] = lambda text: text
+) -> dict[str, object]:
+    """An exception as JSON that any store can keep; `clean` takes the secrets out of it."""
     try:
         message = str(error)
     except Exception:  # noqa: BLE001 - a broken __str__ must not hide the failure
         message = "its message cannot be shown"
-    lines = "".join(traceback.format_exception(error)).splitlines()[-TRACEBACK_LINES:]
+    shown = [] if isinstance(error, StepFailed) else traceback.format_exception(error)
+    lines = clean("".join(shown)).splitlines()[-TRACEBACK_LINES:]
     return {
         "type": type(error).__name__,
-        "message": _printable(message),
+        "message": _printable(clean(message)),
         "traceback": [_printable(line) for line in lines],
     }
 

@@ -4,62 +4,52 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import re
-import socket
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
-from holdfast.engine import validation
 from holdfast.engine.engine import Engine
 from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import MOST
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError
 from holdfast.model.task import Assignment
-from holdfast.model.text import clean_name
+from holdfast.model.worker import EVICT
 from holdfast.store.group import is_writer
 from holdfast.threads import Running, program_ends
 from holdfast.worker.crew import Crew
 from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.heartbeat import Heartbeat
-from holdfast.worker.signals import first_signal
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.presence import Presence
+from holdfast.worker.signals import die, signals
+from holdfast.worker.startable import Startable
 from holdfast.worker.versions import Versions
 
 LOOK_EVERY = 0.1
 HEAR_EVERY = 0.2
 SHOWN = 10
-MAX_CONCURRENCY = 10_000
-ENOUGH_TO_SHARE = 16
+ABANDONED_WITHIN = 3.0
 
 log = logging.getLogger("holdfast.worker")
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkerOptions:
-    name: str = field(default_factory=lambda: f"{_host()}-{os.getpid()}")
-    agents: Sequence[str] = ("default",)
-    tags: Sequence[str] = ()
-    concurrency: int = field(default_factory=lambda: os.cpu_count() or 1)
-
-    def __post_init__(self) -> None:
-        clean_name("name", self.name)
-        validation.agents(self.agents)
-        validation.tags(self.tags)
-        validation.number("concurrency", self.concurrency, least=1, most=MAX_CONCURRENCY)
-
-
-class Worker:
+class Worker(Startable):
     """Runs plain functions in threads and coroutine functions on a loop of its own.
 
     It logs to `holdfast.worker`: its start at INFO, steps that raised at WARNING.
     """
 
-    def __init__(self, engine: Engine, functions: Functions, options: WorkerOptions) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        functions: Functions,
+        options: WorkerOptions,
+        clean: Callable[[Any], Any] | None = None,
+    ) -> None:
         self._engine = engine
+        self._clean = clean
         self._functions = functions
         self._options = options
         self._started = False
@@ -77,6 +67,7 @@ class Worker:
         self._crew = Crew(engine.threads, "holdfast-step", self._call)
         self._heartbeat = Heartbeat(engine, self._executions)
         self._versions = Versions(engine, functions)
+        self._presence = Presence(engine, options)
 
     def start(self) -> Self:
         with self._lock:
@@ -98,7 +89,7 @@ class Worker:
             passing=self._versions.passed,
             deliver=self._deliver,
         )
-        self._taker.most = self._share()
+        self._taker.most = min(MOST, self._options.share)
         self._unsubscribe: Sequence[Callable[[], None]] = (
             self._engine.work.take(self._taker),
             self._engine.on_hint(self._hint, served=False),
@@ -117,42 +108,54 @@ class Worker:
 
     def stop(self) -> None:
         """Claim nothing more, let what runs finish, and end; a step that says so does not wait."""
-        self._stopping.set()
-        self._wake.set()
+        self._drain()
         if self._started and _inside.get() is not self and not is_writer():
             self._stopped.wait()
 
     def run(self) -> None:
         """Work until Ctrl-C or SIGTERM, then let running steps finish and return.
 
-        A second signal ends the process at once; the leases of its steps run out, and another
-        worker tries them again.
+        A second signal ends the process: commands and coroutines are stopped and given back, the
+        leases of functions run out, and another worker tries them again.
         """
-        with first_signal() as heard:
+        with signals() as heard:
             self.start()
-            while not (heard() or self._stopping.wait(HEAR_EVERY)):
+            while not (heard or self._stopping.wait(HEAR_EVERY)):
                 pass
-            if heard():
+            if heard:
                 log.warning("interrupted; %s", self._waits_for())
-            self.stop()
+            self._drain()
+            while not self._stopped.wait(HEAR_EVERY):
+                if len(heard) > 1:
+                    self._abandon()
+                    die(heard[-1])
 
-    def __enter__(self) -> Self:
-        return self.start()
+    def _drain(self) -> None:
+        self._stopping.set()
+        self._wake.set()
 
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+    def _obey(self, told: str | None) -> None:
+        """Go, when somebody wants that; evicted, without keeping any lease."""
+        if told is None:
+            return
+        if not self._stopping.is_set():
+            log.warning("%s was told to go: %s", self, told)
+        self._drain()
+        for each in self._executions() if told == EVICT else []:
+            if not each.abandon():
+                each.end()
 
-    async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.start)
-
-    async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self.stop)
+    def _abandon(self) -> None:
+        """Stop what can be stopped, and give it back."""
+        stopped = [each for each in self._executions() if each.abandon()]
+        give_up = self._engine.clock.monotonic() + ABANDONED_WITHIN
+        while {each.key for each in stopped} & self._running.keys():
+            if self._engine.clock.monotonic() > give_up:
+                return
+            self._stopped.wait(LOOK_EVERY)
 
     def __str__(self) -> str:
-        agents, tags = (", ".join(each) for each in (self._options.agents, self._options.tags))
-        offer = f"agents {agents}" + (f", tags {tags}" if tags else "")
-        many = f"up to {self._options.concurrency} steps at once"
-        return f"worker {self._options.name} (process {os.getpid()}, {offer}, {many})"
+        return str(self._options)
 
     def _waits_for(self) -> str:
         running = sorted(str(each) for each in self._executions())
@@ -161,17 +164,13 @@ class Worker:
         more = f" and {len(running) - SHOWN} more" if len(running) > SHOWN else ""
         return (
             f"waiting for {', '.join(running[:SHOWN])}{more}; a second Ctrl-C or SIGTERM stops "
-            "now, and what was running is tried again when its lease has run out"
+            "now: commands are given back, and what else was running is tried again when its "
+            "lease has run out"
         )
 
     def _executions(self) -> list[Execution]:
         with self._lock:
             return list(self._running.values())
-
-    def _share(self) -> int:
-        """How many it takes with one commit: half of many run while the rest is written."""
-        many = self._options.concurrency
-        return min(MOST, many if many < ENOUGH_TO_SHARE else (many + 1) // 2)
 
     def _room(self) -> int:
         """How many more it takes; asked by the writer, right before its claim is sent."""
@@ -225,6 +224,7 @@ class Worker:
         pause = self._engine.settings.poll
         try:
             self._begin_arrived()
+            self._obey(self._presence.step())
             if not self._stopping.is_set():
                 self._versions.lift()
                 self._ask_for_more()
@@ -262,6 +262,7 @@ class Worker:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._looping.join()
         self._loop.close()
+        self._presence.leave()
         self._stopped.set()
 
     def _look(self) -> float:
@@ -290,8 +291,11 @@ class Worker:
                 self._begin(executions)
 
     def _execution(self, assignment: Assignment, asked: float) -> Execution:
-        timeout = assignment.task.timeout
-        return Execution(
+        work, timeout = assignment.work, assignment.task.timeout
+        if work is not None and work.command is not None:
+            # Its processes have ended before it is said that it ran too long.
+            timeout = None
+        execution = Execution(
             engine=self._engine,
             assignment=assignment,
             deadline=asked + self._engine.settings.lease,
@@ -299,6 +303,9 @@ class Worker:
             vacated=self._vacate,
             finished=self._finish,
         )
+        if self._clean is not None:
+            execution.context.clean = self._clean
+        return execution
 
     def _begin(self, executions: Sequence[Execution]) -> None:
         with self._lock:
@@ -389,7 +396,3 @@ class Worker:
 
 # The worker that runs the step whose thread, coroutine or `asyncio.to_thread` this is.
 _inside: ContextVar[Worker | None] = ContextVar("holdfast_worker", default=None)
-
-
-def _host() -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname()).lstrip(".-") or "worker"

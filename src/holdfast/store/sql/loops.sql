@@ -5,7 +5,7 @@ SELECT definition FROM holdfast_workflow WHERE name = :name AND version = :versi
 -- name: ripe_tasks
 -- purpose: which of some tasks have all they need, and wait for their condition or their list
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.conditional, task.due,
-  task.epoch, task.item, run.workflow, run.workflow_version, run.input
+  task.epoch, task.item, run.workflow, run.workflow_version, run.input, run.key AS run_key
 FROM holdfast_task AS task JOIN holdfast_run AS run ON run.id = task.run_id
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'
@@ -138,7 +138,7 @@ RETURNING made
 -- purpose: which of some loops have items left to start, and how many are under way
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.epoch, task.item,
   task.total, task.made, task.priority, run.holds AS run_holds, run.workflow,
-  run.workflow_version, run.input,
+  run.workflow_version, run.input, run.key AS run_key,
   (SELECT count(*) FROM holdfast_task AS active
    WHERE active.parent_id = task.id AND active.status IN ('idle', 'queued', 'running') AND active.status = 'queued') AS active
 FROM holdfast_task AS task JOIN holdfast_run AS run ON run.id = task.run_id

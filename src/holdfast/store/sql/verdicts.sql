@@ -45,7 +45,7 @@ UPDATE holdfast_task SET
   status = 'queued', blocked = true,
   round = round + 1, generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0,
   output = r.result, result_digest = r.digest, usage = COALESCE(r.spent, usage), error = NULL,
-  due = true, scheduled_for = NULL, lease_expires_at = NULL,
+  due = NOT conditional, scheduled_for = NULL, lease_expires_at = NULL,
   version = version + 1, previous = status,
   changed_by = worker, changed_at = (SELECT holdfast_now())
 FROM {rows} AS r

@@ -136,7 +136,7 @@ FROM above JOIN holdfast_need AS need ON need.task_id = above.id
 
 -- name: run_inputs
 -- purpose: the inputs of some runs, for the worker that runs their tasks
-SELECT id, workflow, workflow_version, input
+SELECT id, workflow, workflow_version, input, key
 FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
 
@@ -169,9 +169,10 @@ RETURNING id, lease_expires_at
 
 -- name: complete_tasks
 -- purpose: running → done: the attempt reports its result
--- guards: running under this fence; of a verifier, only with a verdict that accepts
+-- guards: running under this fence; of a verifier, only with a verdict that accepts; where the
+--   step declares what it gives, only once that was looked at
 -- rows: task_id text, fence integer, result text, digest text, spent text,
---   accepts boolean
+--   accepts boolean, checked boolean
 -- changes: task
 -- event: 'task.done'
 -- data: '{"digest":"' || result_digest || '"' || COALESCE(',"usage":' || usage, '') || '}'
@@ -187,6 +188,7 @@ WHERE id = r.task_id
   AND status = 'running'
   AND attempt = r.fence
   AND (verifies IS NULL OR r.accepts)
+  AND (NOT declares OR r.checked)
 
 -- name: fail_tasks
 -- purpose: running → queued with a later time while the budget lasts, else running → failed

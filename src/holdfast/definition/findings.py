@@ -1,0 +1,56 @@
+"""The mistakes found so far in one file, and the way from a word to its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from holdfast.definition.nodes import Mark, Node
+from holdfast.errors import InvalidWorkflowFile, Mistake
+
+MAX_SHOWN = 25
+Hint = str | Callable[[], str]
+
+
+class Findings:
+    """Hints are looked for last, and for as many mistakes as are told."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self._lines = text.splitlines()
+        self._found: list[tuple[Mark, str, Hint]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, mark: Mark, message: str, hint: Hint = "") -> None:
+        self._found.append((mark, message, hint))
+
+    def error(self) -> InvalidWorkflowFile:
+        """All mistakes in the order of the file, each once."""
+        unique = {(mark, message): hint for mark, message, hint in reversed(self._found)}
+        ordered = sorted(unique.items(), key=lambda each: (each[0][0].line, each[0][0].column))
+        shown = [self._mistake(*place, hint) for place, hint in ordered[:MAX_SHOWN]]
+        if len(ordered) > MAX_SHOWN:
+            more = f"and {len(ordered) - MAX_SHOWN} more mistakes from here on"
+            shown.append(self._mistake(ordered[MAX_SHOWN][0][0], more, ""))
+        return InvalidWorkflowFile(self.name, shown)
+
+    def _mistake(self, mark: Mark, message: str, hint: Hint) -> Mistake:
+        within = 1 <= mark.line <= len(self._lines)
+        return Mistake(
+            line=mark.line,
+            column=mark.column,
+            message=message,
+            hint=hint if isinstance(hint, str) else hint(),
+            source=self._lines[mark.line - 1] if within else "",
+        )
+
+    def find(self, node: Node, word: str) -> Mark:
+        """Where a word stands inside of a value; where the value begins if it cannot be told."""
+        pattern = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
+        for line in range(node.mark.line, min(node.end, len(self._lines)) + 1):
+            start = node.mark.column - 1 if line == node.mark.line else 0
+            if found := pattern.search(self._lines[line - 1], start):
+                return Mark(line, found.start() + 1)
+        return node.mark

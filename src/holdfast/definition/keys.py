@@ -1,0 +1,199 @@
+"""Every key of a workflow file, in one table: the reader, the schema and the page follow it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal[
+    "agents",
+    "any",
+    "budget",
+    "command",
+    "concurrency",
+    "count",
+    "duration",
+    "flag",
+    "http",
+    "integer",
+    "method",
+    "money",
+    "name",
+    "names",
+    "on_failure",
+    "reference",
+    "steps",
+    "template",
+    "templates",
+    "text",
+    "types",
+]
+Does = Literal["work", "loop", "approval"]
+WORK: tuple[Does, ...] = ("work",)
+LOOP: tuple[Does, ...] = ("loop",)
+APPROVAL: tuple[Does, ...] = ("approval",)
+ALL: tuple[Does, ...] = ("work", "loop", "approval")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Key:
+    """`of` says which steps have it; what is not `there` yet is refused with that word."""
+
+    name: str
+    kind: Kind
+    about: str
+    default: str = ""
+    required: bool = False
+    there: bool = True
+    of: tuple[Does, ...] = ALL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    name: str
+    about: str
+    keys: tuple[Key, ...]
+
+    @property
+    def known(self) -> dict[str, Key]:
+        return {key.name: key for key in self.keys}
+
+
+def _key(name: str, kind: Kind, about: str, default: str = "") -> Key:
+    return Key(name=name, kind=kind, about=about, default=default)
+
+
+def _required(name: str, kind: Kind, about: str) -> Key:
+    return Key(name=name, kind=kind, about=about, required=True)
+
+
+def _work(name: str, kind: Kind, about: str, default: str = "") -> Key:
+    return Key(name=name, kind=kind, about=about, default=default, of=WORK)
+
+
+def _missing(name: str, about: str) -> Key:
+    return Key(name=name, kind="any", about=about, there=False)
+
+
+_TRIES: tuple[tuple[str, Kind, str, str], ...] = (
+    ("timeout", "duration", "how long one attempt may take", "30m"),
+    ("idle_timeout", "duration", "how long a command may be silent", "10m"),
+    ("max_attempts", "count", "how many attempts may fail", "3"),
+    ("max_lost", "count", "how many attempts may vanish with their worker", "5"),
+    ("backoff", "duration", "the wait after the first failure, doubled each time", "5s"),
+    ("backoff_max", "duration", "the longest wait", "5m"),
+)
+
+WORKFLOW = Section(
+    name="workflow",
+    about="The file itself.",
+    keys=(
+        _required("name", "name", "the name of the workflow"),
+        _key("description", "text", "what it is for, for people"),
+        _key("input", "types", "what a run is started with; without it any object is taken"),
+        _key("env", "names", "the environment variables of the worker that texts may name"),
+        _key("concurrency", "concurrency", "how many runs go on at once"),
+        _key("budget", "budget", "what one run may cost"),
+        _key("agents", "agents", "who does the work, by name"),
+        _required("steps", "steps", "what is to be done, in the order it is written"),
+        _missing("workspace", "a git worktree for each run"),
+        _missing("deadline", "when a run must have ended"),
+    ),
+)
+AGENT = Section(
+    name="agent",
+    about="One of `agents:`. What it says holds for each of its steps that does not say otherwise.",
+    keys=(
+        _key("command", "command", "the command line that does its work; the prompt is its input"),
+        _key("external", "flag", "somebody else pulls its tasks, so it needs no command", "false"),
+        _key("env", "templates", "variables for its command"),
+        _key("tags", "names", "what a worker must offer to take its steps"),
+        *(_key(*each) for each in _TRIES),
+        _missing("use", "a preset for a well-known agent"),
+        _missing("access", "what a preset may do"),
+    ),
+)
+STEP = Section(
+    name="step",
+    about="One of `steps:`: work for an agent, a command, an HTTP call, another workflow, a loop, "
+    "or an approval.",
+    keys=(
+        _required("id", "name", "the name of the step, once in a file"),
+        _key("title", "template", "what people read of it; of a loop, of each of its items"),
+        _work("agent", "name", "who does it"),
+        _work("prompt", "template", "what the agent is asked to do"),
+        _work("run", "command", "a command line to run, as a list"),
+        _work("http", "http", "a request to make"),
+        _work("workflow", "name", "another workflow to run"),
+        _work("input", "any", "what that workflow is started with; its texts are templates"),
+        _work("outputs", "types", "what it must give; an attempt that gives something else failed"),
+        _key(
+            "needs",
+            "names",
+            "the steps that must be done before; `[]` starts at once",
+            "the step written before it",
+        ),
+        _key("when", "reference", "a value without which the step is skipped"),
+        Key(
+            name="for_each", kind="reference", about="a list: its steps run for each item", of=LOOP
+        ),
+        Key(name="parallel", kind="count", about="how many items at once", default="1", of=LOOP),
+        Key(name="steps", kind="steps", about="what is done for each item", of=LOOP),
+        Key(
+            name="approval", kind="template", about="what a person is asked to approve", of=APPROVAL
+        ),
+        _work("verifies", "name", "the step that it accepts or sends back"),
+        _work("max_rounds", "count", "how often a verifier may judge", "3"),
+        _work(
+            "on_failure",
+            "on_failure",
+            "`fail`, `skip`, `ask`, or `{goto: step, max_rounds: n}`",
+            "fail",
+        ),
+        *(_work(*each) for each in _TRIES),
+        _key("priority", "integer", "higher goes first", "0"),
+        _work("tags", "names", "what a worker must offer to take it"),
+        _work("concurrency", "concurrency", "how many tasks of one key run at once"),
+        _work("env", "templates", "variables for its command"),
+        _missing("merge", "the merge of a run's branch"),
+        _missing("workspace", "a git worktree for each run"),
+    ),
+)
+CONCURRENCY = Section(
+    name="concurrency",
+    about="Of a workflow it counts runs, of a step tasks. A text alone is the key, one at a time.",
+    keys=(
+        _required("key", "template", "what is counted together"),
+        _key("limit", "count", "how many at once", "1"),
+    ),
+)
+BUDGET = Section(
+    name="budget",
+    about="What one run may cost. It is kept with the workflow; nothing is held back by it yet.",
+    keys=(
+        _key("usd", "money", "dollars in all"),
+        _key("usd_per_attempt", "money", "dollars for one attempt"),
+        _key("attempts", "count", "attempts in all"),
+    ),
+)
+HTTP = Section(
+    name="http",
+    about="One request. A text alone is its URL.",
+    keys=(
+        _required("url", "template", "where it goes"),
+        _key("method", "method", "GET, POST, PUT, PATCH or DELETE", "POST"),
+        _key("headers", "templates", "its headers"),
+        _key("body", "any", "the JSON that is sent; its texts are templates"),
+    ),
+)
+GOTO = Section(
+    name="on_failure",
+    about="Where to begin again after a failure for good.",
+    keys=(
+        _required("goto", "name", "the step to begin again at, which this one needs"),
+        _key("max_rounds", "count", "how often", "3"),
+    ),
+)
+SECTIONS = (WORKFLOW, AGENT, STEP, CONCURRENCY, BUDGET, HTTP, GOTO)
+ACTIONS = ("fail", "skip", "ask")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

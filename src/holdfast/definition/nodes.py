@@ -1,0 +1,65 @@
+"""A file as values that know where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a text, counted from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    mark: Mark
+    # The last line of it, to find words inside of it.
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scalar(Node):
+    value: str | int | float | bool | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Items(Node):
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fields(Node):
+    keys: dict[str, Mark] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+
+    def items(self) -> Iterator[tuple[str, Mark, Node]]:
+        for name, node in self.nodes.items():
+            yield name, self.keys[name], node
+
+
+def plain(node: Node) -> Any:  # noqa: ANN401 - JSON is any value
+    """The value alone, as JSON has it."""
+    if isinstance(node, Fields):
+        return {name: plain(inner) for name, inner in node.nodes.items()}
+    if isinstance(node, Items):
+        return [plain(inner) for inner in node.nodes]
+    return node.value if isinstance(node, Scalar) else None
+
+
+def describe(node: Node) -> str:
+    """The kind of a value, as it is told to people."""
+    if isinstance(node, Fields):
+        return "a mapping"
+    if isinstance(node, Items):
+        return "a list"
+    value = node.value if isinstance(node, Scalar) else None
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true or false"
+    return "text" if isinstance(value, str) else "a number"

@@ -1,0 +1,151 @@
+"""Reads a workflow file: all of its mistakes at once, or the workflow."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from holdfast.definition.composer import Composer
+from holdfast.definition.findings import Findings
+from holdfast.definition.keys import WORKFLOW
+from holdfast.definition.nodes import Fields, Items, Mark, Node
+from holdfast.definition.steps import Agents, Steps
+from holdfast.definition.tokens import Unreadable, read_json, read_yaml
+from holdfast.definition.values import read_section
+from holdfast.errors import InvalidDefinition, InvalidInput, InvalidWorkflowFile, Mistake
+from holdfast.model.declared import Declared
+from holdfast.model.flaw import Flaw
+from holdfast.model.graph import Workflow
+from holdfast.model.graph_checks import find_flaws
+from holdfast.settings import MEBIBYTE
+
+MAX_BYTES = MEBIBYTE
+
+
+def read_workflow_file(path: str | Path) -> Workflow:
+    """The workflow of a YAML or JSON file; `InvalidWorkflowFile` tells every mistake and where."""
+    place = Path(path)
+    try:
+        with place.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InvalidInput("path", f"{place} cannot be read: {reason}") from error
+    if len(content) > MAX_BYTES:
+        raise _too_long(str(place))
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start]
+        mark = Mark(before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
+        raise _alone(str(place), mark, "this byte is not UTF-8; save the file as UTF-8") from None
+    return read_workflow_text(text, name=str(place))
+
+
+def read_workflow_text(text: str, *, name: str = "workflow") -> Workflow:
+    """The workflow of a text; one whose name ends in `.json` is JSON, any other YAML."""
+    if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
+        raise _too_long(name)
+    findings = Findings(name, text)
+    top = _compose(text, findings)
+    if not isinstance(top, Fields):
+        if not findings:
+            findings.add(Mark(1, 1), "a workflow is a mapping with a name and steps")
+        raise findings.error()
+    return _Reading(top, findings).workflow()
+
+
+def _compose(text: str, findings: Findings) -> Node | None:
+    composer = Composer()
+    read = read_json if findings.name.endswith(".json") else read_yaml
+    top = None
+    try:
+        top = composer.build(read(text))
+    except Unreadable as error:
+        findings.add(error.mark, error.message, error.hint)
+    for name, again, first in composer.repeated:
+        findings.add(
+            again, f"the key {name!r} is here a second time", f"first in line {first.line}"
+        )
+    return top
+
+
+class _Reading:
+    def __init__(self, top: Fields, findings: Findings) -> None:
+        self._top = top
+        self._findings = findings
+        self._said = read_section(WORKFLOW, top, findings)
+        self._agents = Agents.read(top.nodes.get("agents"), findings)
+        self._steps = Steps(self._agents, findings)
+
+    def workflow(self) -> Workflow:
+        steps = self._steps.read(self._top.nodes["steps"]) if "steps" in self._top.nodes else ()
+        concurrency, declared = self._said.get("concurrency"), self._declared()
+        # Without steps that can be read there is nothing more to be said.
+        if steps or not self._findings:
+            for flaw in find_flaws(steps, concurrency, declared):
+                self._findings.add(self._locate(flaw), flaw.message, partial(getattr, flaw, "hint"))
+        if self._findings:
+            raise self._findings.error()
+        try:
+            return Workflow.define(
+                self._said["name"], steps, concurrency=concurrency, declared=declared
+            )
+        except InvalidDefinition as error:
+            raise _alone(self._findings.name, self._top.mark, error.reason) from None
+
+    def _declared(self) -> Declared:
+        given = self._said.get("input")
+        if given is not None:
+            given.setdefault("additionalProperties", False)
+        return Declared(
+            input=given,
+            budget=self._said.get("budget"),
+            agents={name: _kept(said) for name, said in self._agents.said.items()},
+            env=tuple(sorted(self._said.get("env", ()))),
+        )
+
+    def _locate(self, flaw: Flaw) -> Mark:
+        """Where a flaw of the graph was written: its word, its key, its step, or the file."""
+        around = self._top if flaw.step is None else self._steps.nodes.get(flaw.step, self._top)
+        node = self._node(around, (flaw.field or "").removeprefix("run.").removeprefix("items."))
+        if node is None:
+            return around.mark
+        return node.mark if flaw.named is None else self._findings.find(node, flaw.named)
+
+    def _node(self, around: Fields, place: str) -> Node | None:
+        """The value that stands at a place such as `env.TOKEN` or `command.1`."""
+        key, _, rest = place.partition(".")
+        if key == "command" and "run" in around.nodes:
+            key = "run"
+        node = around.nodes.get(key)
+        if node is None or (rest and _inner(node, rest) is None):
+            named = around.nodes.get("agent")
+            agent = self._agents.nodes.get(str(getattr(named, "value", "")))
+            node = node if agent is None else agent.nodes.get(key, node)
+        return node if node is None or not rest else _inner(node, rest) or node
+
+
+def _inner(node: Node, path: str) -> Node | None:
+    key, _, rest = path.partition(".")
+    found: Node | None = None
+    if isinstance(node, Fields):
+        found = node.nodes.get(path) or node.nodes.get(key)
+    elif isinstance(node, Items) and key.isdigit() and int(key) < len(node.nodes):
+        found = node.nodes[int(key)]
+    return _inner(found, rest) or found if found is not None and rest else found
+
+
+def _kept(said: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in said.items()
+    }
+
+
+def _too_long(name: str) -> InvalidWorkflowFile:
+    return _alone(name, Mark(1, 1), f"a workflow has at most {MAX_BYTES} bytes; split it")
+
+
+def _alone(name: str, mark: Mark, message: str) -> InvalidWorkflowFile:
+    return InvalidWorkflowFile(name, [Mistake(line=mark.line, column=mark.column, message=message)])

@@ -1,0 +1,121 @@
+"""The table of keys as a JSON Schema for editors, and as a page for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.definition.keys import (
+    ACTIONS,
+    AGENT,
+    BUDGET,
+    CONCURRENCY,
+    GOTO,
+    HTTP,
+    METHODS,
+    SECTIONS,
+    STEP,
+    WORKFLOW,
+    Key,
+    Kind,
+    Section,
+)
+from holdfast.definition.types import SHORT
+
+Schema = dict[str, Any]
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_TEXT: Schema = {"type": "string"}
+_TEXTS: Schema = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
+_NAME: Schema = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_-]*$", "maxLength": 100}
+_COUNT: Schema = {"type": "integer", "minimum": 1}
+
+
+def _part(section: Section) -> Schema:
+    return {"$ref": f"#/$defs/{section.name}"}
+
+
+KINDS: dict[Kind, tuple[Schema, str]] = {
+    "agents": ({"type": "object", "additionalProperties": _part(AGENT)}, "a mapping of agents"),
+    "any": ({}, "anything"),
+    "budget": (_part(BUDGET), "budget"),
+    "command": (
+        {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1},
+        "a list of texts",
+    ),
+    "concurrency": ({"anyOf": [_TEXT, _part(CONCURRENCY)]}, "a key, or concurrency"),
+    "count": (_COUNT, "a whole number from 1"),
+    "duration": (
+        {"type": ["string", "number"]},
+        "a duration: `90`, `30s`, `1h30m`",
+    ),
+    "flag": ({"type": "boolean"}, "true or false"),
+    "http": ({"anyOf": [_TEXT, _part(HTTP)]}, "a URL, or http"),
+    "integer": ({"type": "integer"}, "a whole number"),
+    "method": ({"enum": list(METHODS)}, "a method"),
+    "money": ({"type": "number", "exclusiveMinimum": 0}, "dollars"),
+    "name": (_NAME, "a name"),
+    "names": ({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}, "a list of names"),
+    "on_failure": ({"anyOf": [{"enum": list(ACTIONS)}, _part(GOTO)]}, "a word, or on_failure"),
+    "reference": (_TEXT, "one variable"),
+    "steps": ({"type": "array", "items": _part(STEP), "minItems": 1}, "a list of steps"),
+    "template": (_TEXT, "text with variables"),
+    "templates": (_TEXTS, "a mapping of texts with variables"),
+    "text": (_TEXT, "text"),
+    "types": (
+        {"type": "object", "additionalProperties": {"$ref": "#/$defs/type"}},
+        "a mapping of types",
+    ),
+}
+
+
+def make_schema() -> Schema:
+    """What an editor checks a workflow file against while it is written."""
+    parts = {section.name: _section(section) for section in SECTIONS if section is not WORKFLOW}
+    names = [name + end for name in SHORT for end in ("", "?")]
+    kind = {
+        "description": "A short form such as string, [string] or {name: string}, or JSON Schema.",
+        "anyOf": [{"enum": names}, {"type": "array", "maxItems": 1}, {"type": "object"}],
+    }
+    return {
+        "$schema": DRAFT,
+        "title": "A Holdfast workflow",
+        **_section(WORKFLOW),
+        "$defs": parts | {"type": kind},
+    }
+
+
+def _section(section: Section) -> Schema:
+    return {
+        "description": section.about,
+        "type": "object",
+        "properties": {key.name: _key(key) for key in section.keys if key.there},
+        "required": [key.name for key in section.keys if key.required],
+        "additionalProperties": False,
+    }
+
+
+def _key(key: Key) -> Schema:
+    default = f" Unless said: {key.default}." if key.default else ""
+    about = f"{key.about[0].upper()}{key.about[1:]}.{default}"
+    return {"description": about, **KINDS[key.kind][0]}
+
+
+def make_tables() -> str:
+    """The same as tables, one for each part of a file."""
+    return "\n".join(_table(section) for section in SECTIONS)
+
+
+def _table(section: Section) -> str:
+    head = f"## {section.name}\n\n{section.about}\n\n"
+    rows = "".join(
+        f"| `{key.name}`{' (required)' if key.required else ''} | {KINDS[key.kind][1]} "
+        f"| {key.about}{_of(key)} | {key.default} |\n"
+        for key in section.keys
+        if key.there
+    )
+    missing = ", ".join(f"`{key.name}`" for key in section.keys if not key.there)
+    later = f"\nNot there yet, and refused: {missing}.\n" if missing else ""
+    return f"{head}| key | value | what it says | unless said |\n|---|---|---|---|\n{rows}{later}"
+
+
+def _of(key: Key) -> str:
+    return f" (of {key.of[0]})" if len(key.of) == 1 and key.of[0] != "work" else ""

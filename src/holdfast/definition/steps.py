@@ -1,0 +1,166 @@
+"""The steps of a file: what each says, what its agent says for it, and where it was said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.definition.findings import Findings
+from holdfast.definition.keys import ACTIONS, AGENT, STEP, Does
+from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe
+from holdfast.definition.values import Refused, read_name, read_section
+from holdfast.model.flaw import suggest
+from holdfast.model.retry import RetryPolicy
+from holdfast.model.step import Step
+from holdfast.model.work import Work
+
+TIMEOUT = 1_800.0
+IDLE_TIMEOUT = 600.0
+_RETRY = ("max_attempts", "max_lost", "backoff", "backoff_max")
+_COURSE = ("when", "on_failure", "verifies", "max_rounds", "priority", "concurrency", "title")
+_DOING = ("run", "http", "workflow")
+
+__all__ = ["ACTIONS", "Agents", "Steps"]
+
+
+@dataclass(kw_only=True)
+class Agents:
+    said: dict[str, dict[str, Any]] = field(default_factory=dict)
+    nodes: dict[str, Fields] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, node: Node | None, findings: Findings) -> Agents:
+        agents = cls()
+        if node is None:
+            return agents
+        if not isinstance(node, Fields):
+            findings.add(node.mark, f"agents must be a mapping of names, not {describe(node)}")
+            return agents
+        for name, mark, inner in node.items():
+            try:
+                read_name(Scalar(mark=mark, end=mark.line, value=name), findings)
+            except Refused as error:
+                findings.add(error.mark, f"agent: {error.message}", error.hint)
+            agents.said[name] = read_section(AGENT, inner, findings)
+            if isinstance(inner, Fields):
+                agents.nodes[name] = inner
+                agents._check(name, inner, findings)
+        return agents
+
+    def _check(self, name: str, node: Fields, findings: Findings) -> None:
+        said = self.said[name]
+        if said.get("external") and "command" in said:
+            message = f"agent {name!r} has a command and is external; it can be one of them"
+            findings.add(node.keys["external"], message)
+        elif not said.get("external") and not {"command", "use"} & node.nodes.keys():
+            message = f"agent {name!r} has no command"
+            hint = "give it one, or `external: true` when somebody else pulls its tasks"
+            findings.add(node.mark, message, hint)
+
+
+class Steps:
+    """Reads the steps of every body; `nodes` are where they stand, by their names."""
+
+    def __init__(self, agents: Agents, findings: Findings) -> None:
+        self._agents = agents
+        self._findings = findings
+        self.nodes: dict[str, Fields] = {}
+
+    def read(self, node: Node) -> tuple[Step, ...]:
+        if not isinstance(node, Items):
+            self._findings.add(node.mark, f"steps must be a list, not {describe(node)}")
+            return ()
+        steps: list[Step] = []
+        for inner in node.nodes:
+            before = steps[-1].id if steps else None
+            step = self._read_step(inner, before)
+            if step is not None:
+                steps.append(step)
+        return tuple(steps)
+
+    def _read_step(self, node: Node, before: str | None) -> Step | None:
+        said = read_section(STEP, node, self._findings)
+        if not isinstance(node, Fields) or "id" not in said:
+            return None
+        self.nodes[said["id"]] = node
+        does = _does(node)
+        self._check_keys(node, does)
+        needs = said.get("needs", () if before is None else (before,))
+        course = {name: said[name] for name in _COURSE if name in said}
+        common = {"id": said["id"], "needs": needs, **course}
+        match does:
+            case "loop":
+                body = self.read(node.nodes["steps"]) if "steps" in node.nodes else ()
+                more = {name: said[name] for name in ("for_each", "parallel") if name in said}
+                return Step(**common, **more, steps=body)
+            case "approval":
+                return Step(**common, approval=said.get("approval", "?"), work=Work())
+        return self._work(node, said, common)
+
+    def _work(self, node: Fields, said: dict[str, Any], common: dict[str, Any]) -> Step:
+        agent = self._agent(node, said)
+        merged = agent | said
+        self._check_doing(node, agent)
+        command = said.get("run", None if "run" in node.nodes else agent.get("command"))
+        work = Work(
+            prompt=said.get("prompt"),
+            command=command,
+            http=said.get("http"),
+            workflow=said.get("workflow"),
+            env=agent.get("env", {}) | said.get("env", {}),
+            outputs=said.get("outputs"),
+            idle_timeout=None if command is None else merged.get("idle_timeout", IDLE_TIMEOUT),
+            input=said.get("input"),
+        )
+        retry = {name: merged[name] for name in _RETRY if name in merged}
+        return Step(
+            **common,
+            agent=said.get("agent", "default"),
+            retry=RetryPolicy(**retry),
+            timeout=merged.get("timeout", TIMEOUT),
+            tags=tuple(dict.fromkeys((*agent.get("tags", ()), *said.get("tags", ())))),
+            work=work,
+        )
+
+    def _agent(self, node: Fields, said: dict[str, Any]) -> dict[str, Any]:
+        name = said.get("agent")
+        known = self._agents.said
+        if name is None:
+            return {}
+        if name not in known:
+            hint = f"add `{name}: {{external: true}}` to agents if others serve it"
+            message = f"agent {name!r} is not one of the agents"
+            self._findings.add(
+                node.nodes["agent"].mark, message, lambda: suggest(name, known) or hint
+            )
+        return known.get(name, {})
+
+    def _check_keys(self, node: Fields, does: Does) -> None:
+        known = STEP.known
+        words = {"work": "a step that does work", "loop": "a loop", "approval": "an approval"}
+        for name, mark, _ in node.items():
+            if name in known and known[name].there and does not in known[name].of:
+                self._findings.add(mark, f"{words[does]} has no {name!r}")
+
+    def _check_doing(self, node: Fields, agent: dict[str, Any]) -> None:
+        """One thing is to be done, and somebody has to be there to do it."""
+        chosen = [name for name in _DOING if name in node.nodes]
+        if "command" in agent and chosen:
+            chosen.insert(0, "agent")
+        if len(chosen) > 1:
+            mark = node.keys[chosen[1]]
+            self._findings.add(mark, f"a step has one of {' and '.join(map(repr, chosen))}")
+        elif not chosen and "agent" not in node.nodes and "merge" not in node.nodes:
+            hint = "give it agent and prompt, run, http, workflow, for_each or approval"
+            self._findings.add(node.mark, "this step says nothing to do", hint)
+        if "input" in node.nodes and "workflow" not in node.nodes:
+            self._findings.add(node.keys["input"], "input is what a `workflow:` is started with")
+        if "max_rounds" in node.nodes and "verifies" not in node.nodes:
+            hint = "of a detour: on_failure: {goto: step, max_rounds: 2}"
+            self._findings.add(node.keys["max_rounds"], "max_rounds are those of a verifier", hint)
+
+
+def _does(node: Fields) -> Does:
+    if "for_each" in node.nodes or "steps" in node.nodes:
+        return "loop"
+    return "approval" if "approval" in node.nodes else "work"

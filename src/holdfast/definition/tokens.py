@@ -1,0 +1,152 @@
+"""The pieces of a YAML or JSON text in their order, with their places, and nothing built yet."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import yaml
+
+from holdfast.definition.nodes import Mark
+
+Kind = Literal["scalar", "alias", "[", "]", "{", "}"]
+
+
+class Unreadable(Exception):
+    """The text is neither YAML nor JSON from here on."""
+
+    def __init__(self, mark: Mark, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.mark = mark
+        self.message = message
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: Kind
+    mark: Mark
+    end: int
+    value: Any = None
+    anchor: str | None = None
+
+
+_BRACKETS: dict[str, Kind] = {"[": "[", "]": "]", "{": "{", "}": "}"}
+_STARTS: dict[type[yaml.Event], Kind] = {
+    yaml.SequenceStartEvent: "[",
+    yaml.SequenceEndEvent: "]",
+    yaml.MappingStartEvent: "{",
+    yaml.MappingEndEvent: "}",
+}
+# Those of JSON, and nothing else: `yes`, `on` and 12:30 are text, as whoever wrote them meant it.
+_PLAIN: dict[str, bool | None] = {"": None, "~": None, "null": None, "true": True, "false": False}
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_FLOAT = re.compile(r"[-+]?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?")
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_yaml(text: str) -> Iterator[Token]:
+    """The pieces of the one document of a YAML text."""
+    documents = 0
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            mark, end = _mark(event.start_mark), event.end_mark.line + 1
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise Unreadable(mark, "a second document begins here; one file, one workflow")
+            elif isinstance(event, yaml.AliasEvent):
+                yield Token("alias", mark, end, anchor=event.anchor)
+            elif isinstance(event, yaml.NodeEvent):
+                yield _node(event, mark, end)
+            elif type(event) in _STARTS:
+                yield Token(_STARTS[type(event)], mark, end)
+    except yaml.MarkedYAMLError as error:
+        raise Unreadable(*_told(error)) from None
+    except yaml.reader.ReaderError as error:
+        raise Unreadable(
+            _place(text, error.position), "a character that YAML does not take"
+        ) from None
+
+
+def _node(event: Any, mark: Mark, end: int) -> Token:  # noqa: ANN401 - the events have no types
+    if event.tag is not None and event.tag != "!":
+        raise Unreadable(mark, f"tags such as {event.tag} are not taken", "leave the tag out")
+    if not isinstance(event, yaml.ScalarEvent):
+        return Token(_STARTS[type(event)], mark, end, anchor=event.anchor)
+    value = _plain(event.value) if event.implicit[0] else event.value
+    return Token("scalar", mark, end, value=value, anchor=event.anchor)
+
+
+def _plain(text: str) -> str | float | bool | None:
+    """What a word without quotes stands for."""
+    if text in _PLAIN:
+        return _PLAIN[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) and not text.lstrip("+-").isdigit() else text
+
+
+def _told(error: yaml.MarkedYAMLError) -> tuple[Mark, str, str]:
+    problem = error.problem or "this is not YAML"
+    mark = error.problem_mark or error.context_mark
+    hint = f"{error.context}" if error.context else ""
+    return (Mark(1, 1) if mark is None else _mark(mark)), problem, hint
+
+
+def _mark(mark: Any) -> Mark:  # noqa: ANN401 - the marks have no types
+    return Mark(mark.line + 1, mark.column + 1)
+
+
+def _place(text: str, position: int) -> Mark:
+    before = text[:position]
+    return Mark(before.count("\n") + 1, position - before.rfind("\n"))
+
+
+_JSON = re.compile(
+    r"""
+      (?P<space>[ \t\r\n]+)
+    | (?P<mark>[\[\]{},:])
+    | (?P<string>"(?:[^"\\\x00-\x1f]|\\.)*")
+    | (?P<word>-?[0-9][0-9.eE+-]*|true|false|null)
+    """,
+    re.VERBOSE,
+)
+
+
+def read_json(text: str) -> Iterator[Token]:
+    """The pieces of a JSON text; commas and colons are checked by the standard library first."""
+    try:
+        json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise Unreadable(
+            Mark(error.lineno, error.colno), f"this is not JSON: {error.msg}"
+        ) from None
+    except (RecursionError, ValueError):
+        # Too deep or a number too long for that; whoever builds from the pieces says where.
+        pass
+    line, start = 1, 0
+    for found in _JSON.finditer(text):
+        mark = Mark(line, found.start() - start + 1)
+        if found["space"] is not None:
+            if "\n" in found[0]:
+                line += found[0].count("\n")
+                start = found.start() + found[0].rfind("\n") + 1
+        elif found["mark"] in _BRACKETS:
+            yield Token(_BRACKETS[found["mark"]], mark, line)
+        elif found["mark"] is None:
+            yield Token("scalar", mark, line, value=_json_value(found[0], mark))
+
+
+def _refuse_constant(name: str) -> None:
+    raise Unreadable(Mark(1, 1), f"{name} is a number that JSON does not have")
+
+
+def _json_value(text: str, mark: Mark) -> Any:  # noqa: ANN401 - JSON is any value
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Unreadable(mark, f"this is not JSON: {error}") from None

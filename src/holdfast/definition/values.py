@@ -1,0 +1,241 @@
+"""Reads the values of keys by their kinds; what cannot be read is a finding, and left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from holdfast.definition.findings import Findings
+from holdfast.definition.keys import (
+    ACTIONS,
+    BUDGET,
+    CONCURRENCY,
+    GOTO,
+    HTTP,
+    METHODS,
+    Key,
+    Kind,
+    Section,
+)
+from holdfast.definition.nodes import Fields, Items, Mark, Node, Scalar, describe, plain
+from holdfast.definition.types import read_fields
+from holdfast.errors import InvalidInput
+from holdfast.model.declared import Budget
+from holdfast.model.duration import parse_duration
+from holdfast.model.flaw import suggest
+from holdfast.model.graph_checks import MAX_PRIORITY
+from holdfast.model.reference import Reference
+from holdfast.model.retry import MAX_COUNT, positive_microseconds
+from holdfast.model.step import Concurrency, OnFailure
+from holdfast.model.work import HttpCall
+
+MAX_NAME = 100
+# No dots or slashes: a name is part of addresses and of paths.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Refused(Exception):
+    """A value that is not what its key wants, and where."""
+
+    def __init__(self, mark: Mark, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.mark = mark
+        self.message = message
+        self.hint = hint
+
+
+def read_section(section: Section, node: Node, findings: Findings) -> dict[str, Any]:
+    """The values of a mapping's keys by their names; unknown keys are told with what is near."""
+    if not isinstance(node, Fields):
+        what = f"{section.name} must be a mapping, not {describe(node)}"
+        findings.add(node.mark, what)
+        return {}
+    known = section.known
+    for name, mark, _ in node.items():
+        if name not in known:
+            message = f"{section.name} has no key {name[:MAX_NAME]!r}"
+            near = [each.name for each in section.keys if each.there]
+            findings.add(mark, message, partial(suggest, name[:MAX_NAME], near))
+        elif not known[name].there:
+            findings.add(mark, f"{name!r} is not there yet: {known[name].about}")
+    for key in section.keys:
+        if key.required and key.name not in node.nodes:
+            findings.add(node.mark, f"{section.name} has no {key.name!r}: {key.about}")
+    return {
+        key.name: value
+        for key in section.keys
+        if key.there
+        and key.name in node.nodes
+        and key.kind in READERS
+        and (value := read_value(key, node.nodes[key.name], findings)) is not None
+    }
+
+
+def read_value(key: Key, node: Node, findings: Findings) -> Any:  # noqa: ANN401 - by its kind
+    try:
+        return READERS[key.kind](node, findings)
+    except Refused as error:
+        findings.add(error.mark, f"{key.name}: {error.message}", error.hint)
+    except InvalidInput as error:
+        findings.add(node.mark, f"{key.name}: {error.reason}")
+    return None
+
+
+def _text(node: Node, _: Findings) -> str:
+    if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        hint = "put it in quotes" if isinstance(node, Scalar) and node.value is not None else ""
+        raise Refused(node.mark, f"must be text, not {describe(node)}", hint)
+    return node.value
+
+
+def _template(node: Node, findings: Findings) -> str:
+    text = _text(node, findings)
+    if not text.strip():
+        raise Refused(node.mark, "must say something")
+    return text
+
+
+def read_name(node: Node, findings: Findings) -> str:
+    text = _text(node, findings)
+    if not _NAME.fullmatch(text) or len(text) > MAX_NAME:
+        hint = f"letters, digits, _ and -, at most {MAX_NAME}, not starting with -"
+        raise Refused(node.mark, f"{text[:MAX_NAME]!r} is no name", hint)
+    return text
+
+
+def _names(node: Node, findings: Findings) -> tuple[str, ...]:
+    """A list of names, each once, or one name alone."""
+    nodes = node.nodes if isinstance(node, Items) else (node,)
+    return tuple(dict.fromkeys(read_name(each, findings) for each in nodes))
+
+
+def _command(node: Node, _: Findings) -> tuple[str, ...]:
+    if isinstance(node, Scalar) and isinstance(node.value, str):
+        words = ", ".join(node.value.split()) or "npm, test"
+        hint = f"write [{words}]; for a shell, [sh, -c, …] with values from the environment"
+        raise Refused(node.mark, "must be a list of the command and its arguments", hint)
+    if not isinstance(node, Items) or not node.nodes:
+        raise Refused(node.mark, "must be a list of the command and its arguments")
+    return tuple(_argument(each) for each in node.nodes)
+
+
+def _argument(node: Node) -> str:
+    """Numbers are written without quotes in a command line, and mean their own text."""
+    if isinstance(node, Scalar) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, Scalar) and isinstance(node.value, int | float):
+        return str(node.value).lower()
+    raise Refused(node.mark, f"an argument must be text, not {describe(node)}")
+
+
+def _templates(node: Node, _: Findings) -> dict[str, str]:
+    if not isinstance(node, Fields):
+        raise Refused(node.mark, f"must be a mapping of names to texts, not {describe(node)}")
+    return {name: _argument(inner) for name, inner in node.nodes.items()}
+
+
+def _count(node: Node, _: Findings) -> int:
+    return _whole(node, 1, MAX_COUNT)
+
+
+def _integer(node: Node, _: Findings) -> int:
+    return _whole(node, -MAX_PRIORITY, MAX_PRIORITY)
+
+
+def _whole(node: Node, least: int, most: int) -> int:
+    value = node.value if isinstance(node, Scalar) else None
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise Refused(node.mark, f"must be a whole number from {least} to {most}")
+    return value
+
+
+def _money(node: Node, _: Findings) -> float:
+    value = node.value if isinstance(node, Scalar) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        raise Refused(node.mark, "must be a number of dollars, more than 0")
+    return value
+
+
+def _flag(node: Node, _: Findings) -> bool:
+    if not isinstance(node, Scalar) or not isinstance(node.value, bool):
+        raise Refused(node.mark, f"must be true or false, not {describe(node)}")
+    return node.value
+
+
+def _duration(node: Node, _: Findings) -> float:
+    seconds = parse_duration("", node.value if isinstance(node, Scalar) else plain(node))
+    positive_microseconds("", seconds)
+    return seconds
+
+
+def _reference(node: Node, findings: Findings) -> Reference:
+    return Reference.parse("", _text(node, findings))
+
+
+def _method(node: Node, findings: Findings) -> str:
+    text = _text(node, findings).upper()
+    if text not in METHODS:
+        raise Refused(node.mark, f"must be one of {', '.join(METHODS)}")
+    return text
+
+
+def _concurrency(node: Node, findings: Findings) -> Concurrency | None:
+    if isinstance(node, Scalar):
+        return Concurrency(key=_template(node, findings))
+    said = read_section(CONCURRENCY, node, findings)
+    return Concurrency(**said) if "key" in said else None
+
+
+def _budget(node: Node, findings: Findings) -> Budget:
+    return Budget(**read_section(BUDGET, node, findings))
+
+
+def _http(node: Node, findings: Findings) -> HttpCall | None:
+    if isinstance(node, Scalar):
+        return HttpCall(url=_template(node, findings))
+    said = read_section(HTTP, node, findings)
+    return HttpCall(**said) if "url" in said else None
+
+
+def _on_failure(node: Node, findings: Findings) -> OnFailure | None:
+    if isinstance(node, Fields):
+        said = read_section(GOTO, node, findings)
+        if "goto" not in said:
+            return None
+        return OnFailure(action="goto", step=said["goto"], max_rounds=said.get("max_rounds", 3))
+    match node:
+        case Scalar(value="fail" | "skip" | "ask" as action):
+            return OnFailure(action=action)
+    near = suggest(str(node.value), ACTIONS) if isinstance(node, Scalar) else ""
+    message = f"must be one of {', '.join(ACTIONS)}, or {{goto: step, max_rounds: 2}}"
+    raise Refused(node.mark, message, near)
+
+
+def _any(node: Node, _: Findings) -> Any:  # noqa: ANN401 - JSON is any value
+    return plain(node)
+
+
+READERS: dict[Kind, Callable[[Node, Findings], Any]] = {
+    "any": _any,
+    "budget": _budget,
+    "command": _command,
+    "concurrency": _concurrency,
+    "count": _count,
+    "duration": _duration,
+    "flag": _flag,
+    "http": _http,
+    "integer": _integer,
+    "method": _method,
+    "money": _money,
+    "name": read_name,
+    "names": _names,
+    "on_failure": _on_failure,
+    "reference": _reference,
+    "template": _template,
+    "templates": _templates,
+    "text": _text,
+    "types": read_fields,
+}

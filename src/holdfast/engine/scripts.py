@@ -1,0 +1,113 @@
+"""The texts of a workflow file's steps, rendered from what is known of their run by then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.engine.graphs import Scripted
+from holdfast.engine.group import Group
+from holdfast.engine.records import read_value
+from holdfast.model import shape
+from holdfast.model.feedback import in_words
+from holdfast.model.rendering import render_key, render_title, render_work
+from holdfast.model.template import SKIPPED, Scope
+from holdfast.model.work import Work
+from holdfast.store.database import Row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    """A step's texts, and the rows that its variables are read from when they are wanted.
+
+    `run` has the run's id, workflow, key and input; `around` the item it is in, if any.
+    """
+
+    scripted: Scripted
+    run: Row
+    seen: Mapping[str, Row] = field(default_factory=dict)
+    around: Row | None = None
+
+    def work(self, feedback: object, attempt: int) -> Work:
+        """What a worker is given; raises `Unresolved`."""
+        return render_work(self.scripted.work, self._scope(feedback, attempt))
+
+    def try_out(self) -> str | None:
+        """Its title, where it has one; raises `Unresolved` when any of its texts cannot be told."""
+        scope = self._scope("", 0)
+        step = self.scripted.step
+        render_work(self.scripted.work, scope)
+        if step.concurrency is not None:
+            render_key(step.concurrency.key, scope)
+        return render_title(step, scope)
+
+    def _scope(self, feedback: object, attempt: int) -> Scope:
+        steps = {
+            name: read_output(self.seen[name], schema)
+            for name, schema in self.scripted.wanted.items()
+            if name in self.seen
+        }
+        scope: dict[str, Any] = {
+            "input": json.loads(self.run["input"]),
+            "run": tell_run(self.run),
+            "steps": steps,
+            "feedback": in_words("" if feedback is None else feedback),
+            "attempt": attempt,
+        }
+        verified = self.scripted.step.verifies
+        if verified in steps:
+            scope["subject"] = steps[verified]
+        if self.around is not None:
+            scope["item"] = read_value(self.around["payload"])
+        return scope
+
+
+def read_output(row: Row, schema: shape.Schema | None) -> object:
+    """What a step gave, and null for what it might have given; of one that was skipped, nothing."""
+    if row["output"] is None and row["skipped"]:
+        return SKIPPED
+    output = read_value(row["output"])
+    return output if schema is None else shape.fill(schema, output)
+
+
+def tell_run(run: Row) -> dict[str, Any]:
+    """What a text can say of its run."""
+    return {
+        "id": run["id"],
+        "workflow": run["workflow"],
+        "key": run["key"],
+        # A run has none before there are workspaces.
+        "branch": None,
+    }
+
+
+def is_step(row: Row) -> bool:
+    """Whether a task stands for a step, and was not made by one that ran."""
+    return row["parent_epoch"] is None or row["item"] is not None
+
+
+def gather(group: Group, tasks: Iterable[tuple[Row, Scripted, Row]]) -> dict[str, Script]:
+    """Scripts for tasks, each with its run, read together; the items around them too."""
+    chosen = list(tasks)
+    wanted = [(row["id"], name) for row, scripted, _ in chosen for name in scripted.wanted]
+    seen: dict[str, dict[str, Row]] = {}
+    if wanted:
+        # The farthest first, so that the nearest of a name stays.
+        for found in group.tx.read("outputs_seen", rows=wanted):
+            seen.setdefault(found["root"], {})[found["wanted"]] = found
+    parents = {row["parent_id"] for row, _, _ in chosen if row["item"] is not None}
+    around: dict[str, Row] = {}
+    if parents:
+        for found in group.tx.read("items_around", ids=sorted(parents)):
+            around.setdefault(found["root"], found)
+    return {
+        row["id"]: Script(
+            scripted=scripted,
+            run=run,
+            seen=seen.get(row["id"], {}),
+            around=around.get(row["parent_id"]) if row["item"] is not None else None,
+        )
+        for row, scripted, run in chosen
+    }

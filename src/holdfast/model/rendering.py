@@ -1,0 +1,142 @@
+"""The texts of a step, and the same with every variable in them replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from holdfast.errors import InvalidInput
+from holdfast.model.reference import Reference
+from holdfast.model.step import Step
+from holdfast.model.template import Scope, parse
+from holdfast.model.text import MAX_TEXT, clean_key, digest
+from holdfast.model.work import HttpCall, Work
+
+_UNCERTAIN = frozenset({"steps", "item", "subject"})
+
+
+def texts(step: Step) -> list[tuple[str, str]]:
+    """Every text of a step that may hold variables, with its place."""
+    found: list[tuple[str, str]] = []
+    if step.title is not None:
+        found.append(("title" if step.for_each is None else "items.title", step.title))
+    if step.work is None:
+        return found
+    if step.approval is not None:
+        found.append(("approval", step.approval))
+    if step.concurrency is not None:
+        found.append(("concurrency.key", step.concurrency.key))
+
+    def note(place: str, text: str) -> str:
+        found.append((place, text))
+        return text
+
+    _change_texts(step.work, note, note)
+    return found
+
+
+def references(step: Step) -> list[Reference]:
+    """Every variable that the texts of a step name."""
+    return [each for place, text in texts(step) for each in parse(place, text).references]
+
+
+def is_uncertain(step: Step) -> bool:
+    """Whether its texts name what is known, or turns out to be missing, only when it may start."""
+    return step.work is not None and any(each.root in _UNCERTAIN for each in references(step))
+
+
+def wanted_steps(step: Step) -> frozenset[str]:
+    """The steps whose outputs its texts are made from."""
+    found = references(step)
+    named = {each.step for each in found if each.step is not None}
+    if step.verifies is not None and any(each.root == "subject" for each in found):
+        named.add(step.verifies)
+    return frozenset(named)
+
+
+def render_work(work: Work, scope: Scope) -> Work:
+    """The work as a worker gets it; raises `Unresolved` where a variable leads to nothing."""
+    later: dict[str, tuple[str, ...]] = {}
+
+    def text(place: str, written: str) -> str:
+        rendered = parse(place, written).text(scope)
+        if rendered.segments:
+            later[place] = rendered.segments
+        return rendered.text
+
+    return replace(
+        _change_texts(work, text, lambda place, written: parse(place, written).value(scope)),
+        later=later,
+    )
+
+
+def finish_work(work: Work, look_up: Callable[[str, str], str]) -> Work:
+    """What is left to the worker, filled in: `look_up("env", "HOME")`, `look_up("prompt", "")`.
+
+    Only what the workflow itself wrote is replaced: a value that looks like a variable stays text.
+    """
+
+    def text(place: str, rendered: str) -> str:
+        segments = work.later.get(place, (rendered,))
+        return "".join(
+            look_up(*_split(each)) if number % 2 else each for number, each in enumerate(segments)
+        )
+
+    return replace(_change_texts(work, text, lambda _, value: value), later={})
+
+
+def _split(path: str) -> tuple[str, str]:
+    root, _, name = path.partition(".")
+    return root, name
+
+
+def _change_texts(
+    work: Work, text: Callable[[str, str], str], inner: Callable[[str, str], Any]
+) -> Work:
+    """The work with each text changed; `inner` are those inside of JSON, and may become values."""
+    http = work.http
+    return replace(
+        work,
+        prompt=None if work.prompt is None else text("prompt", work.prompt),
+        command=None
+        if work.command is None
+        else tuple([text(f"command.{n}", each) for n, each in enumerate(work.command)]),
+        env={name: text(f"env.{name}", value) for name, value in work.env.items()},
+        http=None
+        if http is None
+        else HttpCall(
+            url=text("http.url", http.url),
+            method=http.method,
+            headers={n: text(f"http.headers.{n}", each) for n, each in http.headers.items()},
+            body=_change_inner("http.body", http.body, inner),
+        ),
+        input=_change_inner("input", work.input, inner),
+    )
+
+
+def _change_inner(place: str, value: Any, change: Callable[[str, str], Any]) -> Any:  # noqa: ANN401
+    if isinstance(value, str):
+        return change(place, value)
+    if isinstance(value, dict):
+        return {name: _change_inner(place, each, change) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_change_inner(place, each, change) for each in value]
+    return value
+
+
+def render_title(step: Step, scope: Scope) -> str | None:
+    """What people read of a task, where the step says it; raises `Unresolved`."""
+    said = step.approval if step.title is None else step.title
+    if said is None or (step.title is None and step.work is None):
+        return said
+    return parse("title", said).text(scope).text[:MAX_TEXT]
+
+
+def render_key(text: str, scope: Scope) -> str:
+    """A concurrency key; one that is too long or holds control characters goes by its digest."""
+    rendered = parse("concurrency.key", text).text(scope).text
+    try:
+        return clean_key("concurrency.key", rendered)
+    except InvalidInput:
+        return digest(rendered)

@@ -1,0 +1,220 @@
+"""What a value must look like: a part of JSON Schema that is quick to check, and cannot hang."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from holdfast.errors import InvalidInput
+
+Schema = Mapping[str, Any]
+# Where something does not fit, and why.
+Misfit = tuple[str, str]
+MAX_MISFITS = 10
+ANNOTATIONS = frozenset({"title", "description", "default", "examples", "format", "$comment"})
+
+
+def misfits(schema: Schema, value: object, place: str = "it") -> list[str]:
+    """What is wrong with a value, each with its place; the first few of it."""
+    found = islice(_misfits(schema, value, place), MAX_MISFITS)
+    return [f"{where} {reason}" for where, reason in found]
+
+
+def fits(schema: Schema, value: object) -> bool:
+    return next(_misfits(schema, value, ""), None) is None
+
+
+def _misfits(schema: Schema, value: Any, place: str) -> Iterator[Misfit]:  # noqa: ANN401 - JSON
+    wanted = schema.get("type")
+    kinds = [wanted] if isinstance(wanted, str) else wanted
+    if kinds is not None and not any(TYPES[kind][0](value) for kind in kinds):
+        words = " or ".join(TYPES[kind][1] for kind in kinds)
+        yield place, f"must be {words}, not {describe(value)}"
+        return
+    for keyword, check in _CHECKS.items():
+        if keyword in schema:
+            yield from check(schema, value, place)
+    for keyword, (measure, holds, words) in _LIMITS.items():
+        size = measure(value) if keyword in schema else None
+        if size is not None and not holds(size, schema[keyword]):
+            yield place, f"{words} {schema[keyword]}, not {size}"
+
+
+def _enum(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+    if not any(same(value, each) for each in schema["enum"]):
+        allowed = ", ".join(map(str, schema["enum"][:MAX_MISFITS]))
+        yield place, f"must be one of {allowed}"
+
+
+def _const(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+    if not same(value, schema["const"]):
+        yield place, f"must be {schema['const']!r}"
+
+
+def _any_of(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+    if not any(fits(each, value) for each in schema["anyOf"]):
+        yield place, "is none of what it may be"
+
+
+def _required(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+    if isinstance(value, dict):
+        yield from (
+            (f"{place}.{name}", "is missing") for name in schema["required"] if name not in value
+        )
+
+
+def _properties(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+    if isinstance(value, dict):
+        for name, inner in schema["properties"].items():
+            if name in value:
+                yield from _misfits(inner, value[name], f"{place}.{name}")
+
+
+def _additional(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+    if not isinstance(value, dict):
+        return
+    known, more = schema.get("properties", {}), schema["additionalProperties"]
+    for name in value:
+        if name not in known and more is False:
+            there = ", ".join(known) or "nothing"
+            yield f"{place}.{name}", f"is not declared; there is {there}"
+        elif name not in known and isinstance(more, Mapping):
+            yield from _misfits(more, value[name], f"{place}.{name}")
+
+
+def _items(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+    if isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _misfits(schema["items"], inner, f"{place}[{number}]")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> float | None:  # noqa: ANN401 - JSON is any value
+    return value if _is_number(value) else None
+
+
+def _length(value: object) -> float | None:
+    return len(value) if isinstance(value, str) else None
+
+
+def _count(value: object) -> float | None:
+    return len(value) if isinstance(value, list) else None
+
+
+TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "string": (lambda value: isinstance(value, str), "text"),
+    "integer": (lambda value: _is_number(value) and value == math.floor(value), "a whole number"),
+    "number": (_is_number, "a number"),
+    "boolean": (lambda value: isinstance(value, bool), "true or false"),
+    "array": (lambda value: isinstance(value, list), "a list"),
+    "object": (lambda value: isinstance(value, dict), "an object"),
+    "null": (lambda value: value is None, "null"),
+}
+_CHECKS: dict[str, Callable[[Schema, Any, str], Iterator[Misfit]]] = {
+    "enum": _enum,
+    "const": _const,
+    "anyOf": _any_of,
+    "required": _required,
+    "properties": _properties,
+    "additionalProperties": _additional,
+    "items": _items,
+}
+_LIMITS: dict[str, tuple[Callable[[Any], float | None], Callable[[Any, Any], bool], str]] = {
+    "minLength": (_length, operator.ge, "must be at least as long as"),
+    "maxLength": (_length, operator.le, "must be no longer than"),
+    "minItems": (_count, operator.ge, "must have at least"),
+    "maxItems": (_count, operator.le, "must have at most"),
+    "minimum": (_number, operator.ge, "must be at least"),
+    "maximum": (_number, operator.le, "must be at most"),
+    "exclusiveMinimum": (_number, operator.gt, "must be more than"),
+    "exclusiveMaximum": (_number, operator.lt, "must be less than"),
+}
+LIMITS = frozenset(_LIMITS)
+KEYWORDS = frozenset({"type", *_CHECKS}) | LIMITS | ANNOTATIONS
+
+
+def same(one: object, other: object) -> bool:
+    """Equality of JSON: 1 is 1.0, but true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    return one == other
+
+
+def fill(schema: Schema, value: Any) -> Any:  # noqa: ANN401 - JSON is any value
+    """A value with the defaults of what it leaves out, and null for what may be null."""
+    if isinstance(value, list) and "items" in schema:
+        return [fill(schema["items"], inner) for inner in value]
+    if not isinstance(value, dict) or "properties" not in schema:
+        return value
+    filled = dict(value)
+    for name, inner in schema["properties"].items():
+        if name in filled:
+            filled[name] = fill(inner, filled[name])
+        elif "default" in inner:
+            filled[name] = inner["default"]
+        elif "null" in (inner.get("type") or ()):
+            filled[name] = None
+    return filled
+
+
+def check_input(schema: Schema, given: Any) -> Any:  # noqa: ANN401 - JSON is any value
+    """The input of a run with its defaults; what does not fit is refused by the name of its field.
+
+    Nothing at all stands for an input without fields.
+    """
+    filled = fill(schema, {} if given is None else given)
+    found = list(islice(_misfits(schema, filled, "input"), MAX_MISFITS))
+    if found:
+        more = "".join(f"; {place} {reason}" for place, reason in found[1:])
+        raise InvalidInput(found[0][0], found[0][1] + more)
+    return filled
+
+
+def map_paths(schema: Schema, value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401
+    """A value whose paths, by its schema, are changed: who starts a run makes them absolute."""
+    if isinstance(value, str) and schema.get("format") == "path":
+        return change(value)
+    if isinstance(value, list) and "items" in schema:
+        return [map_paths(schema["items"], inner, change) for inner in value]
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        return {
+            name: map_paths(known[name], inner, change) if name in known else inner
+            for name, inner in value.items()
+        }
+    return value
+
+
+def enter(schema: Schema | None, path: tuple[str, ...]) -> Schema | None:
+    """What is declared at the end of a path; None where nothing is said of it.
+
+    Raises `KeyError` with the names that are there where the path leads to nothing.
+    """
+    for part in path:
+        if schema is None:
+            return None
+        known = schema.get("properties")
+        if known is not None and part in known:
+            schema = known[part]
+        elif known is not None and not schema.get("additionalProperties"):
+            raise KeyError(part, tuple(known))
+        elif part.isdigit():
+            schema = schema.get("items")
+        else:
+            schema = None
+    return schema
+
+
+def describe(value: object) -> str:
+    """The kind of a value, as it is told to people."""
+    return next((words for check, words in TYPES.values() if check(value)), type(value).__name__)

@@ -1,0 +1,138 @@
+"""Texts with variables in them: `{{ path }}`, and nothing that decides, repeats or calls."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from holdfast.errors import InvalidInput
+from holdfast.model.reference import Reference, Unresolved
+
+# What the worker alone knows: it stays in a rendered text until the worker fills it in.
+DEFERRED = ("env", "secret", "prompt")
+ROOTS = ("input", "run", "steps", "item", "subject", "feedback", "attempt", *DEFERRED)
+RUN_FIELDS = ("id", "workflow", "key", "branch")
+MAX_VARIABLES = 100
+
+_VARIABLE = re.compile(
+    r"""\{\{\s*(?:(?P<path>[^{}'"\s]+)|'(?P<single>[^']*)'|"(?P<double>[^"]*)")\s*\}\}"""
+)
+_SHOWN = 30
+
+
+class Skipped:
+    """What stands for the output of a step that was skipped: whatever is asked of it is null."""
+
+    def __repr__(self) -> str:
+        return "SKIPPED"
+
+
+SKIPPED: Final = Skipped()
+Scope = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A rendered text; `segments` are there where the worker still has something to fill in.
+
+    Every second one of them is then the path of what belongs there, and no value was ever looked
+    at for variables.
+    """
+
+    text: str
+    segments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Literal texts and the references between them, in their order."""
+
+    parts: tuple[str | Reference, ...]
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Reference))
+
+    def value(self, scope: Scope) -> Any:  # noqa: ANN401 - JSON is any value
+        """What it stands for: exactly one variable keeps its type, anything else is text."""
+        if len(self.parts) == 1 and isinstance(self.parts[0], Reference):
+            return resolve(self.parts[0], scope)
+        return self.text(scope).text
+
+    def text(self, scope: Scope) -> Text:
+        segments = [""]
+        shown: list[str] = []
+        for part in self.parts:
+            if isinstance(part, Reference) and part.root in DEFERRED:
+                segments += [str(part), ""]
+                shown.append(f"{{{{ {part} }}}}")
+            else:
+                told = part if isinstance(part, str) else tell(resolve(part, scope))
+                segments[-1] += told
+                shown.append(told)
+        return Text("".join(shown), tuple(segments) if len(segments) > 1 else ())
+
+
+def parse(field: str, text: str) -> Template:
+    """The template that a text is; what it says wrongly is refused."""
+    try:
+        return _parse(text)
+    except InvalidInput as error:
+        raise InvalidInput(field, error.reason) from None
+
+
+@lru_cache(maxsize=2_000)
+def _parse(text: str) -> Template:
+    parts: list[str | Reference] = []
+    literal, end = "", 0
+    while (start := text.find("{{", end)) >= 0:
+        literal += text[end:start]
+        found = _VARIABLE.match(text, start)
+        if found is None:
+            raise InvalidInput("text", _no_variable(text[start:]))
+        end = found.end()
+        if found["path"] is None:
+            literal += found["single"] if found["single"] is not None else found["double"]
+            continue
+        parts += [literal] if literal else []
+        parts.append(Reference.parse("text", found["path"], roots=ROOTS))
+        literal = ""
+        if len(parts) > 2 * MAX_VARIABLES:
+            raise InvalidInput("text", f"has more than {MAX_VARIABLES} variables")
+    literal += text[end:]
+    return Template((*parts, literal) if literal or not parts else tuple(parts))
+
+
+def _no_variable(text: str) -> str:
+    end = text.find("}}")
+    shown = text[: end + 2] if 0 <= end <= _SHOWN else text.partition("\n")[0][:_SHOWN] + "…"
+    advice = "write {{ input.name }}, or {{ '{{' }} for the braces themselves"
+    return f"{shown!r} is no variable; {advice}"
+
+
+def resolve(reference: Reference, scope: Scope) -> Any:  # noqa: ANN401 - JSON is any value
+    """The value of a variable; of a step that was skipped, null."""
+    if reference.root not in scope:
+        raise Unresolved(f"there is no {reference.root} here")
+    if reference.step is not None and scope["steps"].get(reference.step) is SKIPPED:
+        return None
+    if scope[reference.root] is SKIPPED:
+        return None
+    return reference.resolve(scope)
+
+
+def tell(value: object) -> str:
+    """A value as part of a text: text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def find_stranger(text: str) -> str | None:
+    """The first word of a text's variables that names nothing there is."""
+    words = [(found["path"] or ROOTS[0]).partition(".")[0] for found in _VARIABLE.finditer(text)]
+    return next((word for word in words if word not in ROOTS), None)

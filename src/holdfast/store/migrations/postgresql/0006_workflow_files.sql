@@ -1,0 +1,1 @@
+ALTER TABLE holdfast_task ADD COLUMN declares boolean NOT NULL DEFAULT false;

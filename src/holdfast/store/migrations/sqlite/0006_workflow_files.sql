@@ -1,0 +1,1 @@
+ALTER TABLE holdfast_task ADD COLUMN declares INTEGER NOT NULL DEFAULT 0;

@@ -1,0 +1,52 @@
+-- name: outputs_seen
+-- purpose: what the steps that a task's texts name gave, as it sees them: in its item, in the items
+--   around that, in its run; the nearest last. CROSS, so that SQLite begins with the few
+-- rows: task_id text, wanted text
+WITH RECURSIVE above (root, wanted, run_id, item_id, depth) AS (
+  SELECT task.id, r.wanted, task.run_id, task.parent_id, 0
+  FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
+  UNION ALL
+  SELECT above.root, above.wanted, above.run_id, around.parent_id, above.depth + 1
+  FROM above JOIN holdfast_task AS item ON item.id = above.item_id
+    JOIN holdfast_task AS around ON around.id = item.parent_id)
+SELECT above.root, above.wanted, above.depth, found.output, found.skipped
+FROM above CROSS JOIN holdfast_task AS found
+WHERE found.parent_id = above.item_id
+  AND found.step = above.wanted
+  AND NOT found.superseded
+  AND found.status = 'done'
+UNION ALL
+SELECT above.root, above.wanted, above.depth, found.output, found.skipped
+FROM above CROSS JOIN holdfast_task AS found
+WHERE above.item_id IS NULL
+  AND found.run_id = above.run_id
+  AND found.parent_id IS NULL
+  AND found.step = above.wanted
+  AND found.status = 'done'
+ORDER BY depth DESC
+
+-- name: declared_reports
+-- purpose: which of some running attempts belong to steps that declare what they give
+-- rows: task_id text, fence integer
+SELECT task.id, task.step, run.workflow, run.workflow_version
+FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
+  JOIN holdfast_run AS run ON run.id = task.run_id
+WHERE task.status = 'running'
+  AND task.attempt = r.fence
+  AND task.declares
+
+-- name: tell_titles
+-- purpose: what people read of tasks, where it is made from what other steps gave
+-- guards: queued, with all it needs, and told otherwise so far
+-- rows: task_id text, told text
+-- changes: task
+-- event: 'task.edited'
+UPDATE holdfast_task SET
+  title = r.told,
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'queued'
+  AND NOT blocked
+  AND title <> r.told

@@ -1,0 +1,226 @@
+"""A step that is a command: its prompt, its processes, its log, its answer."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast.engine.engine import Engine
+from holdfast.errors import ShuttingDown
+from holdfast.model.task import Assignment
+from holdfast.model.work import Work
+from holdfast.worker.command import IDLE, OVER, TIMEOUT, CannotStart, Command, Ended, Limits
+from holdfast.worker.context import Context
+from holdfast.worker.durable import AttemptEnded
+from holdfast.worker.execution import StepFailed
+from holdfast.worker.filling import fill, takes_prompt
+from holdfast.worker.orphans import end_record, record_of
+from holdfast.worker.output import Answer, Answered, ask, ask_again, read_answer
+from holdfast.worker.process import Process
+from holdfast.worker.questions import Questions, questions_of
+from holdfast.worker.secrets import Secrets
+from holdfast.worker.spool import Spool
+from holdfast.worker.state import State
+from holdfast.worker.surroundings import SHORT_PROMPT, Files, files_in, inherited, variables
+from holdfast.worker.transcript import Transcript
+
+log = logging.getLogger("holdfast.worker")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Post:
+    """Where the steps of a worker are carried out."""
+
+    engine: Engine
+    state: State
+    secrets: Secrets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One time that a command is run for its attempt."""
+
+    files: Files
+    spool: Spool
+    prompt: str | None
+
+
+class CommandFailed(StepFailed):
+    """A command that could not be run, ended badly, or had to be ended."""
+
+
+class InvalidOutput(StepFailed):
+    """A command gave something else than its step declares to give."""
+
+
+class CommandStep:
+    """One attempt of a step that is a command."""
+
+    def __init__(self, post: Post, assignment: Assignment, context: Context, work: Work) -> None:
+        self._post = post
+        self._assignment = assignment
+        self._context = context
+        self._work = work
+
+    def run(self) -> Any:  # noqa: ANN401 - JSON is any value
+        """Run it, once more where its answer cannot be read, and give its answer."""
+        state, task, number = self._post.state, self._assignment.task, self._assignment.attempt
+        with (
+            files_in(state.files(task.id, number)) as files,
+            Spool(state.log(task.id, number)) as spool,
+        ):
+            questions = self._questions()
+            prompt = self._work.prompt
+            if prompt is not None:
+                prompt = ask(questions.told(prompt), self._work.outputs)
+            turn = Turn(files=files, spool=spool, prompt=prompt)
+            answer = self._repair(turn, *self._take(turn))
+            if answer.question is not None:
+                raise questions.ask(answer.question)
+            return answer.output
+
+    def _questions(self) -> Questions:
+        first = self._assignment.attempt == 1
+        known = {} if first else self._post.engine.work.effects(self._assignment.task.id)
+        return questions_of(self._assignment, known)
+
+    def _repair(self, turn: Turn, answered: Answered, answer: Answer) -> Answer:
+        """An answer that can be read: of the one turn more that there is where one was asked."""
+        if answer.mistakes and turn.prompt is not None:
+            again = ask_again(turn.prompt, answered, answer.mistakes)
+            _, answer = self._take(replace(turn, prompt=again))
+        if answer.mistakes:
+            raise InvalidOutput("; ".join(answer.mistakes))
+        return answer
+
+    def _take(self, turn: Turn) -> tuple[Answered, Answer]:
+        """Run the command, and read what it answered."""
+        limit = self._post.engine.settings.max_output
+        work = fill(self._work, self._post.secrets, turn.prompt or "")
+        redaction = self._post.secrets.also({"HOLDFAST_TOKEN": self._assignment.token})
+        transcript = Transcript(turn.spool, redaction, limit)
+        self._give(turn)
+        ended = self._run(work, turn, transcript)
+        self._judge(ended, transcript)
+        file = turn.files.take(limit)
+        clean = None if file is None else redaction.clean(file)
+        answered = Answered(file=clean, written=transcript.output)
+        answer = read_answer(answered, work.outputs, limit=limit)
+        return answered, replace(answer, output=redaction.value(answer.output))
+
+    def _give(self, turn: Turn) -> None:
+        assignment = self._assignment
+        steps = assignment.needs
+        if assignment.task.item is not None:
+            steps = self._post.engine.work.needed_around(assignment.task.id) | steps
+        turn.files.give(
+            {
+                "input": assignment.input,
+                "item": assignment.item,
+                "feedback": assignment.feedback,
+                "steps": steps,
+                "prompt": turn.prompt,
+            }
+        )
+
+    def _run(self, work: Work, turn: Turn, transcript: Transcript) -> Ended:
+        prompt = turn.prompt or ""
+        environment = inherited() | dict(work.env)
+        environment |= variables(self._assignment, turn.files, self._post.engine.settings.url)
+        if 0 < len(prompt.encode()) <= SHORT_PROMPT:
+            environment["HOLDFAST_PROMPT"] = prompt
+        command = Command(
+            arguments=work.command or (),
+            environment=environment,
+            given=b"" if takes_prompt(self._work) else prompt.encode(),
+        )
+        limits = Limits(timeout=self._assignment.task.timeout, idle_timeout=work.idle_timeout)
+        watch = Watching(self._post, self._assignment, self._context, transcript)
+        try:
+            ended = Process(command, limits, watch, self._post.engine.clock).run()
+        except CannotStart as error:
+            raise CommandFailed(str(error)) from error
+        finally:
+            transcript.end()
+            watch.end()
+        if ended.abandoned:
+            end_record(watch.record)
+        return ended
+
+    def _judge(self, ended: Ended, transcript: Transcript) -> None:
+        """Raise what there is to say of a command that did not end well."""
+        over = ended.stopped == OVER or self._context.ended
+        said = None if ended.code == 0 and not over else self._reason(ended, over=over)
+        if said is None:
+            return
+        many = f"{ended.ended} process{'' if ended.ended == 1 else 'es'}"
+        left = f", {ended.left} could not be ended" if ended.left else ", none is left"
+        transcript.say(f"{said}; {many} ended{left}" if ended.ended else said)
+        if ended.stopped is not None or over:
+            self._note_stop(ended)
+        if over:
+            raise AttemptEnded(said)
+        complaint = "" if ended.stopped else transcript.complaint
+        raise CommandFailed(f"{said}: {complaint}" if complaint else said)
+
+    def _note_stop(self, ended: Ended) -> None:
+        """Have the attempt's record say that it stopped; nobody waits for that."""
+        task_id = self._assignment.task.id
+        if ended.left:
+            log.error("%d processes of %s could not be ended", ended.left, task_id)
+        note = self._post.engine.workers.note_stop.submit
+        with suppress(ShuttingDown):
+            note(task_id, self._assignment.token, ended=ended.ended, left=ended.left)
+
+    def _reason(self, ended: Ended, *, over: bool) -> str:
+        if over:
+            return "stopped, as its attempt is over"
+        if ended.stopped == TIMEOUT:
+            return f"ran longer than {self._assignment.task.timeout:g} s"
+        if ended.stopped == IDLE:
+            return f"was silent for longer than {self._work.idle_timeout:g} s"
+        if ended.code is None:
+            return "its keeper was killed"
+        if ended.code < 0:
+            return f"was killed by {signal.Signals(-ended.code).name}"
+        return f"ended with exit code {ended.code}"
+
+
+class Watching:
+    """What a running command knows of its attempt."""
+
+    def __init__(
+        self, post: Post, assignment: Assignment, context: Context, transcript: Transcript
+    ) -> None:
+        self._directory = post.state.processes
+        self._clock = post.engine.clock
+        self._context = context
+        self._transcript = transcript
+        self.record = record_of(assignment.task.id, assignment.attempt)
+        self.record.write(self._directory)
+
+    def over(self) -> bool:
+        return self._context.ended
+
+    def deadline(self) -> float | None:
+        return None if self._clock.manual else self._context.deadline
+
+    def interrupted(self, wake: Callable[[], object] | None) -> None:
+        self._context.interrupt = wake
+
+    def began(self, keeper_id: int, command_id: int, started: str) -> None:
+        self.record = replace(self.record, command=command_id, command_started=started)
+        self.record.write(self._directory)
+        log.debug("process %d runs under its keeper %d", command_id, keeper_id)
+
+    def wrote(self, data: bytes, *, error: bool) -> None:
+        self._transcript.wrote(data, error=error)
+        if self._transcript.last_line:
+            self._context.noted = {"log": self._transcript.last_line}
+
+    def end(self) -> None:
+        self.record.remove(self._directory)

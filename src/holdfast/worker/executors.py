@@ -1,0 +1,70 @@
+"""Which executor carries out a task: a command, an HTTP call, or a function of the program."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+from holdfast.engine.engine import Engine
+from holdfast.model.task import Assignment
+from holdfast.worker.command_step import CommandStep, Post
+from holdfast.worker.context import Context
+from holdfast.worker.execution import Functions, Invocation, StepFailed
+from holdfast.worker.orphans import end_orphans
+from holdfast.worker.secrets import Secrets
+from holdfast.worker.state import State, state_of
+
+
+class Executors:
+    """The functions of a program, and besides them whatever a workflow file can ask for."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        functions: Functions,
+        *,
+        state: State | None = None,
+        secrets: Secrets | None = None,
+    ) -> None:
+        url = engine.settings.url
+        self._functions = functions
+        self._post = Post(
+            engine=engine,
+            state=state or state_of(url),
+            secrets=secrets or Secrets(url),
+        )
+
+    def begin(self) -> None:
+        """End what workers that were killed have left running, and take away its files."""
+        state = self._post.state
+        for gone in end_orphans(state.processes):
+            shutil.rmtree(state.files(gone.task, gone.attempt), ignore_errors=True)
+
+    def knows(self, workflow: str | None, step: str | None) -> bool:
+        return self._functions.knows(workflow, step)
+
+    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+        work = assignment.work
+        if work is None:
+            return self._functions.bind(assignment, context)
+        if work.command is not None:
+            step = CommandStep(self._post, assignment, context, work)
+            return Invocation(function=step.run, arguments={}, encode=_as_it_is)
+        if work.http is not None:
+            # Imported here: it takes long, and most programs never call out.
+            from holdfast.worker.http_call import HttpStep  # noqa: PLC0415
+
+            call = HttpStep(self._post, assignment, context, work)
+            return Invocation(function=call.run, arguments={}, encode=_as_it_is)
+        if work.workflow is not None:
+            message = f"a worker cannot start the workflow {work.workflow} as a step yet"
+            raise StepFailed(message, retryable=False)
+        return self._functions.bind(assignment, context)
+
+    def clean(self, value: Any) -> Any:  # noqa: ANN401 - JSON is any value
+        """A value without the secrets that are known by now."""
+        return self._post.secrets.redaction.value(value)
+
+
+def _as_it_is(result: object) -> object:
+    return result

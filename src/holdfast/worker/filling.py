@@ -1,0 +1,48 @@
+"""What is left to the worker in the texts of a step: its environment, its secrets, its prompt."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import InvalidInput
+from holdfast.model.rendering import finish_work
+from holdfast.model.work import Work
+from holdfast.worker.execution import StepFailed
+from holdfast.worker.secrets import Secrets
+
+_PROMPT = "prompt"
+
+
+def fill(work: Work, secrets: Secrets, prompt: str = "") -> Work:
+    """The work with nothing left out; fails its step for good where this worker lacks something."""
+
+    def look_up(root: str, name: str) -> str:
+        match root:
+            case "secret":
+                return secrets.get(name)
+            case "env":
+                return _variable(name)
+            case _:
+                return prompt
+
+    try:
+        return finish_work(work, look_up)
+    except InvalidInput as error:
+        raise StepFailed(str(error), retryable=False) from error
+
+
+def takes_prompt(work: Work) -> bool:
+    """Whether the prompt stands in the command itself, and so need not be read."""
+    return any(
+        _PROMPT in segments[1::2]
+        for place, segments in work.later.items()
+        if place.startswith("command.")
+    )
+
+
+def _variable(name: str) -> str:
+    value = os.environ.get(name)
+    if value is None:
+        reason = "is not in the environment of this worker; set it there, and retry the step"
+        raise InvalidInput(f"env {name}", reason)
+    return value

@@ -1,0 +1,45 @@
+"""What a worker says of itself: its name, whom it serves, how much it does at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from holdfast.engine import validation
+from holdfast.model.text import clean_name
+
+MAX_CONCURRENCY = 10_000
+ENOUGH_TO_SHARE = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions:
+    name: str = field(default_factory=lambda: f"{_host()}-{os.getpid()}")
+    agents: Sequence[str] = ("default",)
+    tags: Sequence[str] = ()
+    concurrency: int = field(default_factory=lambda: os.cpu_count() or 1)
+
+    def __post_init__(self) -> None:
+        clean_name("name", self.name)
+        validation.agents(self.agents)
+        validation.tags(self.tags)
+        validation.number("concurrency", self.concurrency, least=1, most=MAX_CONCURRENCY)
+
+    @property
+    def share(self) -> int:
+        """How many it takes with one commit: half of many run while the rest is written."""
+        many = self.concurrency
+        return many if many < ENOUGH_TO_SHARE else (many + 1) // 2
+
+    def __str__(self) -> str:
+        agents, tags = (", ".join(each) for each in (self.agents, self.tags))
+        offer = f"agents {agents}" + (f", tags {tags}" if tags else "")
+        many = f"up to {self.concurrency} steps at once"
+        return f"worker {self.name} (process {os.getpid()}, {offer}, {many})"
+
+
+def _host() -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname()).lstrip(".-") or "worker"

@@ -1,0 +1,151 @@
+"""What a worker leaves when it is killed together with the keepers of its commands, and its end.
+
+While a command runs a record says whose it is. Who starts later, and finds its worker gone, ends
+what is left: known by its session, by its ancestors, or by the attempt named in its environment,
+and started after the record was made, so that no stranger is ever taken for one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from holdfast.worker.command import GRACE
+from holdfast.worker.keeper import GIVE_UP, STRIKE_EVERY, descendants, send, snapshot, start_of
+from holdfast.worker.state import private
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+LINUX = BOOT.exists()
+
+log = logging.getLogger("holdfast.worker")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A command that runs: its attempt, its worker, and its own process once there is one."""
+
+    task: str
+    attempt: int
+    worker: int
+    worker_started: str
+    host: str
+    boot: str
+    since: str
+    command: int = 0
+    command_started: str = ""
+
+    @property
+    def marks(self) -> set[bytes]:
+        """What stands in the environment of all that belongs to the attempt."""
+        return {f"HOLDFAST_TASK={self.task}".encode(), f"HOLDFAST_ATTEMPT={self.attempt}".encode()}
+
+    def path(self, directory: Path) -> Path:
+        return directory / f"{self.task}.{self.attempt}.json"
+
+    def write(self, directory: Path) -> None:
+        path = self.path(private(directory))
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(asdict(self)))
+        new.replace(path)
+
+    def remove(self, directory: Path) -> None:
+        self.path(directory).unlink(missing_ok=True)
+
+
+def record_of(task: str, attempt: int) -> Record:
+    """The record of a command that this process is about to start."""
+    return Record(
+        task=task,
+        attempt=attempt,
+        worker=os.getpid(),
+        worker_started=start_of(os.getpid()),
+        host=socket.gethostname(),
+        boot=_boot(),
+        since=str(int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)) if LINUX else "",
+    )
+
+
+def end_orphans(directory: Path, *, grace: float = GRACE) -> list[Record]:
+    """End what workers that are gone have left running; gives the records of their commands."""
+    gone: list[Record] = []
+    for path in sorted(directory.glob("*.json")):
+        try:
+            record = Record(**json.loads(path.read_text()))
+        except (OSError, ValueError, TypeError):
+            log.warning("%s cannot be read, and is left alone", path)
+            continue
+        if _is_alive(record):
+            continue
+        gone.append(record)
+        ended = end_record(record, grace=grace)
+        if ended:
+            said = "ended %d processes that a worker left of attempt %d of %s"
+            log.warning(said, ended, record.attempt, record.task)
+        record.remove(directory)
+    return gone
+
+
+def end_record(record: Record, *, grace: float = GRACE) -> int:
+    """End whatever still runs of one attempt; gives how many processes that were."""
+    if record.boot != _boot():
+        return 0
+    struck: set[tuple[int, str]] = set()
+    kill_at = time.monotonic() + grace
+    while found := _belonging(record):
+        now = time.monotonic()
+        for pid, started in found if now >= kill_at else found - struck:
+            send(pid, started, signal.SIGKILL if now >= kill_at else signal.SIGTERM)
+        struck |= found
+        if now >= kill_at + GIVE_UP:
+            log.error("%d processes of %s cannot be ended: %s", len(found), record.task, found)
+            break
+        time.sleep(STRIKE_EVERY)
+    return len(struck)
+
+
+def _is_alive(record: Record) -> bool:
+    """Whether its worker lives, or is another machine's affair."""
+    if record.host != socket.gethostname():
+        return True
+    return record.boot == _boot() and start_of(record.worker) == record.worker_started
+
+
+def _belonging(record: Record) -> set[tuple[int, str]]:
+    processes = snapshot()
+    roots = {
+        pid
+        for pid, (_, session, started) in processes.items()
+        if _is_command(record, pid, started)
+        or (record.command and session == record.command and _is_since(record, started))
+        or (_is_since(record, started) and record.marks <= _environment(pid))
+    }
+    found = (roots | descendants(processes, roots)) - {os.getpid()}
+    return {(pid, processes[pid][2]) for pid in found}
+
+
+def _is_command(record: Record, pid: int, started: str) -> bool:
+    return pid == record.command and started == record.command_started
+
+
+def _is_since(record: Record, started: str) -> bool:
+    return bool(record.since) and int(started) >= int(record.since)
+
+
+def _environment(pid: int) -> set[bytes]:
+    with suppress(OSError):
+        return set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+    return set()
+
+
+def _boot() -> str:
+    return BOOT.read_text().strip() if LINUX else ""
+
+
+_TICKS = os.sysconf("SC_CLK_TCK")

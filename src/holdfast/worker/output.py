@@ -1,0 +1,159 @@
+"""What a command answered: how it is asked to, how that is read, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import InvalidInput
+from holdfast.model.shape import misfits
+from holdfast.model.text import encode_json
+
+TRIES = 200
+SHOWN = 20_000
+
+_PAIR = re.compile(r"^[ \t]*([A-Za-z][A-Za-z0-9_-]*):[ \t]+(.*?)[ \t\r]*$", re.MULTILINE)
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """An output, or a question to a person, or what has to be said of it to get another one."""
+
+    output: Any = None
+    question: Any = None
+    mistakes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """Where a command may have answered: the file it was given, or the end of what it wrote."""
+
+    file: bytes | None
+    written: bytes
+
+    @property
+    def shown(self) -> str:
+        """The answer as it was given."""
+        return (self.file or self.written).decode("utf-8", "replace").strip()[-SHOWN:]
+
+
+class _NoJson(Exception):
+    pass
+
+
+def read_answer(answered: Answered, outputs: Schema | None, *, limit: int) -> Answer:
+    """The answer, checked against what the step declares to give."""
+    if answered.file is not None and len(answered.file) > limit:
+        reason = f"the file that HOLDFAST_OUTPUT names holds more than {limit} bytes"
+        return Answer(mistakes=(reason,))
+    try:
+        found = _find(answered, outputs)
+    except _NoJson as error:
+        return Answer(mistakes=(str(error),))
+    if found is None:
+        missing = "there is no JSON object in it, in a line of its own"
+        return Answer(output={}) if outputs is None else Answer(mistakes=(missing,))
+    if found.keys() == {"question"} and "question" not in _declared(outputs):
+        return Answer(question=found["question"])
+    try:
+        encode_json("the output", found, limit=limit)
+    except InvalidInput as error:
+        return Answer(mistakes=(str(error),))
+    mistakes = [] if outputs is None else misfits(outputs, found, "the output")
+    return Answer(mistakes=tuple(mistakes)) if mistakes else Answer(output=found)
+
+
+def contract(outputs: Schema) -> str:
+    """What a prompt says of the form of its answer."""
+    shown = json.dumps(outputs, ensure_ascii=False)
+    return (
+        "End your answer with a JSON object in one line of its own, without anything after it, or "
+        "write that object to the file that the environment variable HOLDFAST_OUTPUT names. It "
+        f"has to fit this JSON Schema:\n\n{shown}\n\n"
+        "If you cannot go on before a person has told you something, end it with this instead:\n\n"
+        '{"question": "what you have to know"}\n'
+    )
+
+
+def ask(prompt: str, outputs: Schema | None) -> str:
+    """A prompt as it is given: with the contract after it, where there is one."""
+    return prompt if outputs is None else f"{prompt.rstrip()}\n\n{contract(outputs)}"
+
+
+def ask_again(asked: str, answered: Answered, mistakes: tuple[str, ...]) -> str:
+    """The prompt of the one repair turn: what was asked, what was answered, what is wrong."""
+    wrong = "\n".join(f"- {each}" for each in mistakes)
+    return (
+        f"{asked.rstrip()}\n\nYou have answered this before:\n\n{answered.shown}\n\n"
+        f"That could not be read as it has to be:\n\n{wrong}\n\n"
+        "The work itself is done. Give the same answer again in the form that was asked for.\n"
+    )
+
+
+def _find(answered: Answered, outputs: Schema | None) -> dict[str, Any] | None:
+    if answered.file is not None and answered.file.strip():
+        try:
+            found = _DECODER.decode(answered.file.decode("utf-8-sig").strip())
+        except (ValueError, RecursionError) as error:
+            raise _NoJson(f"the file that HOLDFAST_OUTPUT names is not JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise _NoJson("the file that HOLDFAST_OUTPUT names holds no JSON object")
+        return found
+    text = answered.written.decode("utf-8", "replace")
+    for tried, start in enumerate(_objects(text)):
+        if tried == TRIES:
+            break
+        try:
+            found, _ = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return _pairs(text, _declared(outputs)) or None
+
+
+def _objects(text: str) -> Iterator[int]:
+    """Where a line begins that may begin an object, the last one first."""
+    place = len(text)
+    while (place := text.rfind("{", 0, place)) >= 0:
+        if place == 0 or text[place - 1] == "\n":
+            yield place
+
+
+def _pairs(text: str, declared: Mapping[str, Any]) -> dict[str, Any]:
+    """`KEY: value` lines; of those that are declared in any case, else those in capitals."""
+    names = {name.lower().replace("-", "_"): name for name in declared}
+    found: dict[str, Any] = {}
+    for key, value in _PAIR.findall(text):
+        plain = key.lower().replace("-", "_")
+        if plain in names:
+            found[names[plain]] = _typed(value, declared[names[plain]])
+        elif not declared and key == key.upper():
+            found[plain] = _typed(value, {}) if value[:1] in {"[", "{"} else value
+    return found
+
+
+def _typed(value: str, schema: object) -> Any:  # noqa: ANN401 - JSON is any value
+    if isinstance(schema, Mapping) and schema.get("type") == "string":
+        return value
+    try:
+        return _DECODER.decode(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _declared(outputs: Schema | None) -> Mapping[str, Any]:
+    properties = (outputs or {}).get("properties")
+    return properties if isinstance(properties, Mapping) else {}
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)

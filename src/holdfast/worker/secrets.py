@@ -1,0 +1,95 @@
+"""The secrets that a worker may give to its steps, by name, and none of which it writes down."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from holdfast.errors import InvalidInput
+from holdfast.worker.redaction import LEAST, Redaction, check_secret
+
+FILE = "HOLDFAST_SECRETS"
+STORE = "HOLDFAST_DB"
+_FOR_OTHERS = 0o077
+
+
+class Secrets:
+    """From the file that `HOLDFAST_SECRETS` names, else from the worker's own environment.
+
+    What is in the file, and the password of the store, is known from the start; a variable of the
+    environment is a secret once a step has asked for it.
+    """
+
+    def __init__(self, url: str, environment: Mapping[str, str] = os.environ) -> None:
+        self._environment = environment
+        self._lock = threading.Lock()
+        path = environment.get(FILE)
+        self._kept = {} if path is None else _read(Path(path))
+        self._known = {**_credentials(url), **self._kept}
+        self.redaction = Redaction(self._known)
+
+    def get(self, name: str) -> str:
+        """The secret of a name; from now on it is kept out of all that is written down."""
+        value = self._kept.get(name, self._environment.get(name))
+        if value is None:
+            raise InvalidInput(
+                f"secret {name}",
+                f"this worker does not have it; set it in its environment, or as {name}=… in the "
+                f"file that {FILE} names, and retry the step",
+            )
+        check_secret(name, value)
+        with self._lock:
+            if self._known.get(name) != value:
+                self._known = self._known | {name: value}
+                self.redaction = Redaction(self._known)
+        return value
+
+    def also(self, more: Mapping[str, str]) -> Redaction:
+        """Keep out what is known by now, and something besides."""
+        return Redaction({**self._known, **more})
+
+
+def _credentials(url: str) -> dict[str, str]:
+    """The password of a store, with what stands around it: alone it may be a common word."""
+    found = urlsplit(url)
+    return {} if found.password is None or len(found.netloc) < LEAST else {STORE: found.netloc}
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        if path.stat().st_mode & _FOR_OTHERS:
+            reason = f"{path} can be read by others; have it for you alone: chmod 600 {path}"
+            raise InvalidInput(FILE, reason)
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(FILE, f"{path} cannot be read: {error}") from error
+    secrets = _from_json(path, text) if text.lstrip().startswith("{") else _from_lines(path, text)
+    for name, value in secrets.items():
+        check_secret(name, value)
+    return secrets
+
+
+def _from_json(path: Path, text: str) -> dict[str, str]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(FILE, f"{path} is not JSON: {error}") from error
+    if not all(isinstance(value, str) for value in found.values()):
+        raise InvalidInput(FILE, f"{path} must hold a text for each name")
+    return dict(found)
+
+
+def _from_lines(path: Path, text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, separator, value = line.partition("=")
+        if not separator:
+            raise InvalidInput(FILE, f"{path}, line {number}: write NAME=value")
+        found[name.strip()] = value.strip()
+    return found

@@ -1,0 +1,73 @@
+"""The log of an attempt: written as it comes, its middle left out where it grows too long."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Self
+
+from holdfast.worker.state import private
+
+MOST = 50_000_000
+KEPT_AT_THE_END = 64 * 1024
+
+log = logging.getLogger("holdfast.worker")
+
+
+class Spool:
+    """A file of at most so many bytes; of more, the beginning and the end are kept.
+
+    That it cannot be written is told, and is no reason for a step to fail.
+    """
+
+    def __init__(self, path: Path, most: int = MOST) -> None:
+        self._path = path
+        self._room = max(0, most - KEPT_AT_THE_END)
+        self._left_out = 0
+        self._end = b""
+        self._broken = False
+        self._file = -1
+        try:
+            private(path.parent)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._file = os.open(path, flags, 0o600)
+        except OSError as error:
+            self._break(error)
+
+    def write(self, data: bytes) -> None:
+        fits, rest = data[: self._room], data[self._room :]
+        self._room -= len(fits)
+        self._put(fits)
+        if rest:
+            self._left_out += len(rest)
+            self._end = (self._end + rest)[-KEPT_AT_THE_END:]
+
+    def close(self) -> None:
+        """Write what was kept of the end, after a line that says what is missing before it."""
+        missing = self._left_out - len(self._end)
+        if missing:
+            self._put(f"\n[holdfast: {missing} bytes were left out here]\n".encode())
+        self._put(self._end)
+        self._end, self._left_out, self._room = b"", 0, 0
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _put(self, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view and self._file >= 0 and not self._broken:
+                view = view[os.write(self._file, view) :]
+        except OSError as error:
+            self._break(error)
+
+    def _break(self, error: OSError) -> None:
+        self._broken = True
+        log.warning("%s is not written any further: %s", self._path, error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

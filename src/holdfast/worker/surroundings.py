@@ -1,0 +1,89 @@
+"""What a command finds around it: variables, the file of its input, the place for its output."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.model.task import Assignment
+from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.worker.secrets import FILE
+from holdfast.worker.state import private
+
+SHORT_PROMPT = 32 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """A directory for one attempt, with the input of its command and the place for its output."""
+
+    directory: Path
+
+    @property
+    def input(self) -> Path:
+        return self.directory / "input.json"
+
+    @property
+    def output(self) -> Path:
+        return self.directory / "output.json"
+
+    def give(self, values: Mapping[str, Any]) -> None:
+        """Write the input down, and take away an output that was there before."""
+        self.output.unlink(missing_ok=True)
+        self.input.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
+
+    def take(self, limit: int) -> bytes | None:
+        """The output, one byte more than the limit of it at most; None where there is none."""
+        try:
+            # Nothing but a file: what is left in its place may wait for ever, or lead away.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            with os.fdopen(os.open(self.output, flags), "rb") as file:
+                return file.read(limit + 1)
+        except OSError:
+            return None
+
+
+@contextmanager
+def files_in(directory: Path) -> Iterator[Files]:
+    private(directory)
+    try:
+        yield Files(directory=directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def variables(assignment: Assignment, files: Files, url: str) -> dict[str, str]:
+    """The variables of Holdfast, by which a command knows its attempt and finds its store."""
+    task = assignment.task
+    named = {
+        "HOLDFAST_TASK": task.id,
+        "HOLDFAST_RUN": task.run_id,
+        "HOLDFAST_ATTEMPT": str(assignment.attempt),
+        "HOLDFAST_TOKEN": assignment.token,
+        "HOLDFAST_STEP": task.step,
+        "HOLDFAST_WORKFLOW": assignment.workflow,
+        "HOLDFAST_INPUT": str(files.input),
+        "HOLDFAST_OUTPUT": str(files.output),
+        "HOLDFAST_DB": absolute(url),
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def inherited(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What a command gets of its worker's own environment: all but what is about the worker."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name != FILE and (not name.startswith("HOLDFAST_") or name == "HOLDFAST_HOME")
+    }
+
+
+def absolute(url: str) -> str:
+    """A URL that means the same store in whatever directory a command goes to."""
+    return url if is_postgresql(url) else f"sqlite:///{sqlite_path(url).absolute()}"

@@ -1,0 +1,110 @@
+"""Workers that are killed, or stopped past their lease, while a command of theirs runs."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdfast import Holdfast
+from holdfast.model.work import Work
+from tests.acceptance.watching import alive
+from tests.chaos.journal import Journal
+from tests.contract.file_steps import enqueue
+from tests.programs import running
+from tests.race.racers import eventually
+
+# One worker for one command, which writes down who it is and what it does: the first attempt
+# waits for ever, the second one does the work.
+WORKER = """
+import sys
+from pathlib import Path
+from tests.contract.file_steps import file_steps
+
+with file_steps(sys.argv[1], Path(__file__).parent, lease=1, renewal=0.2):
+    print("working", flush=True)
+    sys.stdin.readline()
+"""
+COMMAND = """
+setsid sh -c 'echo $$ >> "$1"; while :; do sleep 0.05; done' - "$1" &
+echo $$ >> "$1"
+if [ $HOLDFAST_ATTEMPT = 1 ]; then wait; fi
+echo $HOLDFAST_ATTEMPT >> "$2"
+echo '{"by": "'$HOLDFAST_ATTEMPT'"}'
+"""
+
+
+class Errand:
+    """A task that is a command, and what its attempts wrote down."""
+
+    def __init__(self, hf: Holdfast, folder: Path) -> None:
+        self._hf = hf
+        self._pids, self._done = Journal(folder / "pids"), Journal(folder / "done")
+        files = (str(folder / "pids"), str(folder / "done"))
+        self.task_id = enqueue(hf, Work(command=("sh", "-c", COMMAND, "-", *files)))
+
+    @property
+    def pids(self) -> list[int]:
+        return [int(pid) for (pid,) in self._pids.read()]
+
+    def has_begun(self) -> bool:
+        return len(self.pids) == 2
+
+    def is_gone(self) -> bool:
+        return alive(self.pids) == []
+
+    def check(self) -> None:
+        """It was done once, by the second attempt, and nothing of it is alive."""
+        assert eventually(lambda: self._hf.tasks.get(self.task_id).terminal)
+        assert self._hf.tasks.get(self.task_id).output == {"by": "2"}
+        assert self._done.read() == [("2",)]
+        attempts = self._hf.tasks.attempts(self.task_id)
+        assert [each.outcome for each in attempts] == ["lost", "completed"]
+        assert eventually(self.is_gone)
+
+
+@contextmanager
+def working(url: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    with running(WORKER, url, folder) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "working\n"
+        yield process
+
+
+def leave(process: subprocess.Popen[str]) -> None:
+    """Let a worker go, which ends well."""
+    _, errors = process.communicate("\n", timeout=20)
+    assert process.returncode == 0, errors
+
+
+def test_a_command_whose_worker_is_killed_ends_at_once_and_is_done_by_another(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    with Holdfast(sqlite_url) as hf, working(sqlite_url, tmp_path) as first:
+        errand = Errand(hf, tmp_path)
+        assert eventually(errand.has_begun)
+        first.kill()
+        first.wait()
+        assert eventually(errand.is_gone)
+        with working(sqlite_url, tmp_path) as second:
+            errand.check()
+            leave(second)
+
+
+def test_a_command_whose_worker_is_stopped_ends_with_its_lease_and_is_done_by_another(
+    store_url: str, tmp_path: Path
+) -> None:
+    with Holdfast(store_url) as hf, working(store_url, tmp_path) as first:
+        errand = Errand(hf, tmp_path)
+        assert eventually(errand.has_begun)
+        first.send_signal(signal.SIGSTOP)
+        # Nobody but its keeper is there to end it.
+        assert eventually(errand.is_gone)
+        with working(store_url, tmp_path) as second:
+            errand.check()
+            first.send_signal(signal.SIGCONT)
+            leave(first)
+            leave(second)
+        errand.check()

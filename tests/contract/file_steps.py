@@ -1,0 +1,91 @@
+"""A worker for steps of workflow files, each in a workflow of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from holdfast import Holdfast, NewRun, RetryPolicy, Worker
+from holdfast.api.registry import Registry
+from holdfast.model.declared import Declared
+from holdfast.model.graph import Step, Workflow
+from holdfast.model.task import Task
+from holdfast.model.work import Work
+from holdfast.worker.executors import Executors
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.secrets import Secrets
+from holdfast.worker.state import State
+from tests.race.racers import eventually
+
+SOON = RetryPolicy(backoff=0.01, backoff_max=0.01)
+ONCE = RetryPolicy(max_attempts=1)
+ALLOWED = Declared(env=("NOT_THERE",))
+
+
+class BusyWorker(Worker):
+    @property
+    def idle(self) -> bool:
+        """Whether it has nothing to do any more."""
+        return not self._executions()
+
+
+class FileSteps:
+    """A store, a worker, and the state that the worker keeps beside it."""
+
+    def __init__(self, hf: Holdfast, folder: Path, environment: Mapping[str, str]) -> None:
+        self.hf = hf
+        self.state = State(root=folder / "state")
+        executors = Executors(
+            hf.engine,
+            Registry(lambda: hf.engine),
+            state=self.state,
+            secrets=Secrets(hf.settings.url, environment),
+        )
+        options = WorkerOptions(concurrency=4)
+        self.worker = BusyWorker(hf.engine, executors, options, executors.clean)
+
+    def enqueue(self, work: Work, **fields: Any) -> str:
+        """Have a step done; gives the id of its task."""
+        return enqueue(self.hf, work, **fields)
+
+    def done(self, work: Work, **fields: Any) -> Task:
+        """Have a step done, and wait until its task has ended."""
+        task_id = self.enqueue(work, **fields)
+        assert eventually(lambda: self.hf.tasks.get(task_id).terminal)
+        return self.hf.tasks.get(task_id)
+
+    @property
+    def idle(self) -> bool:
+        return self.worker.idle
+
+    def log(self, task_id: str, attempt: int = 1) -> str:
+        return self.state.log(task_id, attempt).read_text(errors="replace")
+
+
+def enqueue(hf: Holdfast, work: Work, **fields: Any) -> str:
+    """Start a run of one step; gives the id of its task."""
+    step = Step(id="step", work=work, **{"retry": SOON} | fields)
+    workflow = Workflow.define("one", (step,), declared=ALLOWED)
+    run = hf.runs.start(NewRun(workflow=workflow))
+    (task,) = hf.runs.tasks(run.id)
+    return task.id
+
+
+@contextmanager
+def file_steps(
+    url: str,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    *,
+    started: bool = True,
+    **settings: Any,
+) -> Iterator[FileSteps]:
+    """A worker for file steps that is at work; in the end the doctor finds nothing."""
+    with Holdfast(url, **settings) as hf:
+        steps = FileSteps(hf, folder, environment or {})
+        with steps.worker if started else nullcontext():
+            yield steps
+        diagnosis = hf.doctor()
+        assert diagnosis.ok, str(diagnosis)

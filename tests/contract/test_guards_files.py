@@ -1,0 +1,61 @@
+"""What is written down for steps of workflow files moves the row meant, and no other."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from holdfast.model.graph import Step, Workflow
+from holdfast.model.status import Status
+from holdfast.model.work import Work
+from holdfast.store.database import is_postgresql
+from tests.contract.stages import MISSING_TASK, bring, create, start
+from tests.contract.statements import write
+from tests.contract.test_listing import plan_of
+
+NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+DECLARED = Workflow.define("declared", (Step(id="count", work=Work(outputs=NUMBER)),))
+
+
+def test_nothing_declared_is_done_before_it_was_looked_at(engine: Engine) -> None:
+    run = start(engine, DECLARED)
+    count = run.steps["count"]
+    run.take("count")
+    report = (count, 1, '{"n":1}', "digest", None, False)
+    assert write(engine, "complete_tasks", rows=[(*report, False)]) == set()
+    assert write(engine, "complete_tasks", rows=[(*report, True)]) == {count}
+    engine.runs.advance(run.id)
+
+
+def test_a_title_is_told_of_one_task_and_only_when_it_is_another(engine: Engine) -> None:
+    named, other = create(engine, "before"), create(engine, "before")
+    assert write(engine, "tell_titles", rows=[(named, "after")]) == {named}
+    assert write(engine, "tell_titles", rows=[(named, "after")]) == set()
+    assert [engine.tasks.get(each).title for each in (named, other)] == ["after", "before"]
+
+
+@pytest.mark.parametrize("status", [Status.IDLE, Status.RUNNING, Status.DONE])
+def test_a_title_is_told_of_what_is_queued(engine: Engine, status: Status) -> None:
+    task = bring(engine, status).task_id
+    assert write(engine, "tell_titles", rows=[(task, "after")]) == set()
+
+
+def test_a_title_is_told_of_what_has_all_it_needs(engine: Engine) -> None:
+    task = create(engine, needs=(create(engine),))
+    assert write(engine, "tell_titles", rows=[(task, "after")]) == set()
+
+
+def test_what_steps_gave_is_found_without_reading_all_that_is_there(
+    engine: Engine, store_url: str
+) -> None:
+    create(engine)
+    plan = plan_of(store_url, "outputs_seen", {"rows": json.dumps([[MISSING_TASK, "plan"]])})
+    if is_postgresql(store_url):
+        assert "Seq Scan on holdfast_task" not in plan, plan
+    else:
+        assert not re.search(r"SCAN (task|item|around|found)\b", plan), plan
+        assert "holdfast_task_parent (parent_id=?)" in plan
+        assert "holdfast_task_step (run_id=? AND step=?)" in plan

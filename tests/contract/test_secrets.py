@@ -1,0 +1,140 @@
+"""A planted secret: it reaches the step that asks for it, and no store, log or file."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from holdfast import Context, Holdfast, InvalidInput
+from holdfast.model.work import Work
+from holdfast.worker.execution import StepFailed
+from holdfast.worker.secrets import Secrets
+from tests.acceptance.watching import program
+from tests.contract.file_steps import ONCE, SOON, file_steps
+from tests.contract.raw import dump
+from tests.race.racers import eventually
+
+SECRET = 'pa55-"wörd"/of+the=store'
+ENCODED = [base64.b64encode(b"x" * n + SECRET.encode()).decode()[4:-4] for n in range(3)]
+LOOKED_FOR = [SECRET, json.dumps(SECRET)[1:-1], SECRET[:12], SECRET[-12:], *ENCODED]
+
+# It says the secret in every way it can think of; on its first attempt it fails with it.
+TELLS = """
+import base64, json, os, sys, time
+secret = os.environ["PLANTED"]
+for letter in secret:
+    os.write(1, letter.encode())
+for n in range(3):
+    print("\\n" + base64.b64encode(b"x" * n + secret.encode()).decode(), flush=True)
+print(json.dumps({"said": secret, secret: [secret]}))
+sys.stderr.write(secret[:5]); sys.stderr.flush(); sys.stderr.write(secret[5:] + "\\n")
+if os.environ["HOLDFAST_ATTEMPT"] == "1":
+    sys.exit(secret)
+with open(os.environ["HOLDFAST_OUTPUT"], "w") as file:
+    json.dump({"%s": secret, secret: base64.b64encode(secret.encode()).decode()}, file)
+"""
+ENV = {"PLANTED": "{{ secret.PLANTED }}"}
+
+
+def found(url: str, folder: Path) -> list[str]:
+    """Where the secret, or what can be made of it, has been written down."""
+    texts = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    places = {name: text.decode("utf-8", "replace") for name, text in texts.items()}
+    places["the store"] = json.dumps(dump(url), default=str, ensure_ascii=False)
+    return [name for name, text in places.items() if any(each in text for each in LOOKED_FOR)]
+
+
+@pytest.mark.parametrize("key", ["said", "question"])
+def test_a_secret_reaches_a_command_and_nothing_that_is_written_down(
+    store_url: str, tmp_path: Path, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with file_steps(store_url, tmp_path, {"PLANTED": SECRET}, renewal=0.05) as steps:
+        text = TELLS.replace(", secret: base64.b64encode(secret.encode()).decode()", "") % key
+        task_id = steps.enqueue(Work(command=program(text), env=ENV), retry=SOON)
+        assert eventually(
+            lambda: (
+                steps.hf.tasks.get(task_id).terminal
+                or steps.hf.tasks.get(task_id).question is not None
+            )
+        )
+        task = steps.hf.tasks.get(task_id)
+        assert (task.output or {key: task.question}) == {key: "[secret PLANTED]"}
+        assert steps.log(task_id).count("[secret PLANTED]") >= 6
+        assert found(store_url, tmp_path) == []
+    assert not any(each in caplog.text for each in LOOKED_FOR)
+
+
+def test_what_a_function_gives_raises_and_notes_is_without_the_secrets_its_worker_knows(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept" / "secrets"
+    kept.parent.mkdir()
+    kept.touch(mode=0o600)
+    kept.write_text(f"# of the store\n\nPLANTED = {SECRET}\n")
+    monkeypatch.setenv("HOLDFAST_SECRETS", str(kept))
+    with Holdfast(store_url, renewal=0.05) as hf:
+
+        @hf.task(max_attempts=2, backoff=0.01)
+        def tell(ctx: Context) -> list[str]:
+            ctx.progress({"now": SECRET})
+            if ctx.attempt == 1:
+                raise StepFailed("x" * 1990 + SECRET)
+            return [SECRET, ctx.noted["now"]]
+
+        with hf.worker(concurrency=1):
+            given = tell.enqueue().result(20)
+        assert given == ["[secret PLANTED]", "[secret PLANTED]"]
+        kept.unlink()
+        assert found(store_url, tmp_path) == []
+
+
+def test_secrets_come_from_the_file_first_and_then_from_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "secrets"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps({"A": "from-the-file"}))
+    secrets = Secrets("sqlite:///x", {"HOLDFAST_SECRETS": str(path), "A": "1", "B": "from-outside"})
+    assert secrets.redaction.text("from-the-file, from-outside") == "[secret A], from-outside"
+    assert (secrets.get("A"), secrets.get("B")) == ("from-the-file", "from-outside")
+    assert secrets.redaction.text("from-the-file, from-outside") == "[secret A], [secret B]"
+
+
+def test_the_password_of_the_store_is_a_secret_where_the_url_stands() -> None:
+    url = "postgresql://postgres:postgres@localhost/shop"
+    told = Secrets(url, {}).redaction.text(f"postgres at {url}")
+    assert told == "postgres at postgresql://[secret HOLDFAST_DB]/shop"
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "reason"),
+    [
+        ("A=long-enough", 0o644, "chmod 600"),
+        ("A=short", 0o600, "must have 8"),
+        ("no separator", 0o600, "line 1: write NAME=value"),
+        ('{"A": 1}', 0o600, "must hold a text for each name"),
+        ('{"A"', 0o600, "is not JSON"),
+        ("a b=long-enough", 0o600, "is no name"),
+        (None, 0o600, "cannot be read"),
+    ],
+)
+def test_a_file_of_secrets_that_cannot_be_used_is_refused(
+    tmp_path: Path, text: str | None, mode: int, reason: str
+) -> None:
+    path = tmp_path / "secrets"
+    if text is not None:
+        path.write_text(text)
+        path.chmod(mode)
+    with pytest.raises(InvalidInput, match=reason):
+        Secrets("sqlite:///x", {"HOLDFAST_SECRETS": str(path)})
+
+
+def test_a_secret_that_is_too_short_is_refused_where_it_is_asked_for(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    with file_steps(sqlite_url, tmp_path, {"PLANTED": "1234"}) as steps:
+        task = steps.done(Work(command=("true",), env=ENV), retry=ONCE)
+        assert "secret PLANTED: has 4 characters" in task.error["message"]

@@ -1,0 +1,336 @@
+"""Steps of workflow files: what workers are given, what is checked, what cannot be told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.definition.reader import read_workflow_text
+from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
+from holdfast.model.graph import Workflow
+from holdfast.model.result import Refusal
+from holdfast.model.run import NewRun
+from holdfast.model.status import Status
+from holdfast.model.task import Assignment, Task
+from holdfast.model.work import HttpCall, Work
+from tests.contract.stages import CHAIN
+from tests.contract.test_loops import of
+
+BUILD = """
+name: build
+input: {task: string, depth: {type: int, default: 2}, note: string?}
+env: [HOME]
+agents:
+  dev: {command: [dev, "{{ prompt }}"], env: {TOKEN: "{{ secret.T }}", TASK: "{{ input.task }}"}}
+  judge: {external: true}
+steps:
+  - id: plan
+    agent: judge
+    prompt: "Plan {{ input.task }} {{ input.depth }} in {{ env.HOME }}"
+    outputs: {stories: [{title: string, size: int?}]}
+  - id: each
+    for_each: "{{ steps.plan.stories }}"
+    title: "{{ item.title }}"
+    steps:
+      - {id: implement, agent: dev, prompt: "{{ item.title }} {{ item.size }}: {{ feedback }}"}
+      - {id: verify, agent: judge, verifies: implement,
+         prompt: "{{ subject.made }} by {{ steps.implement.by }} for {{ run.workflow }}"}
+  - id: tell
+    http: {url: "http://h/{{ run.id }}", body: {all: "{{ steps.each }}", n: "{{ attempt }}"}}
+    concurrency: "host:{{ input.task }}"
+  - {id: approve, approval: "Merge {{ steps.tell.id }} of {{ input.task }}?"}
+"""
+
+
+def read(text: str) -> Workflow:
+    return read_workflow_text(text)
+
+
+def begin(engine: Engine, text: str = BUILD, **given: Any) -> str:
+    return engine.runs.start(NewRun(workflow=read(text), input=given or None)).id
+
+
+def claim(engine: Engine, *agents: str) -> Assignment:
+    (assignment,) = engine.work.claim("worker", agents=agents or ("default", "dev", "judge"))
+    return assignment
+
+
+def give(engine: Engine, output: object, *agents: str) -> Assignment:
+    """Claim the next task, and complete it."""
+    assignment = claim(engine, *agents)
+    reply = engine.work.complete(assignment.task.id, assignment.token, output)
+    assert reply.ok, reply
+    return assignment
+
+
+def only(engine: Engine, run: str, step: str) -> Task:
+    (task,) = of(engine, run, step)
+    return task
+
+
+def prompt(assignment: Assignment) -> str | None:
+    assert assignment.work is not None
+    return assignment.work.prompt
+
+
+def test_a_worker_is_given_every_text_rendered(engine: Engine) -> None:
+    run = begin(engine, task="SSO {{ input.depth }}")
+    plan = give(engine, {"stories": [{"title": "form"}]})
+    assert plan.work is not None
+    assert plan.work.prompt == "Plan SSO {{ input.depth }} 2 in {{ env.HOME }}"
+    assert plan.work.later == {"prompt": ("Plan SSO {{ input.depth }} 2 in ", "env.HOME", "")}
+    implement = give(engine, {"made": "code", "by": "me"})
+    assert implement.work == Work(
+        prompt="form null: ",
+        command=("dev", "{{ prompt }}"),
+        env={"TOKEN": "{{ secret.T }}", "TASK": "SSO {{ input.depth }}"},
+        idle_timeout=600,
+        later={"command.1": ("", "prompt", ""), "env.TOKEN": ("", "secret.T", "")},
+    )
+    assert prompt(give(engine, {"verdict": "accept"})) == "code by me for build"
+    tell = give(engine, {"id": 7})
+    assert tell.work is not None
+    assert tell.work.http == HttpCall(
+        url=f"http://h/{run}", body={"all": [{"made": "code", "by": "me"}], "n": 1}
+    )
+    assert only(engine, run, "approve").title == "Merge 7 of SSO {{ input.depth }}?"
+    assert engine.tasks.approve(only(engine, run, "approve").id).ok
+    assert engine.runs.get(run).status == "completed"
+
+
+def test_titles_and_keys_are_told_as_soon_as_they_are_known(engine: Engine) -> None:
+    run = begin(engine, task="SSO")
+    assert only(engine, run, "tell").concurrency_key == "task:host:SSO"
+    assert only(engine, run, "approve").title == "Merge {{ steps.tell.id }} of {{ input.task }}?"
+    give(engine, {"stories": [{"title": "form"}, {"title": "page"}]})
+    assert [task.title for task in of(engine, run, "each")] == ["each", "form", "page"]
+
+
+def test_a_rejection_is_told_to_whoever_does_it_again(engine: Engine) -> None:
+    begin(engine, task="SSO")
+    give(engine, {"stories": [{"title": "form", "size": 1}]})
+    assert prompt(give(engine, {"made": "code", "by": "me"})) == "form 1: "
+    give(engine, {"verdict": "reject", "feedback": "{{ input.task }} no tests"})
+    assert prompt(give(engine, {"made": "more", "by": "me"})) == "form 1: {{ input.task }} no tests"
+    assert prompt(give(engine, {"verdict": "accept"})) == "more by me for build"
+
+
+def test_an_attempt_that_gives_something_else_than_declared_has_failed(engine: Engine) -> None:
+    run = begin(engine, task="SSO")
+    taken = claim(engine)
+    reply = engine.work.complete(taken.task.id, taken.token, {"stories": [{"name": "form"}]})
+    assert (reply.ok, reply.reason) == (False, Refusal.INVALID_OUTPUT)
+    assert reply.detail == "output.stories[0].title is missing"
+    task = only(engine, run, "plan")
+    assert (task.status, task.failures, task.output) == (Status.QUEUED, 1, None)
+    assert task.error == "output.stories[0].title is missing"
+    assert [each.outcome for each in engine.tasks.attempts(task.id)] == ["failed"]
+
+
+def test_the_last_attempt_that_gives_something_else_fails_the_run(engine: Engine) -> None:
+    text = "{name: w, steps: [{id: a, run: [x], max_attempts: 1, outputs: {n: int}}]}"
+    run = begin(engine, text)
+    taken = claim(engine)
+    for output, reason in ((None, Refusal.INVALID_OUTPUT), ({"n": 1}, Refusal.RESULT_CONFLICT)):
+        reply = engine.work.complete(taken.task.id, taken.token, output)
+        assert (reply.ok, reply.reason) == (False, reason)
+    assert engine.runs.get(run).status == "failed"
+
+
+def test_reports_of_one_group_are_each_checked_on_their_own(engine: Engine) -> None:
+    step = "  - {id: NAME, run: [x], needs: [], outputs: {n: int}}\n"
+    run = begin(engine, "name: w\nsteps:\n" + "".join(step.replace("NAME", n) for n in "abc"))
+    taken = engine.work.claim("worker", count=3)
+    given = ({"n": 1}, {"n": "x"}, {"n": 3, "more": True})
+    futures = [
+        engine.work.complete.submit(each.task.id, each.token, output)
+        for each, output in zip(taken, given, strict=True)
+    ]
+    assert [future.result().ok for future in futures] == [True, False, True]
+    assert [task.status.value for task in engine.runs.tasks(run)] == ["done", "queued", "done"]
+
+
+def test_a_stale_attempt_is_refused_whatever_it_gives(engine: Engine) -> None:
+    begin(engine, task="SSO")
+    first = claim(engine)
+    assert engine.work.release(first.task.id, first.token).ok
+    second = claim(engine)
+    for output in ({"stories": []}, {"stories": "no"}):
+        reply = engine.work.complete(first.task.id, first.token, output)
+        assert reply.reason is Refusal.STALE_TOKEN
+    assert engine.work.complete(second.task.id, second.token, {"stories": []}).ok
+    assert engine.work.complete(second.task.id, second.token, {"stories": []}).repeated
+
+
+def test_a_verifier_has_to_give_its_verdict_and_what_it_declares(engine: Engine) -> None:
+    text = """
+name: w
+steps:
+  - {id: a, run: [x]}
+  - {id: v, run: [y], verifies: a, outputs: {score: int}}
+"""
+    run = begin(engine, text)
+    give(engine, {})
+    task = only(engine, run, "v")
+    for output, detail in (
+        ({"verdict": "accept"}, "output.score is missing"),
+        ({"score": 1}, "a verifier's output must hold `verdict`"),
+    ):
+        (taken,) = engine.work.claim_by_id(task.id, "worker")
+        reply = engine.work.complete(task.id, taken.token, output)
+        assert reply.reason is Refusal.INVALID_OUTPUT
+        assert detail in reply.detail
+        engine.tasks.run_now(task.id)
+    give(engine, {"verdict": "reject", "score": 2})
+    give(engine, {})
+    give(engine, {"verdict": "accept", "score": 3})
+    assert engine.runs.get(run).status == "completed"
+
+
+UNTOLD = """
+name: w
+steps:
+  - {id: a, run: [x]}
+  - {id: b, run: [y, "{{ steps.a.missing }}"]}
+  - {id: c, run: [z]}
+"""
+
+
+def test_a_task_whose_texts_cannot_be_told_fails_without_an_attempt(engine: Engine) -> None:
+    run = begin(engine, UNTOLD)
+    give(engine, {"found": 1})
+    task = only(engine, run, "b")
+    assert (task.status, task.attempt, task.failures) == (Status.FAILED, 0, 0)
+    assert task.error == "there is no steps.a.missing; there is found"
+    assert engine.runs.get(run).status == "failed"
+    events = [event for event in engine.tasks.events(task.id) if event.type == "task.failed"]
+    assert [(event.source, event.target, event.actor) for event in events] == [
+        ("queued", "failed", "advance")
+    ]
+
+
+def test_it_is_told_after_what_it_needs_was_done_again(engine: Engine) -> None:
+    run = begin(engine, UNTOLD)
+    give(engine, {"found": 1})
+    assert engine.runs.retry(run, step="a").ok
+    give(engine, {"missing": "m"})
+    work = claim(engine).work
+    assert work is not None
+    assert work.command == ("y", "m")
+
+
+def test_a_verifier_whose_subject_came_back_without_what_it_names_fails(engine: Engine) -> None:
+    text = """
+name: w
+steps:
+  - {id: a, run: [x]}
+  - {id: v, run: [y, "{{ subject.commit }}"], verifies: a}
+"""
+    run = begin(engine, text)
+    give(engine, {"commit": "c1"})
+    give(engine, {"verdict": "reject", "feedback": "no"})
+    give(engine, {})
+    task = only(engine, run, "v")
+    assert (task.status, task.attempt) == (Status.FAILED, 1)
+    assert task.error == "there is no subject.commit; there is nothing"
+
+
+def test_what_a_skipped_step_would_have_given_is_null(engine: Engine) -> None:
+    text = """
+name: w
+steps:
+  - {id: a, run: [x], when: input.go, outputs: {n: int}}
+  - {id: b, run: [y, "{{ steps.a.n }}", "{{ steps.a }}"], env: {N: "{{ steps.a.n }}"}}
+"""
+    begin(engine, text, go=False)
+    work = claim(engine).work
+    assert work is not None
+    assert (work.command, work.env) == (("y", "null", "null"), {"N": "null"})
+
+
+def test_nested_items_see_their_own_item_and_the_steps_around_them(engine: Engine) -> None:
+    text = """
+name: w
+steps:
+  - {id: top, run: [x]}
+  - id: outer
+    for_each: "{{ input.rows }}"
+    steps:
+      - {id: row, run: [r, "{{ item.name }}"]}
+      - id: inner
+        for_each: "{{ item.cells }}"
+        parallel: 9
+        steps:
+          - {id: cell, run: [c, "{{ item }}", "{{ steps.row.made }}", "{{ steps.top.made }}"]}
+"""
+    rows = [{"name": "A", "cells": [1, 2]}, {"name": "B", "cells": [3]}]
+    begin(engine, text, rows=rows)
+    seen = []
+    while taken := engine.work.claim("worker", count=9):
+        for each in taken:
+            assert each.work is not None
+            assert each.work.command is not None
+            seen.append(" ".join(each.work.command))
+            made = {"made": f"<{' '.join(each.work.command[:2])}>"}
+            assert engine.work.complete(each.task.id, each.token, made).ok
+    assert seen == ["x", "r A", "c 1 <r A> <x>", "c 2 <r A> <x>", "r B", "c 3 <r B> <x>"]
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({}, "input.task"),
+        ({"task": 5}, "input.task"),
+        ({"task": "x", "depth": "deep"}, "input.depth"),
+        ({"task": "x", "dpeth": 3}, "input.dpeth"),
+    ],
+)
+def test_input_that_does_not_fit_is_refused_by_its_field(
+    engine: Engine, given: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        begin(engine, **given)
+    assert refused.value.field == field
+    assert engine.runs.list() == []
+
+
+def test_input_is_kept_with_its_defaults_and_its_key_is_for_that_body(engine: Engine) -> None:
+    flow = read(BUILD)
+    first = engine.runs.start(NewRun(workflow=flow, input={"task": "x"}, key="k"))
+    again = engine.runs.start(NewRun(workflow=flow, input={"task": "x", "depth": 2}, key="k"))
+    assert (again.id, again.created) == (first.id, False)
+    assert engine.runs.get(first.id).input == {"task": "x", "depth": 2, "note": None}
+
+
+def test_without_declared_input_what_texts_name_must_be_there_at_the_start(engine: Engine) -> None:
+    text = "{name: w, steps: [{id: a, run: ['{{ input.x.y }}']}]}"
+    with pytest.raises(InvalidInput, match=r"input.x.y: step 'a' uses it"):
+        begin(engine, text, x={})
+    with pytest.raises(InvalidInput, match="input: must be an object, not list"):
+        engine.runs.start(NewRun(workflow=read(text), input=[1]))
+    begin(engine, text, x={"y": 1})
+    work = claim(engine).work
+    assert work is not None
+    assert work.command == ("1",)
+
+
+def test_runs_of_one_rendered_key_go_one_after_another(engine: Engine) -> None:
+    text = """
+name: w
+concurrency: {key: "repo:{{ input.repo }}", limit: 1}
+steps: [{id: a, run: [x, "{{ input.repo }}"]}]
+"""
+    first, second, other = (begin(engine, text, repo=repo) for repo in ("r1", "r1", "r2"))
+    assert engine.runs.get(first).concurrency_key == "run:repo:r1"
+    assert engine.runs.get(second).holds.names == ("slot",)
+    taken = engine.work.claim("worker", count=9)
+    assert {each.task.run_id for each in taken} == {first, other}
+    with pytest.raises(InvalidInput, match="concurrency key"):
+        begin(engine, text.replace(', "{{ input.repo }}"', ""), x=1)
+
+
+def test_python_steps_are_given_no_work(engine: Engine) -> None:
+    engine.runs.start(NewRun(workflow=CHAIN))
+    assert claim(engine).work is None

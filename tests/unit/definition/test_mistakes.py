@@ -1,0 +1,153 @@
+"""Mistakes in a workflow file: each is told with its place, and what was probably meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import InvalidWorkflowFile
+from tests.unit.definition.files import FEATURE, mistakes, read
+
+ONE = "name: w\nagents: {dev: {command: [dev]}}\nsteps:\n"
+
+
+@pytest.mark.parametrize(
+    ("marked", "message", "hint"),
+    [
+        ("  - {id: a, ¦rnu: [x]}", "step has no key 'rnu'", "did you mean 'run'?"),
+        ("  - {id: a, run: [x], needs: [¦b]}", "'a' needs 'b', which is not a step", ""),
+        (
+            "  - {id: first, run: [x]}\n  - {id: b, run: [x], needs: [¦frist]}",
+            "needs 'frist'",
+            "did you mean 'first'?",
+        ),
+        ("  - {id: a, run: [x], needs: ¦[b]}\n  - {id: b, run: [x]}", "cycle: a → b → a", ""),
+        ("  - {id: a, agent: ¦dve}", "'dve' is not one of the agents", "mean 'dev'?"),
+        ("  - {id: a, run: ¦npm test}", "run: must be a list", "write [npm, test]"),
+        ("  - ¦{id: a}", "says nothing to do", "give it agent and prompt"),
+        ("  - {id: a, run: [x], ¦http: y}", "one of 'run' and 'http'", ""),
+        ("  - {id: a, agent: dev, ¦run: [x]}", "one of 'agent' and 'run'", ""),
+        ("  - {id: a, run: [x]}\n  - {id: ¦a, run: [x]}", "'a' is defined 2 times", ""),
+        ("  - {id: a, run: [x], timeout: ¦5 minutes}", "is not a duration", ""),
+        ("  - {id: a, run: [x], timeout: ¦-5}", "must be between 0 seconds", ""),
+        ("  - {id: a, run: [x], max_attempts: ¦0}", "from 1 to 1000000", ""),
+        ("  - {id: a, run: [x], on_failure: ¦sikp}", "one of fail", "mean 'skip'?"),
+        ("  - {id: a, run: [x], verifies: ¦a}", "'a' verifies 'a'", ""),
+        ("  - {id: a, run: [x], ¦max_rounds: 2}", "those of a verifier", "goto"),
+        ("  - {id: a, for_each: ¦item.x, steps: []}", "item.x stands in no loop", ""),
+        ("  - {id: a, for_each: input.l, ¦prompt: x}", "a loop has no 'prompt'", ""),
+        ("  - {id: a, approval: 'y?', ¦timeout: 5m}", "an approval has no 'timeout'", ""),
+        ("  - {id: a, ¦merge: {into: main}}", "'merge' is not there yet", ""),
+        ("  - {id: a, run: ['{{ ¦imput.x }}']}", "begins with none of input", ""),
+        ("  - {id: a, run: [¦'{{ x y }}']}", "'{{ x y }}' is no variable", ""),
+        ("  - {id: a, run: ['{{ ¦item }}']}", "item stands in no loop", ""),
+        ("  - {id: a, run: ['{{ ¦subject }}']}", "subject is what a step verifies", ""),
+        ("  - {id: a, run: ['{{ ¦steps.b }}']}", "'b' is no step it can see", ""),
+        ("  - {id: a, run: ['{{ ¦steps.a }}']}", "'a' is not done before", ""),
+        ("  - {id: a, run: ['{{ ¦run.od }}']}", "there is no 'od'", ""),
+        ("  - {id: a, run: ['{{ ¦env.HOME }}']}", "env.HOME is not allowed", "env: [HOME]"),
+        ("  - {id: a, run: ['{{ ¦secret.X }}']}", "a secret goes into `env:`", ""),
+        ("  - {id: a, run: [x], prompt: '{{ ¦prompt }}'}", "prompt is not known there", ""),
+        ("  - {id: a, run: ['{{ ¦feedback.x }}']}", "feedback has no parts", ""),
+        (
+            """  - {id: a, run: [x], outputs: {story: string}}
+  - {id: b, run: [y, '{{ ¦steps.a.stories }}']}""",
+            "there is no 'stories'",
+            "did you mean 'story'?",
+        ),
+        (
+            """  - {id: a, run: [x], outputs: {n: int}}
+  - {id: b, for_each: ¦steps.a.n, steps: [{id: c, run: [x]}]}""",
+            "steps.a.n is no list",
+            "",
+        ),
+        ("  - {id: a, run: [x], outputs: {n: ¦intt}}", "'intt' is no type", "mean 'int'?"),
+        ("  - {id: a, run: [x], outputs: {n: ¦5}}", "cannot be a number", "write string"),
+        (
+            "  - {id: a, run: [x], outputs: {n: {type: int, default: ¦x}}}",
+            "the default must be a whole number, not text",
+            "",
+        ),
+        (
+            "  - {id: a, run: [x], outputs: {n: {type: string, ¦pattern: x}}}",
+            "'pattern' is not checked here",
+            "",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(marked: str, message: str, hint: str) -> None:
+    before = f"{ONE}{marked}".partition("¦")[0]
+    told = mistakes(f"{ONE}{marked}\n".replace("¦", ""))
+    near = [each for each in told if message in each[2]]
+    assert near, told
+    assert near[0][:2] == (before.count("\n") + 1, len(before) - before.rfind("\n")), near
+    assert hint in near[0][3]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("steps: [{id: a, run: [x]}]\n", (1, 1), "workflow has no 'name'"),
+        ("name: w\n", (1, 1), "workflow has no 'steps'"),
+        ("name: w\nsteps: []\n", (1, 1), "has no steps"),
+        ("name: w\nsteps: {}\n", (2, 8), "steps must be a list, not a mapping"),
+        ("name: w\nsteps: [a]\n", (2, 9), "step must be a mapping, not text"),
+        ("name: w\nworkspace: {git: .}\nsteps: [{id: a, run: [x]}]\n", (2, 1), "not there yet"),
+        ("name: w\nagents: {a: {}}\nsteps: [{id: a, agent: a}]\n", (2, 13), "has no command"),
+        ("name: w\nagents: {a: {use: claude}}\nsteps: [{id: a, agent: a}]\n", (2, 14), "not there"),
+        (
+            "name: w\nconcurrency: 'k:{{ steps.a }}'\nsteps: [{id: a, run: [x]}]\n",
+            (2, 20),
+            "steps is not known there; one of input is",
+        ),
+        ("name: w\nname: v\nsteps: [{id: a, run: [x]}]\n", (2, 1), "'name' is here a second time"),
+        ("name: w\ninput: [a]\nsteps: [{id: a, run: [x]}]\n", (2, 8), "mapping of names to types"),
+        ("name: 12\nsteps: [{id: a, run: [x]}]\n", (1, 7), "must be text, not a number"),
+        ("name: w\n  steps: [x\n", (2, 8), "mapping values are not allowed"),
+    ],
+)
+def test_a_mistake_of_the_whole_file_is_told_with_its_place(
+    text: str, place: tuple[int, int], message: str
+) -> None:
+    told = mistakes(text)
+    assert any(each[:2] == place and message in each[2] for each in told), told
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
+    text = (
+        FEATURE.replace("input.task", "input.tsk")
+        .replace("agent: developer", "agent: develper")
+        .replace("goto: build", "goto: bild")
+        .replace("item.acceptance", "item.accept")
+        .replace("usd: 5", "usd: -5")
+    )
+    told = mistakes(text)
+    assert [line for line, *_ in told] == [6, 14, 20, 22, 23]
+    assert [hint for *_, hint in told] == [
+        "",
+        "did you mean 'task'?",
+        "did you mean 'developer'?",
+        "did you mean 'acceptance'?",
+        "did you mean 'build'?",
+    ]
+
+
+def test_a_mistake_shows_the_line_itself_with_a_caret_under_it() -> None:
+    with pytest.raises(InvalidWorkflowFile) as refused:
+        read(f"{ONE}  - {{id: a, run: [x], needs: [b]}}\n")
+    assert str(refused.value) == (
+        "flow.yaml:4:31: step 'a' needs 'b', which is not a step\n"
+        "      - {id: a, run: [x], needs: [b]}\n"
+        "                                  ^"
+    )
+
+
+def test_a_line_that_would_move_the_cursor_is_shown_without_that() -> None:
+    with pytest.raises(InvalidWorkflowFile) as refused:
+        read('{"name": "w", "steps": [{"id": "\\u001b[2J", "\x9b": 1}]}', "w.json")
+    assert not {"\x1b", "\x9b"} & set(str(refused.value))
+
+
+def test_a_word_in_a_text_of_several_lines_is_pointed_at() -> None:
+    prompt = "|\n      Do this,\n      {{ run.x }} now\n"
+    ((line, column, *_),) = mistakes(f"{ONE}  - id: a\n    agent: dev\n    prompt: {prompt}")
+    assert (line, column) == (8, 10)

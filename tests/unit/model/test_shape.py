@@ -1,0 +1,111 @@
+"""Values against their types: the same verdict as a whole JSON Schema would give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import InvalidInput
+from holdfast.model import shape
+
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.sampled_from([0.5, 1.0, -2.0]),
+    st.sampled_from(["", "a", "ab"]),
+)
+NAMES = st.sampled_from(["a", "b", "c"])
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=6,
+)
+KINDS = st.sampled_from(list(shape.TYPES))
+
+
+def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "type": KINDS | st.lists(KINDS, min_size=1, max_size=2, unique=True),
+            "enum": st.lists(VALUES, min_size=1, max_size=3),
+            "const": VALUES,
+            "properties": st.dictionaries(NAMES, inner, max_size=2),
+            "required": st.lists(NAMES, max_size=2, unique=True),
+            "additionalProperties": st.booleans() | inner,
+            "items": inner,
+            "anyOf": st.lists(inner, min_size=1, max_size=2),
+            "minLength": st.integers(0, 2),
+            "maxItems": st.integers(0, 2),
+            "minimum": st.integers(-2, 2),
+            "exclusiveMaximum": st.integers(-2, 2),
+        },
+    )
+
+
+@given(st.recursive(schemas(st.just({})), schemas, max_leaves=4), VALUES)
+def test_a_value_fits_exactly_when_json_schema_says_so(schema: shape.Schema, value: object) -> None:
+    wanted = jsonschema.Draft202012Validator(schema).is_valid(value)
+    assert (shape.misfits(schema, value) == []) is wanted
+
+
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "age": {"type": ["integer", "null"]},
+        "home": {"type": "string", "format": "path", "default": "."},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+def test_input_is_filled_with_defaults_and_with_null_for_what_may_be_null() -> None:
+    filled = shape.check_input(PERSON, {"name": "Ada"})
+    assert filled == {"name": "Ada", "age": None, "home": "."}
+
+
+@pytest.mark.parametrize(
+    ("value", "field", "reason"),
+    [
+        (None, "input.name", "is missing"),
+        ({"name": 5}, "input.name", "must be text, not a whole number"),
+        ({"name": "A", "tags": ["x", 1]}, "input.tags[1]", "must be text, not a whole number"),
+        ({"name": "A", "nmae": "B"}, "input.nmae", "is not declared; there is name, age"),
+        ([], "input", "must be an object, not a list"),
+    ],
+)
+def test_input_that_does_not_fit_is_refused_by_the_name_of_its_field(
+    value: object, field: str, reason: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        shape.check_input(PERSON, value)
+    assert refused.value.field == field
+    assert refused.value.reason.startswith(reason)
+
+
+def test_every_misfit_is_told_up_to_a_few() -> None:
+    found = shape.misfits({"type": "array", "items": {"type": "string"}}, list(range(50)))
+    assert len(found) == shape.MAX_MISFITS
+    assert found[0] == "it[0] must be text, not a whole number"
+
+
+def test_paths_are_changed_wherever_they_are_declared() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "home": {"type": "string", "format": "path"},
+            "more": {"type": "array", "items": {"type": "string", "format": "path"}},
+            "name": {"type": "string"},
+        },
+    }
+    given_ = {"home": "a", "more": ["b"], "name": "c", "other": "d"}
+    changed = shape.map_paths(schema, given_, lambda path: f"/{path}")
+    assert changed == {"home": "/a", "more": ["/b"], "name": "c", "other": "d"}

@@ -1,0 +1,125 @@
+"""How an answer is read out of what a command wrote, and what is said of one that is wrong."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from holdfast.worker.output import Answer, Answered, ask, ask_again, read_answer
+
+LIMIT = 1_000_000
+DECLARED = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "count": {"type": "integer"},
+        "due-date": {"type": "string"},
+    },
+    "required": ["title"],
+}
+
+
+def read(
+    written: str | bytes = b"", *, file: bytes | None = None, declared: bool = False
+) -> Answer:
+    data = written.encode() if isinstance(written, str) else written
+    outputs = DECLARED if declared else None
+    return read_answer(Answered(file=file, written=data), outputs, limit=LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("written", "output"),
+    [
+        ("", {}),
+        ("no answer at all", {}),
+        ('{"a": 1}', {"a": 1}),
+        ('{"a": 1}\n{"a": 2}\nDone.\n', {"a": 2}),
+        ('before\n{"a": {"b": []}}\r\n', {"a": {"b": []}}),
+        ('```json\n{\n  "a": {\n    "b": 1\n  }\n}\n```\n', {"a": {"b": 1}}),
+        ('{"a": 1}\n[1, 2]\n"text"\n', {"a": 1}),
+        ('{"a": 1}\n{"a": NaN}\n{broken\n', {"a": 1}),
+        (
+            "STATUS: done\nnote: no\nCHANGED: [1, 2]\nhttp://x: y\n",
+            {"status": "done", "changed": [1, 2]},
+        ),
+        (
+            "VERDICT: reject\nFEEDBACK: it is: {wrong}\n",
+            {"verdict": "reject", "feedback": "it is: {wrong}"},
+        ),
+        ('{"question": "a", "more": 1}', {"question": "a", "more": 1}),
+        (b'\xff\xfe\n{"a": "\xc3\xb6"}\n\x00', {"a": "ö"}),
+    ],
+)
+def test_the_last_object_counts_and_else_lines_of_keys(
+    written: str | bytes, output: object
+) -> None:
+    assert read(written) == Answer(output=output)
+
+
+def test_the_file_counts_before_what_was_written() -> None:
+    assert read('{"a": 1}', file=b'\xef\xbb\xbf{"a":\n2}\n').output == {"a": 2}
+    assert read('{"a": 1}', file=b"\n").output == {"a": 1}
+
+
+def test_keys_that_are_declared_are_found_in_any_spelling_and_have_their_type() -> None:
+    written = "Title: 12\nCOUNT: 3\ndue_date: 1 May\nINFO: more\n"
+    assert read(written, declared=True).output == {"title": "12", "count": 3, "due-date": "1 May"}
+
+
+def test_a_question_is_one_unless_it_is_declared() -> None:
+    assert read('{"question": {"which": [1]}}') == Answer(question={"which": [1]})
+    declared: dict[str, Any] = {"properties": {"question": {}}}
+    answered = Answered(file=None, written=b'{"question": "q"}')
+    assert read_answer(answered, declared, limit=LIMIT) == Answer(output={"question": "q"})
+
+
+@pytest.mark.parametrize(
+    ("written", "file", "mistake"),
+    [
+        ("nothing", None, "there is no JSON object in it, in a line of its own"),
+        ('{"count": 1}', None, "the output.title is missing"),
+        ('{"title": "a", "count": "b"}', None, "the output.count must be a whole number"),
+        ('{"title": "\\u0000"}', None, "contains a NUL character"),
+        ('{"title": "\\ud800"}', None, "contains a lone surrogate"),
+        ("", b"{", "names is not JSON: "),
+        ("", b"\xff{}", "names is not JSON: "),
+        ("", b"[]", "holds no JSON object"),
+        ("", b" " * (LIMIT + 1), "holds more than 1000000 bytes"),
+        (json.dumps({"title": "x" * LIMIT}), None, "at most 1000000 are kept"),
+        ("", b"[" * 100_000, "names is not JSON: "),
+    ],
+)
+def test_what_is_wrong_with_an_answer_is_said(
+    written: str, file: bytes | None, mistake: str
+) -> None:
+    (told,) = read(written, file=file, declared=True).mistakes
+    assert mistake in told
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["{" * 1_000_000, "{\n" * 500_000, '{"a":\n' * 200_000, "[" * 1_000_000, "A: " * 300_000],
+)
+def test_hostile_text_is_read_in_a_moment(hostile: str) -> None:
+    begun = time.process_time()
+    assert read(hostile).mistakes == ()
+    assert time.process_time() - begun < 2
+
+
+def test_a_prompt_ends_with_the_form_of_the_answer_where_one_is_declared() -> None:
+    assert ask("Do it\n", None) == "Do it\n"
+    asked = ask("Do it\n", DECLARED)
+    assert asked.startswith("Do it\n\nEnd your answer with a JSON object in one line")
+    assert json.dumps(DECLARED) in asked
+    assert '{"question": ' in asked
+
+
+def test_a_repair_tells_what_was_asked_what_was_answered_and_what_is_wrong() -> None:
+    again = ask_again(
+        "Do it", Answered(file=None, written=b"I did \xff"), ("it is bad", "and late")
+    )
+    assert again.startswith("Do it\n\nYou have answered this before:\n\nI did �\n\n")
+    assert "\n- it is bad\n- and late\n" in again
