@@ -30,7 +30,11 @@ _AFTER_REFUSAL = {
     "part_of_run": "holdfast show {id}",
     "unknown_step": "holdfast show {id}",
 }
-_LISTS = {"workflow": "holdfast workflow list", "schedule": "holdfast schedule list"}
+_LISTS = {
+    "workflow": "holdfast workflow list",
+    "schedule": "holdfast schedule list",
+    "worker": "holdfast workers",
+}
 _STOP = "stop, and change nothing more: the attempt is over"
 
 

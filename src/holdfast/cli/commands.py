@@ -18,7 +18,7 @@ MODULES = {
     "following": ("events", "logs"),
     "steering": ("cancel", "retry", "pause", "resume", "approve", "reject", "answer", "signal"),
     "tasks": ("task", "plan"),
-    "working": ("worker", "work", "guard"),
+    "working": ("worker", "workers", "work", "guard"),
     "database": ("doctor", "db"),
     "workflows": ("workflow",),
     "schedules": ("schedule", "lease"),

@@ -33,7 +33,7 @@ def watch(
 ) -> int:
     """Show a run until it ends or only a person can move it; the answer is the exit code.
 
-    A `worker` names the program whose worker runs beside it, and stops with it.
+    A `worker` is the command for a worker like the one beside it, which stops with it.
     """
     try:
         if quiet:
@@ -130,7 +130,7 @@ def _say_end(run: View, worker: str | None) -> int:
             if leaf.asks_person:
                 note(f"needs you: {with_store(what_to_say(leaf.task))}")
         if worker is not None:
-            note(f"then:      {_serve(worker)}")
+            note(f"then:      {with_store(worker)}")
     elif code == FAILED:
         note(f"next:  {with_store('holdfast why ' + run['id'])}")
         note(f"       {with_store('holdfast retry ' + run['id'])}")
@@ -142,9 +142,5 @@ def _say_left(run_id: str, worker: str | None) -> None:
         f"\n{run_id} was left as it is. Come back: {with_store(f'holdfast show {run_id} --follow')}"
     )
     if worker is not None:
-        note(f"Its worker stops when what runs is done. Go on: {_serve(worker)}")
+        note(f"Its worker stops when what runs is done. Go on: {with_store(worker)}")
     note(f"End it: {with_store(f'holdfast cancel {run_id}')}")
-
-
-def _serve(worker: str) -> str:
-    return f"holdfast worker {worker}"

@@ -14,6 +14,7 @@ from holdfast.cli.session import called_command, chosen_store
 
 Command = Callable[..., int | None]
 
+HELP = {"help_option_names": ["-h", "--help"]}
 EPILOG = (
     "Exit codes: 0 completed, 1 failed, 2 bad input, 3 cancelled, 4 needs a person, 5 no store."
 )
@@ -64,7 +65,7 @@ app = typer.Typer(
     epilog=EPILOG,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP,
 )
 
 Store = Annotated[
@@ -76,9 +77,15 @@ Store = Annotated[
 _DB = inspect.Parameter("db", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Store)
 
 
-def group(name: str, text: str) -> typer.Typer:
+def group(name: str, text: str, *, alone: bool = False) -> typer.Typer:
+    """Commands behind one word, which `alone` has a command of its own."""
     made = typer.Typer(
-        name=name, cls=QuickGroup, help=text, rich_markup_mode=None, no_args_is_help=True
+        name=name,
+        cls=QuickGroup,
+        help=text,
+        rich_markup_mode=None,
+        no_args_is_help=not alone,
+        context_settings=HELP,
     )
     app.add_typer(made, name=name)
     return made
@@ -90,10 +97,9 @@ def command(
     """Make a function a command; its first line is its help, and what it gives its exit code."""
 
     def register(function: Command) -> Command:
-        settings = {"help_option_names": ["-h", "--help"]}
         made = _with_store(function, name if of is None else f"{of.info.name} {name}")
         text = f"Example: {example}"
-        (of or app).command(name, cls=Quick, epilog=text, context_settings=settings)(made)
+        (of or app).command(name, cls=Quick, epilog=text, context_settings=HELP)(made)
         return function
 
     return register

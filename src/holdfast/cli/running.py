@@ -18,7 +18,6 @@ from holdfast.cli.options import Json, WorkflowName, read_pairs, read_value
 from holdfast.cli.registry import command
 from holdfast.cli.session import chosen_store, opened, place, serving, with_store
 from holdfast.cli.terminal import escape, note, say, say_json
-from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
@@ -61,24 +60,49 @@ def run(
             say(_tell_started(started))
             note(f"watch: {with_store('holdfast show ' + started['id'] + ' --follow')}")
         else:
-            return _watch(service, started["id"], program, json=json)
+            return _watch(service, started["id"], wanted.workflow, program, json=json)
     return None
 
 
-def _watch(service: Service, run_id: str, program: Program | None, *, json: bool) -> int:
+def _watch(
+    service: Service, run_id: str, workflow: Workflow, program: Program | None, *, json: bool
+) -> int:
     from holdfast.cli.live import watch
 
-    if program is None:
-        code = watch(service, run_id, quiet=json)
-    else:
-        # What a step raised is told with its events.
-        show_logs(logging.ERROR)
-        worker = program.holdfast.worker().start()
-        code = watch(service, run_id, worker=program.name, quiet=json)
-        _stop(worker)
+    with _helped(service, workflow, program) as name:
+        code = watch(service, run_id, worker=name, quiet=json)
     if json:
         say_json(service.queries.run(run_id))
     return code
+
+
+@contextmanager
+def _helped(service: Service, workflow: Workflow, program: Program | None) -> Iterator[str | None]:
+    """A worker beside the run: of its program, or for commands where none lives; what to type."""
+    # What a step raised is told with its events.
+    show_logs(logging.ERROR)
+    if program is not None:
+        worker = program.holdfast.worker().start()
+        yield f"holdfast worker {program.name}"
+        _stop(worker)
+        return
+    agents = agents_of(workflow)
+    if workflow.declared is None or service.queries.workers()["items"]:
+        yield None
+        return
+    from holdfast.api.holdfast import Holdfast
+
+    with Holdfast(service.place.url) as helper:
+        worker = helper.worker(agents=agents).start()
+        yield " ".join(["holdfast worker", *(f"--agent {agent}" for agent in agents)])
+        _stop(worker)
+
+
+def agents_of(workflow: Workflow) -> list[str]:
+    """The agents that the steps of a workflow are for."""
+    from holdfast.model.step import every
+
+    return sorted({step.agent for step in every(workflow.steps) if step.kind == "work"})
 
 
 def _stop(worker: Worker) -> None:
@@ -99,13 +123,15 @@ def _prepared(
 ) -> Iterator[tuple[Service, Request, Program | None]]:
     """The service on the store of the run, what makes the run from its inputs, and the program."""
     if app is None and Path(workflow).suffix in FILES:
+        from holdfast.definition.reader import read_workflow_file
+
+        read = read_workflow_file(Path(workflow))
         with opened(begins=True) as service:
-            read = read_file(Path(workflow))
-            yield service, lambda pairs: _plain(read, pairs), None
+            yield service, lambda pairs: _of_workflow(read, pairs), None
     elif app is None and ":" not in workflow:
         with opened() as service:
             known = service.commands.known_workflow(workflow, version)
-            yield service, lambda pairs: _plain(known, pairs), None
+            yield service, lambda pairs: _of_workflow(known, pairs), None
     else:
         from holdfast.cli.program import load_program
 
@@ -114,16 +140,20 @@ def _prepared(
             yield service, lambda pairs: _typed(program.workflow, pairs), program
 
 
-def read_file(path: Path) -> Workflow:
-    """The workflow of a file."""
-    reason = f"{path} is a workflow file, and this version reads none yet; name a workflow, or a "
-    raise InvalidInput("workflow", f"{reason}program as module:name")
-
-
-def _plain(workflow: Workflow, pairs: list[str]) -> NewRun:
+def _of_workflow(workflow: Workflow, pairs: list[str]) -> NewRun:
+    """The run of a file, or of what the store knows; its types say what is text and what a path."""
+    from holdfast.api.workflow_file import absolute
     from holdfast.model.run import NewRun
 
-    return NewRun(workflow=workflow, input=read_pairs(pairs))
+    declared = None if workflow.declared is None else workflow.declared.input
+    kinds = {} if declared is None else declared.get("properties", {})
+    texts = {name for name, kind in kinds.items() if kind.get("type") == "string"}
+    return NewRun(workflow=workflow, input=absolute(workflow, _read_typed(pairs, texts)))
+
+
+def _read_typed(pairs: list[str], texts: set[str]) -> dict[str, Any]:
+    """What was typed, where text is wanted as it is, and else as JSON if it is some."""
+    return read_pairs(pairs, lambda name, text: text if name in texts else read_value(text))
 
 
 def _typed(builder: WorkflowBuilder, pairs: list[str]) -> NewRun:
@@ -135,9 +165,7 @@ def _typed(builder: WorkflowBuilder, pairs: list[str]) -> NewRun:
         for name in member.signature.inputs
         if member.signature.hints.get(name) is str
     }
-    return builder.request(
-        **read_pairs(pairs, lambda name, text: text if name in texts else read_value(text))
-    )
+    return builder.request(**_read_typed(pairs, texts))
 
 
 @contextmanager

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.options import Json, WorkflowName
+from holdfast.cli.completion import complete_workflow
+from holdfast.cli.options import Json
 from holdfast.cli.registry import command, group
-from holdfast.cli.running import read_file
+from holdfast.cli.running import FILES
 from holdfast.cli.session import opened, with_store
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, note, paint, say, say_json
 from holdfast.cli.words import ago
 
 if TYPE_CHECKING:
-    from holdfast.model.graph import Step, Workflow
+    from holdfast.model.graph import Workflow
 
 workflow = group("workflow", "Look at workflows, and check their files.")
 
@@ -51,67 +52,51 @@ def list_workflows(json: Json = False) -> None:
 
 @command("show", of=workflow, example="holdfast workflow show checkout")
 def show_workflow(
-    name: WorkflowName,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKFLOW", help="A name, or a file.", autocompletion=complete_workflow
+        ),
+    ],
     version: Annotated[str | None, typer.Option(help="Not the newest, but this one.")] = None,
     json: Json = False,
 ) -> None:
-    """Draw the graph of a workflow that the store knows."""
+    """Draw the graph of a workflow: one that the store knows, or that of a file."""
     import json as text
 
-    with opened() as service:
-        known = service.commands.known_workflow(name, version)
+    if Path(name).suffix in FILES:
+        known = _read(Path(name))
+    else:
+        with opened() as service:
+            known = service.commands.known_workflow(name, version)
     if json:
-        say_json({"name": known.name, "version": known.version, **text.loads(known.definition)})
+        say_json({"version": known.version, **text.loads(known.definition)})
         return
-    for line in draw(known):
-        say(line)
-    note(f"start: {with_store('holdfast run ' + known.name)}")
+    _draw(known)
+    note(f"start: {with_store(f'holdfast run {name} --wait')}")
 
 
 @command("validate", of=workflow, example="holdfast workflow validate feature.yaml")
 def validate(path: File, json: Json = False) -> None:
-    """Check a workflow file, and tell every mistake at once."""
-    known = read_file(path)
+    """Check a workflow file, and tell every mistake at once, each with its place."""
+    known = _read(path)
     if json:
         say_json({"ok": True, "name": known.name, "version": known.version})
         return
-    for line in draw(known):
-        say(line)
+    _draw(known)
     say(f"{paint('✓', 'green')} {escape(path)} is in order")
 
 
-def draw(workflow: Workflow) -> list[str]:
-    """The graph as text, one line a step."""
-    head = f"{paint(escape(workflow.name), 'bold')} {paint(workflow.version[:SHORT], 'dim')}"
-    return [head, *_draw(workflow.steps, 0)]
+def _read(path: Path) -> Workflow:
+    from holdfast.definition.reader import read_workflow_file
+
+    return read_workflow_file(path)
 
 
-def _draw(steps: tuple[Step, ...], depth: int) -> list[str]:
-    lines: list[str] = []
-    before: str | None = None
-    for step in steps:
-        parts = [_needs(step, before), *_traits(step)]
-        shown = "  ".join(part for part in parts if part)
-        lines.append(f"{'  ' * depth}{paint('○', 'cyan')} {escape(step.id)}  {shown}".rstrip())
-        lines += _draw(step.steps, depth + 1)
-        before = step.id
-    return lines
+def _draw(known: Workflow) -> None:
+    from holdfast.definition.drawing import draw
 
-
-def _needs(step: Step, before: str | None) -> str:
-    if not step.needs:
-        return "at once" if before is not None and step.verifies is None else ""
-    return "" if step.needs == (before,) else f"after {', '.join(step.needs)}"
-
-
-def _traits(step: Step) -> list[Any]:
-    failure = step.on_failure
-    named = f" {failure.step}" if failure.step else ""
-    return [
-        f"for each of {step.for_each}, {step.parallel} at once" if step.for_each else "",
-        f"verifies {step.verifies}, {step.max_rounds} rounds" if step.verifies else "",
-        f"when {step.when}" if step.when else "",
-        f"asks: {escape(step.approval)}" if step.approval else "",
-        f"agent {step.agent}" if step.agent != "default" else "",
-        f"on failure {failure.action}{named}" if failure.action != "fail" else "",
-    ]
+    head, *steps = draw(known)
+    say(f"{paint(escape(head), 'bold')}  {paint(known.version[:SHORT], 'dim')}")
+    for line in steps:
+        say(escape(line))

@@ -13,10 +13,12 @@ import typer
 
 from holdfast.cli.logs import show_logs
 from holdfast.cli.options import Json, read_json, read_value
-from holdfast.cli.registry import command, group
-from holdfast.cli.session import opened, place, shown_url
+from holdfast.cli.registry import Store, command, group
+from holdfast.cli.session import chosen_store, opened, place, shown_url
 from holdfast.cli.steering import say_answer
-from holdfast.cli.terminal import note, say_json
+from holdfast.cli.tables import say_table
+from holdfast.cli.terminal import escape, note, say, say_json
+from holdfast.cli.words import ago
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import parse_duration
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 CHUNK = 65_536
 
+workers = group("workers", "See which workers live; have one go.", alone=True)
 work = group("work", "Be a worker from a script: claim, renew, complete, fail, release, log.")
 
 Agents = Annotated[
@@ -39,6 +42,7 @@ Task = Annotated[
 Token = Annotated[
     str | None, typer.Option("--token", help="The token of the attempt; $HOLDFAST_TOKEN.")
 ]
+WorkerName = Annotated[str, typer.Argument(metavar="WORKER", help="The name of a worker.")]
 Lease = Annotated[str, typer.Option(help="How long until it must be renewed.")]
 Usage = Annotated[str | None, typer.Option(help='What it used up, as JSON: {"usd": 0.1}.')]
 
@@ -73,6 +77,53 @@ def _program(app: str | None) -> Holdfast:
     found = place()
     found.make()
     return Holdfast(found.url)
+
+
+@workers.callback(invoke_without_command=True)
+def list_workers(context: typer.Context, db: Store = None, json: Json = False) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    from holdfast.service.views import read_time
+
+    chosen_store.set(db or chosen_store.get())
+    with opened() as service:
+        page = service.queries.workers()
+    if json:
+        say_json(page)
+        return
+    if not page["items"]:
+        note("No worker lives. Start one: holdfast worker [APP]")
+        return
+    rows = [
+        [
+            escape(each["name"]),
+            escape(", ".join(each["agents"])),
+            escape(", ".join(each["tags"])),
+            str(each["concurrency"]),
+            ago(read_time(each["started_at"])),
+            {"drain": "leaving", "evict": "leaving now"}.get(each.get("told", ""), ""),
+        ]
+        for each in page["items"]
+    ]
+    say_table(("WORKER", "AGENTS", "TAGS", "AT ONCE", "STARTED", ""), rows)
+
+
+@command("drain", of=workers, example="holdfast workers drain build-1")
+def drain(name: WorkerName, json: Json = False) -> None:
+    """Have a worker claim nothing more, finish what it runs, and leave."""
+    _steer(name, "drain", json=json)
+
+
+@command("evict", of=workers, example="holdfast workers evict build-1")
+def evict(name: WorkerName, json: Json = False) -> None:
+    """Have a worker give back at once what it can stop, and leave."""
+    _steer(name, "evict", json=json)
+
+
+def _steer(name: str, verb: str, *, json: bool) -> None:
+    with opened() as service:
+        told = service.commands.steer_worker(name, verb)
+    say_json(told) if json else say(f"{escape(name)} is told to leave")
 
 
 @command("claim", of=work, example="holdfast work claim --agent developer --lease 10m")

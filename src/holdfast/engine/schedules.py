@@ -187,5 +187,4 @@ def _run(group: Group, row: Row, key: str) -> StartRun:
     )
     # It was small enough when it was put.
     enough, actor = len(row["input"].encode()), SCHEDULE_PREFIX + row["name"]
-    start = validation.new_run(run, group.ids, max_payload=enough, actor_name=actor)
-    return validation.with_key(start, key)
+    return validation.new_run(run, group.ids, max_payload=enough, actor_name=actor, tick=key)

@@ -147,12 +147,15 @@ def batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:
     return tuple(kept)
 
 
-def new_run(run: NewRun, ids: Ids, *, max_payload: int, actor_name: str) -> StartRun:
+def new_run(
+    run: NewRun, ids: Ids, *, max_payload: int, actor_name: str, tick: str | None = None
+) -> StartRun:
+    """The run as it is asked for; that of a schedule's tick has the key of the tick."""
     instance("run", run, NewRun)
     workflow = instance("workflow", run.workflow, Workflow)
     filled = fill_input(workflow, run.input)
     given = encode_json("input", filled, limit=max_payload)
-    key = None if run.key is None else _own_key(run.key)
+    key = tick if run.key is None else _own_key(run.key)
     priority = signed("priority", run.priority)
     identifier = ids.run()
     concurrency, slot = workflow.concurrency, tell_key(workflow, filled)
@@ -162,13 +165,14 @@ def new_run(run: NewRun, ids: Ids, *, max_payload: int, actor_name: str) -> Star
         priority=priority,
         scope=lambda: {"input": filled, "run": tell_run(about)},
     )
-    start = StartRun(
+    return StartRun(
         run_id=identifier,
         workflow=workflow.name,
         workflow_version=workflow.version,
         definition=workflow.definition,
-        key=None,
-        body_digest="",
+        key=key,
+        # A key is for this body alone.
+        body_digest="" if key is None else digest(workflow.name, given, str(priority)),
         input=given,
         priority=priority,
         concurrency_key=None if slot is None else RUN_PREFIX + slot,
@@ -176,13 +180,6 @@ def new_run(run: NewRun, ids: Ids, *, max_payload: int, actor_name: str) -> Star
         tasks=draw(workflow.steps, place, ids),
         actor=actor_name,
     )
-    return start if key is None else with_key(start, key)
-
-
-def with_key(start: StartRun, key: str) -> StartRun:
-    """The same under a key, which is for this body alone."""
-    body = digest(start.workflow, start.input, str(start.priority))
-    return replace(start, key=key, body_digest=body)
 
 
 def _limits(task: NewTask) -> dict[str, Any]:

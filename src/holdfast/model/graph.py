@@ -10,7 +10,9 @@ from holdfast.errors import InvalidDefinition
 from holdfast.model import graph_text
 from holdfast.model.declared import Declared
 from holdfast.model.graph_checks import MAX_PRIORITY, MAX_STEPS, find_flaws
-from holdfast.model.step import Concurrency, OnFailure, Step
+from holdfast.model.reference import Reference
+from holdfast.model.rendering import references
+from holdfast.model.step import Concurrency, OnFailure, Step, every
 from holdfast.model.text import clean_name, digest
 
 __all__ = ["MAX_PRIORITY", "MAX_STEPS", "Concurrency", "OnFailure", "Step", "Workflow"]
@@ -45,6 +47,16 @@ class Workflow:
     @cached_property
     def version(self) -> str:
         return digest(self.definition)
+
+    @cached_property
+    def named_inputs(self) -> tuple[tuple[str, Reference], ...]:
+        """What the texts of its steps take from the input, with the step that does."""
+        return tuple(
+            (step.id, reference)
+            for step in every(self.steps)
+            for reference in references(step)
+            if reference.root == "input"
+        )
 
     @cached_property
     def definition(self) -> str:

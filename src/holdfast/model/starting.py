@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from holdfast.errors import InvalidInput
+from holdfast.model.declared import Declared
 from holdfast.model.graph import Workflow
-from holdfast.model.reference import Reference, Unresolved
-from holdfast.model.rendering import references, render_key
+from holdfast.model.reference import Unresolved
+from holdfast.model.rendering import render_key
 from holdfast.model.shape import check_input
-from holdfast.model.step import every
 
 
 def fill_input(workflow: Workflow, given: object) -> Any:  # noqa: ANN401 - JSON is any value
     """The input with its defaults; refused by the field that does not fit, or is not there."""
     declared = workflow.declared
-    if declared is None:
-        return given
-    if declared.input is not None:
-        filled = check_input(declared.input, given)
-    elif given is None or isinstance(given, dict):
-        filled = given or {}
-    else:
-        raise InvalidInput("input", f"must be an object, not {type(given).__name__}")
-    for step, reference in _used(workflow):
+    filled = given if declared is None else _fill(declared, given)
+    for step, reference in workflow.named_inputs:
         try:
             reference.resolve({"input": filled})
         except Unresolved as error:
@@ -32,11 +24,12 @@ def fill_input(workflow: Workflow, given: object) -> Any:  # noqa: ANN401 - JSON
     return filled
 
 
-def _used(workflow: Workflow) -> Iterator[tuple[str, Reference]]:
-    for step in every(workflow.steps):
-        for reference in references(step):
-            if reference.root == "input":
-                yield step.id, reference
+def _fill(declared: Declared, given: object) -> Any:  # noqa: ANN401 - JSON is any value
+    if declared.input is not None:
+        return check_input(declared.input, given)
+    if given is None or isinstance(given, dict):
+        return given or {}
+    raise InvalidInput("input", f"must be an object, not {type(given).__name__}")
 
 
 def tell_key(workflow: Workflow, given: object) -> str | None:

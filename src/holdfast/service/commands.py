@@ -102,6 +102,16 @@ class Commands:
         answer = accepted(name, told)
         return {"ok": True, "repeated": answer.repeated, "name": name}
 
+    def steer_worker(self, name: str, verb: str) -> View:
+        """Have a worker finish and leave, or give back what it runs and leave."""
+        told = getattr(self._engine.workers, verb)(name)
+        if told.reason is Refusal.NOT_FOUND:
+            known = [each["name"] for each in self._queries.workers()["items"]]
+            hint = _suggest(name, known) if known else "no worker lives"
+            raise NotFound(name, "worker", hint)
+        answer = accepted(name, told)
+        return {"ok": True, "repeated": answer.repeated, "name": name}
+
     def acquire_lease(self, key: str, owner: str, ttl: float) -> View | None:
         """A named lease, or nothing when somebody holds it."""
         lease = self._engine.leases.acquire(key, owner, ttl=ttl)

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from holdfast.errors import InvalidInput
-from holdfast.service.place import Place, make_home
+from holdfast.service.place import Place
+from holdfast.worker.state import private, state_of
 
 MAX_LOG = 50_000_000
 TAIL = 4_096
@@ -14,14 +15,8 @@ CUT = b"\n[the log was cut here: it is full]\n"
 
 
 def log_path(place: Place, task_id: str, attempt: int) -> Path:
-    return place.logs / task_id / f"{attempt}.log"
-
-
-def log_attempts(place: Place, task_id: str) -> list[int]:
-    """The attempts that have a log, in order."""
-    folder = place.logs / task_id
-    found = folder.glob("*.log") if folder.is_dir() else ()
-    return sorted(int(path.stem) for path in found if path.stem.isdigit())
+    """Where a worker on this machine writes the log of an attempt."""
+    return state_of(place.url).log(task_id, attempt)
 
 
 def last_line(place: Place, task_id: str, attempt: int) -> tuple[str, float] | None:
@@ -39,10 +34,9 @@ def last_line(place: Place, task_id: str, attempt: int) -> tuple[str, float] | N
 
 def append_log(place: Place, task_id: str, attempt: int, chunk: bytes) -> int:
     """Add to the log of an attempt and say how long it is; beyond the most it is cut, once."""
-    make_home(place.home)
     path = log_path(place, task_id, attempt)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private(path.parent)
         with path.open("ab") as file:
             size = file.tell()
             if size < MAX_LOG:

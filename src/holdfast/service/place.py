@@ -26,10 +26,6 @@ class Place:
     settled: bool
 
     @property
-    def logs(self) -> Path:
-        return self.home / "logs"
-
-    @property
     def there(self) -> bool:
         """Whether there is a store to open; of a server only the server can tell."""
         return is_postgresql(self.url) or sqlite_path(self.url).exists()

@@ -21,6 +21,7 @@ from holdfast.service.views import (
     view_run,
     view_schedule,
     view_task,
+    view_worker,
 )
 from holdfast.store.database import Row, Transaction
 
@@ -123,6 +124,10 @@ class Queries:
     def schedules(self, *, limit: int = PAGE, after: str | None = None) -> View:
         found = self._engine.schedules.list(limit=limit, after=after)
         return _page([view_schedule(each) for each in found], limit, "name")
+
+    def workers(self) -> View:
+        """Every worker that has been heard of lately, wherever it is."""
+        return {"items": [view_worker(each) for each in self._engine.workers.list()]}
 
     def workflows(self) -> View:
         """Every workflow that the store knows, with its newest version first."""

@@ -10,6 +10,7 @@ from holdfast.model.run import Run
 from holdfast.model.schedule import Schedule
 from holdfast.model.status import Kind
 from holdfast.model.task import Assignment, Attempt, NamedLease, Task
+from holdfast.model.worker import LiveWorker
 
 View = dict[str, Any]
 
@@ -162,6 +163,18 @@ def view_schedule(schedule: Schedule) -> View:
         last_error=schedule.last_error,
         version=schedule.version,
         created_at=tell_time(schedule.created_at),
+    )
+
+
+def view_worker(worker: LiveWorker) -> View:
+    return present(
+        name=worker.name,
+        agents=list(worker.agents),
+        tags=list(worker.tags),
+        concurrency=worker.concurrency,
+        told=worker.told,
+        started_at=tell_time(worker.started_at),
+        seen_at=tell_time(worker.seen_at),
     )
 
 

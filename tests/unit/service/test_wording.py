@@ -30,6 +30,7 @@ SAID = [
     ('hf.why("t_1") tells more', "holdfast why t_1 tells more"),
     ('print(hf.why("t_1")) tells more', "holdfast why t_1 tells more"),
     ('hf.runs.tasks("r_1")', "holdfast tasks --run r_1"),
+    ("hf.workers.list() tells", "holdfast workers tells"),
     ("hf.tasks.finalize_plan(…) ends that", "holdfast plan finalize ID ends that"),
     ('hf.worker(agents=["a"]).run()', "holdfast worker --agent a"),
     ('hf.worker(agents=["a"], tags=["x", "y"])', "holdfast worker --agent a --tag x --tag y"),
