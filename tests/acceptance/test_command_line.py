@@ -69,21 +69,28 @@ def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
     said = holdfast(tmp_path)
     assert (said.returncode, "holdfast init" in said.stdout) == (0, True)
     assert holdfast(tmp_path, "init").returncode == 0
-    ran = holdfast(tmp_path, "run", "hello_holdfast:hello", "-i", "name=007", "--wait")
+    ran = holdfast(tmp_path, "run", "hello.yaml", "-i", "name=007", "--wait")
     assert ran.returncode == 4, ran.stderr
     assert [line.split("  ")[1:] for line in ran.stdout.splitlines()] == [
         ["hello", "started"],
-        ["greet", "running"],
+        ["plan", "running"],
+        ["plan", "done"],
+        ["greet.0.say", "running"],
+        ["greet.0.say", "done"],
+        ["greet.0", "done"],
+        ["greet.1.say", "running"],
+        ["greet.1.say", "done"],
+        ["greet.1", "done"],
         ["greet", "done"],
-        ["write", "running"],
-        ["write", "done"],
     ]
     approval = re.findall(r"needs you: holdfast (.+)\n", ran.stderr)
-    assert "then:      holdfast worker hello_holdfast:hf" in ran.stderr
+    assert "then:      holdfast worker --agent default\n" in ran.stderr
+    said = holdfast(tmp_path, "logs", "@last:greet.1.say")
+    assert said.stdout.splitlines()[-1] == "Good night, 007"
     settled = holdfast(tmp_path, *approval[0].split())
     assert settled.returncode == 0, settled.stderr
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "worker", "hello_holdfast:hf", "--name", "w"],
+        [sys.executable, "-c", PROGRAM, "worker", "--name", "w"],
         cwd=tmp_path,
         env=environment(),
         stderr=subprocess.PIPE,
@@ -95,7 +102,7 @@ def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
     assert followed.returncode == 0, followed.stderr
     assert followed.stdout.splitlines()[-1].endswith("hello  completed")
     told = json.loads(holdfast(tmp_path, "show", "--json").stdout)
-    assert (told["status"], told["output"]) == ("completed", "sent: HELLO, 007")
+    assert (told["status"], told["tasks"][-1]["status"]) == ("completed", "done")
     assert holdfast(tmp_path, "doctor").returncode == 0
     assert "next:  holdfast runs" in holdfast(tmp_path).stdout
 
@@ -125,6 +132,7 @@ def test_ctrl_c_leaves_the_run_and_says_how_to_come_back(tmp_path: Path) -> None
         (tmp_path / "go").touch()
         assert screen.ends() == 130
     assert "End it: holdfast cancel r_" in screen.text
+    assert "Go on: holdfast worker waiting:hf" in screen.text
     assert "Traceback" not in screen.text
     with Holdfast(f"sqlite:///{tmp_path}/waiting.db") as hf:
         (run,) = hf.runs.list()

@@ -6,6 +6,7 @@ from holdfast.cli.session import called_command, with_store
 from holdfast.errors import (
     HoldfastError,
     InvalidInput,
+    InvalidWorkflowFile,
     KeyConflict,
     NotFound,
     SchemaTooNew,
@@ -68,6 +69,7 @@ def next_command(error: HoldfastError) -> str | None:
 
 
 def _after_error(error: HoldfastError) -> str | None:
+    called = called_command.get()
     match error:
         case KeyConflict():
             return with_store(f"holdfast show {error.existing}")
@@ -75,12 +77,13 @@ def _after_error(error: HoldfastError) -> str | None:
             return with_store(_where_to_look(error))
         case SchemaTooNew():
             return "pip install --upgrade holdfast"
-        case StoreError() if not isinstance(error, StoreUnreachable):
-            return "holdfast runs --db URL   (another store)"
-        case InvalidInput() if called_command.get() is not None:
-            return f"holdfast {called_command.get()} --help"
+        case StoreError():
+            away = isinstance(error, StoreUnreachable)
+            return None if away else "holdfast runs --db URL   (another store)"
+        case InvalidWorkflowFile():
+            return f"holdfast workflow validate {error.field}"
         case _:
-            return None
+            return None if called is None else f"holdfast {called} --help"
 
 
 def _where_to_look(error: NotFound) -> str:

@@ -14,38 +14,35 @@ from holdfast.cli.terminal import escape, note, paint, say
 from holdfast.errors import InvalidInput
 
 AGENTS = ("claude", "codex", "gemini", "opencode", "aider", "cursor-agent", "amp", "goose")
-EXAMPLE = "hello_holdfast.py"
-PROGRAM = '''"""A pipeline to begin with: change it, run it, kill it, watch it go on.
+EXAMPLE = "hello.yaml"
+WORKFLOW = """\
+# A workflow to begin with. Check it:  holdfast workflow validate hello.yaml
+# Run it:                             holdfast run hello.yaml -i name=Ada --wait
 
-    holdfast run hello_holdfast:hello -i name=Ada --wait
+name: hello
+input:
+  name: string
+
+steps:
+  # A step is a command, without a shell. The JSON that it prints last is its output.
+  - id: plan
+    run: [echo, '{"greetings": ["Good morning", "Good night"]}']
+    outputs: {greetings: [string]}
+
+  # Goes through a list, one after another; parallel: 2 does two at once.
+  - id: greet
+    for_each: "{{ steps.plan.greetings }}"
+    steps:
+      - id: say
+        run: [echo, "{{ item }}, {{ input.name }}"]
+        max_attempts: 3
+        timeout: 1m
+
+  # Somebody has to say yes before the next step:  holdfast approve @last
+  - {id: approve, approval: "Send it to {{ input.name }}?"}
+
+  - {id: send, run: [echo, sent]}
 """
-
-from holdfast import Context, Holdfast, needs
-
-hf = Holdfast("{url}")
-hello = hf.workflow("hello")
-
-
-@hello.step
-def greet(name: str) -> str:
-    return f"Hello, {name}"
-
-
-# A step runs after the one above it. It is tried three times, unless you say otherwise.
-@hello.step(max_attempts=5, timeout="2m")
-def write(ctx: Context, text: str = needs(greet)) -> str:
-    ctx.guard()  # may this attempt still act? ask before every side effect
-    return text.upper()
-
-
-# Somebody has to say yes before the next step: holdfast approve @last
-hello.approval("approve", "Send it?")
-
-
-@hello.step
-def send(text: str = needs(write)) -> str:
-    return f"sent: {text}"
-'''
 
 
 @command("init", example="holdfast init")
@@ -70,9 +67,9 @@ def init(
     if target.exists():
         say(f"  {EXAMPLE} is there already, and was left as it is")
     else:
-        _write(target, PROGRAM.replace("{url}", where.url))
+        _write(target, WORKFLOW)
         say(f"{paint('✓', 'green')} {EXAMPLE}: a workflow to try")
-    say("next:  holdfast run hello_holdfast:hello -i name=Ada --wait")
+    say(f"next:  holdfast run {EXAMPLE} -i name=Ada --wait")
 
 
 def _write(target: Path, text: str) -> None:

@@ -113,7 +113,9 @@ def test_workflows_that_were_started_are_known_drawn_and_run_again(
     (told,) = typed.json("workflow", "list")["items"]
     assert (told["name"], told["versions"]) == ("fork", [FORK.version])
     shown = typed.ok("workflow", "show", "fork").splitlines()
-    assert shown[1:] == ["○ plan", "○ left", "○ right  after plan", "○ join  after left, right"]
+    assert shown[0] == f"fork  {FORK.version[:12]}"
+    assert shown[3].startswith("├─ right")
+    assert shown[3].endswith("after plan")
     assert typed.json("workflow", "show", "fork", "--version", FORK.version[:6])["name"] == "fork"
     run = typed.json("run", "fork", "-i", "n=1", "-i", "name=007x", "--key", "k")
     assert run["input"] == {"n": 1, "name": "007x"}
@@ -128,6 +130,61 @@ def test_workflows_that_were_started_are_known_drawn_and_run_again(
     assert "known are fork; did you mean 'fork'?" in told
     assert told.endswith("next:  holdfast workflow list\n")
     assert "there are" in typed.refused(2, "workflow", "show", "fork", "--version", "zzz")
+
+
+FILE = """
+name: greeting
+input: {name: string, times: {type: integer, default: 1}, where: {type: path, default: .}}
+agents: {speaker: {external: true}}
+steps:
+  - {id: say, agent: speaker, prompt: "Greet {{ input.name }} {{ input.times }} times"}
+"""
+
+
+def test_a_file_is_drawn_checked_and_run_with_its_types(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "greeting.yaml").write_text(FILE)
+    assert "greeting.yaml is in order" in typed.ok("workflow", "validate", "greeting.yaml")
+    assert "say" in typed.ok("workflow", "show", "greeting.yaml")
+    given = ("-i", "name=007", "-i", "times=3")
+    run = typed.json("run", "greeting.yaml", *given)
+    assert run["input"] == {"name": "007", "times": 3, "where": str(tmp_path)}
+    assert typed.json("run", "greeting", *given)["input"] == run["input"]
+    (taken,) = engine.work.claim_by_id(run["tasks"][0]["id"], "w", agents=["speaker"])
+    assert taken.work is not None
+    assert taken.work.prompt == "Greet 007 3 times"
+    for pairs, said in (
+        ([], "name: is missing"),
+        (["name=x", "times=many"], "times: must be a whole number"),
+        (["name=x", "nmae=y"], "nmae"),
+    ):
+        options = [each for pair in pairs for each in ("-i", pair)]
+        assert said in typed.refused(2, "run", "greeting.yaml", *options)
+    assert len(engine.runs.list()) == 2
+
+
+def test_every_mistake_of_a_file_is_told_with_its_place(typed: Typed, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("name: bad\nsteps:\n  - {id: a, rnu: [x]}\n  - {id: a}\n")
+    told = typed.refused(2, "workflow", "validate", "bad.yaml")
+    assert "bad.yaml:3:13: step has no key 'rnu'" in told
+    assert "did you mean 'run'?" in told
+    assert told.endswith("next:  holdfast workflow validate bad.yaml\n")
+    assert typed.refused(2, "run", "bad.yaml").count("bad.yaml:") == told.count("bad.yaml:")
+    assert not (tmp_path / "holdfast.db").exists()
+    assert "cannot be read" in typed.refused(2, "run", "nowhere.yaml")
+
+
+def test_workers_are_listed_and_told_to_leave(engine: Engine, typed: Typed) -> None:
+    assert typed("workers").err == "No worker lives. Start one: holdfast worker [APP]\n"
+    engine.workers.register("build-1", agents=["developer"], tags=["gpu"], concurrency=3)
+    (told,) = typed.json("workers")["items"]
+    assert (told["name"], told["agents"], told["tags"]) == ("build-1", ["developer"], ["gpu"])
+    assert typed.ok("workers", "drain", "build-1") == "build-1 is told to leave\n"
+    assert "leaving" in typed.ok("workers")
+    told = typed.refused(2, "workers", "evict", "build-2")
+    assert "known are build-1; did you mean 'build-1'?" in told
+    assert told.endswith("next:  holdfast workers\n")
 
 
 @pytest.mark.parametrize(

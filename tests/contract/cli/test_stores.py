@@ -49,11 +49,12 @@ def test_the_folder_is_made_by_what_makes_something_and_found_from_below(
 def test_init_writes_a_workflow_to_try_and_leaves_what_is_there(
     alone: Typed, tmp_path: Path
 ) -> None:
-    assert "hello_holdfast.py: a workflow to try" in alone.ok("init")
-    program = tmp_path / "hello_holdfast.py"
-    program.write_text("mine")
+    assert "hello.yaml: a workflow to try" in alone.ok("init")
+    assert "hello.yaml is in order" in alone.ok("workflow", "validate", "hello.yaml")
+    written = tmp_path / "hello.yaml"
+    written.write_text("mine")
     assert "was left as it is" in alone.ok("init")
-    assert program.read_text() == "mine"
+    assert written.read_text() == "mine"
 
 
 def test_a_file_that_is_no_database_is_refused(alone: Typed, tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ def test_a_script_claims_renews_logs_and_completes(
     typed.ok("guard", *attempt)
     assert "attempt 1  running" in typed.ok("logs", task_id)
     assert "building \\x1b[31m" in typed.ok("logs", task_id)
-    assert (tmp_path / ".holdfast/.gitignore").read_text() == "*\n"
+    kept = tmp_path / "holdfast.db.state/logs" / task_id / "1.log"
+    assert kept.read_bytes() == b"building \x1b[31m\n"
     typed.ok("work", "complete", *attempt, "--output", '{"stories": 3}', "--usage", '{"usd": 0.3}')
     assert run.task("plan").output == {"stories": 3}
     assert typed.json("show", run.id)["usage"] == {"usd": 0.3}
@@ -61,7 +62,7 @@ def test_every_verb_of_a_late_worker_is_refused_and_says_to_stop(
         assert told.endswith(f"next:  holdfast show {lone}\n")
     assert "already_claimed" in typed.refused(1, "guard", *attempt)
     assert "already_claimed" in typed.refused(1, "work", "log", *attempt, "--text", "late")
-    assert not (tmp_path / ".holdfast/logs").exists()
+    assert not (tmp_path / "holdfast.db.state").exists()
     assert engine.tasks.get(lone).attempt == 2
     typed.ok("guard", lone, "--token", fresh["token"])
 
