@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -66,8 +67,6 @@ def wait(ctx: Context) -> str:
 
 
 def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
-    said = holdfast(tmp_path)
-    assert (said.returncode, "holdfast init" in said.stdout) == (0, True)
     assert holdfast(tmp_path, "init").returncode == 0
     ran = holdfast(tmp_path, "run", "hello.yaml", "-i", "name=007", "--wait")
     assert ran.returncode == 4, ran.stderr
@@ -103,7 +102,6 @@ def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
     assert followed.stdout.splitlines()[-1].endswith("hello  completed")
     told = json.loads(holdfast(tmp_path, "show", "--json").stdout)
     assert (told["status"], told["tasks"][-1]["status"]) == ("completed", "done")
-    assert holdfast(tmp_path, "doctor").returncode == 0
     assert "next:  holdfast runs" in holdfast(tmp_path).stdout
 
 
@@ -210,8 +208,7 @@ def test_a_command_loads_what_it_needs_alone(
     assert "holdfast.api" not in loaded
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["runs"]])
-def test_a_command_starts_in_the_blink_of_an_eye(tmp_path: Path, arguments: list[str]) -> None:
+def test_a_command_starts_in_the_blink_of_an_eye(tmp_path: Path) -> None:
     more = {
         "HOLDFAST_HOME": str(tmp_path / "home"),
         "PYTHONPYCACHEPREFIX": str(tmp_path / "cache"),
@@ -220,11 +217,12 @@ def test_a_command_starts_in_the_blink_of_an_eye(tmp_path: Path, arguments: list
     code = "from holdfast.cli.main import main; main()"
     # Typer alone takes this long where 300 ms are a blink: a busy machine is given more.
     blink = 0.3 * max(1.0, _start(tmp_path, ["import typer"], more) / 0.08)
-    assert _start(tmp_path, [code, *arguments], more) < blink
+    for arguments in (["--help"], ["runs"]):
+        assert _start(tmp_path, [code, *arguments], more) < blink, arguments
 
 
 def _start(folder: Path, arguments: list[str], more: dict[str, str]) -> float:
-    """How much of the processor the best of five starts takes, after one that is not counted."""
+    """How much of the processor the middle one of five starts takes, after one to warm up."""
     times: list[float] = []
     for _ in range(6):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -238,4 +236,4 @@ def _start(folder: Path, arguments: list[str], more: dict[str, str]) -> float:
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(times[1:])
+    return median(times[1:])

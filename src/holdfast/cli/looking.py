@@ -127,7 +127,7 @@ def _explain_task(told: View) -> list[str]:
         for clause in told["clauses"]
         if not clause["ok"]
     ]
-    free = ["Nothing stands in its way; no worker has taken it yet."] if told["claimable"] else []
+    free = [] if broken else ["Nothing stands in its way; no worker has taken it yet."]
     return [f"  {paint('   '.join(held), 'green')}", *broken, *free]
 
 

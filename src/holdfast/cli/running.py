@@ -86,8 +86,10 @@ def _helped(service: Service, workflow: Workflow, program: Program | None) -> It
         yield f"holdfast worker {program.name}"
         _stop(worker)
         return
-    agents = agents_of(workflow)
-    if workflow.declared is None or service.queries.workers()["items"]:
+    agents, lives = agents_of(workflow), bool(service.queries.workers()["items"])
+    if workflow.declared is None or lives:
+        if not lives:
+            note("No worker lives. Its functions are in a program: holdfast worker module:name")
         yield None
         return
     from holdfast.api.holdfast import Holdfast

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from holdfast.engine.engine import Engine
 from holdfast.engine.why import Explanation
+from holdfast.model.status import Kind, Status
+from holdfast.model.task import Task
+from holdfast.model.worker import LiveWorker
 from holdfast.service.views import View
 from holdfast.service.wording import in_commands
 
@@ -18,36 +21,57 @@ def explain(
     tags: Sequence[str] | None = None,
 ) -> View:
     if identifier.startswith("t_"):
-        return view_explanation(engine.why(identifier, agents=agents, tags=tags))
-    told = engine.why_run(identifier, agents=agents, tags=tags)
-    fixes = [told.fix, *(fix for each in told.tasks for fix in each.own_fixes)]
+        told = engine.why(identifier, agents=agents, tags=tags)
+        return _view_task(told, _served(told.task, engine.workers.list()))
+    of_run = engine.why_run(identifier, agents=agents, tags=tags)
+    fixes = [of_run.fix, *(fix for each in of_run.tasks for fix in each.own_fixes)]
     return {
-        "id": told.run.id,
-        "status": told.run.status.value,
-        "summary": in_commands(told.summary),
+        "id": of_run.run.id,
+        "status": of_run.run.status.value,
+        "summary": in_commands(of_run.summary),
         "tasks": [
             {"id": each.task.id, "state": each.task.state, "line": in_commands(each.line)}
-            for each in told.tasks
+            for each in of_run.tasks
         ],
-        "more": told.more,
+        "more": of_run.more,
         "fixes": _commands(fixes),
     }
 
 
-def view_explanation(told: Explanation) -> View:
-    fixes = [*(clause.fix for clause in told.clauses), told.fix]
+def _view_task(told: Explanation, served: View | None) -> View:
+    waits = served is not None and not served["ok"]
+    fixes = [clause.fix for clause in told.clauses]
+    # Where a worker lives that would take it, to start another one is no help.
+    fixes += [told.fix] if served is None or waits else []
+    clauses = [
+        {"name": clause.name, "ok": clause.ok, "detail": in_commands(clause.detail)}
+        for clause in told.clauses
+    ]
     return {
         "id": told.task.id,
         "status": told.task.status.value,
         "state": told.task.state,
         "summary": in_commands(told.summary),
         "claimable": told.claimable,
-        "clauses": [
-            {"name": clause.name, "ok": clause.ok, "detail": in_commands(clause.detail)}
-            for clause in told.clauses
-        ],
+        "clauses": clauses if served is None else [*clauses, served],
         "fixes": _commands(fixes),
     }
+
+
+def _served(task: Task, workers: Sequence[LiveWorker]) -> View | None:
+    """Whether a live worker would take a task that waits for one."""
+    if task.kind is not Kind.WORK or task.status is not Status.QUEUED:
+        return None
+    serve = [
+        each
+        for each in workers
+        if task.agent in each.agents and {*task.tags} <= {*each.tags} and each.told is None
+    ]
+    wanted = f'"{task.agent}"' + (f" with {', '.join(task.tags)}" if task.tags else "")
+    many = "live worker" if len(workers) == 1 else "live workers"
+    verb = "serves" if len(serve) == 1 else "serve"
+    detail = f"{len(serve)} of {len(workers)} {many} {verb} {wanted}"
+    return {"name": "worker", "ok": bool(serve), "detail": detail}
 
 
 def _commands(fixes: Sequence[str]) -> list[str]:

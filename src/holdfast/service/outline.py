@@ -97,9 +97,15 @@ def _node(below: dict[str | None, list[View]], task: View, prefix: str) -> Node:
     item = task.get("item") if task["kind"] == "group" else None
     own = str(task.get("step") or task["title"]) if item is None else str(item)
     address = f"{prefix}.{own}" if prefix else own
-    label = own if item is None else f"{item} {name_item(task.get('payload'))}".rstrip()
+    label = own if item is None else f"{item} {_title(task)}".rstrip()
     children = _nodes(below, task["id"], address)
     return Node(task=task, address=address, label=label, children=children)
+
+
+def _title(task: View) -> str:
+    """What an item is called: by a title of its own, or by its value."""
+    unnamed = task["title"] == f"{task.get('step')}.{task['item']}"
+    return name_item(task.get("payload")) if unnamed else str(task["title"])
 
 
 def name_item(value: Any) -> str:  # noqa: ANN401 - JSON is any value

@@ -154,6 +154,12 @@ def test_why_says_which_command_helps(engine: Engine, typed: Typed) -> None:
     assert "lone is queued, not running (ready)" in shown
     assert "Fix:   holdfast worker --agent developer --tag gpu" in shown
     assert "it is for agent 'developer'" in typed.ok("why", lone, "--agent", "planner")
+    assert '✗ worker   0 of 0 live workers serve "developer" with gpu' in shown
+    engine.workers.register("w", agents=["developer"], tags=["gpu"])
+    told = typed.json("why", lone)
+    assert told["clauses"][-1]["detail"] == '1 of 1 live worker serves "developer" with gpu'
+    assert told["fixes"] == []
+    assert "Nothing stands in its way; no worker has taken it yet." in typed.ok("why", lone)
     taken = take(engine, lone)
     assert typed.ok("why", lone).startswith("lone is running: attempt 1, leased by worker for 30s")
     assert taken.token not in typed.ok("show", lone, "--json")

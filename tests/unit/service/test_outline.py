@@ -16,8 +16,8 @@ def task(identifier: str, step: str, **fields: Any) -> dict[str, Any]:
 LOOP = [
     task("1", "plan", status="done", started_at="2030-01-01T00:00:00Z"),
     task("2", "build", kind="group"),
-    task("3", "build", kind="group", parent_id="2", item=1, position=1, payload={"title": "Out"}),
-    task("4", "build", kind="group", parent_id="2", item=0, payload="In", status="done"),
+    task("3", "build", kind="group", parent_id="2", item=1, position=1, title="The way out"),
+    task("4", "build", kind="group", parent_id="2", item=0, title="build.0", payload="In"),
     task("5", "implement", parent_id="4", item=0, status="done"),
     task("6", "verify", parent_id="4", item=0, status="done"),
     task("7", "build", kind="group", parent_id="2", item=0, superseded=True),
@@ -27,8 +27,8 @@ LOOP = [
 def test_items_stand_in_their_order_under_their_loop_without_the_superseded() -> None:
     plan, build = outline(LOOP)
     assert (plan.label, build.label) == ("plan", "build")
-    assert [node.label for node in build.children] == ["0 In", "1 Out"]
-    assert build.items == (1, 2)
+    assert [node.label for node in build.children] == ["0 In", "1 The way out"]
+    assert build.items == (0, 2)
     assert build.under_way
     assert plan.took(1_893_456_060_000_000) == 60_000_000
     assert step_names(LOOP)["6"] == "build.0.verify"
