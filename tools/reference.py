@@ -6,11 +6,13 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from holdfast.cli.registry import EPILOG
 from holdfast.definition.schema import make_schema, make_tables
 from holdfast.engine.doctor import CHECKS
 from holdfast.model.result import Refusal
 from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Hold, Transition
 from holdfast.store import queries
+from tools.commands import Described, every_command
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 NOTE = "<!-- Made by `make reference` from the code; change the code, not this page. -->\n\n"
@@ -65,10 +67,39 @@ def workflow_schema() -> str:
     return json.dumps(make_schema(), indent=2) + "\n"
 
 
+def commands() -> str:
+    """Every command of the command line: what it does, an example, its arguments and options."""
+    described = every_command()
+    listed = "".join(
+        f"| [`{each.name}`](#holdfast-{each.name.replace(' ', '-')}) | {each.help} |\n"
+        for each in described
+    )
+    return (
+        NOTE
+        + "# Commands\n\n`holdfast` alone tells what happened since yesterday, what needs you and"
+        " what to type next.\n\n"
+        + f"{EPILOG.replace('Exit codes:', 'Commands exit with')}\n\n"
+        + f"| command | does |\n|---|---|\n{listed}"
+        + "".join(_command(each) for each in described)
+    )
+
+
+def _command(each: Described) -> str:
+    rows = "".join(
+        f"| `{option.name}{' ' + option.metavar if option.metavar else ''}` | {option.help} |\n"
+        for option in each.options
+    )
+    return (
+        f"\n## `holdfast {each.name}`\n\n{each.help}\n\n"
+        f"    {each.example}\n\n| option | |\n|---|---|\n{rows}"
+    )
+
+
 BUILT: dict[str, Callable[[], str]] = {
     "transitions.md": transitions,
     "codes.md": codes,
     "statements.md": statements,
+    "commands.md": commands,
     "workflow-files.md": workflow_files,
     "workflow.schema.json": workflow_schema,
 }

@@ -2,8 +2,11 @@
 
 The layers, each knowing only those below it:
 
+- `cli`      the command `holdfast`
 - `importing` takes over what older programs left: `import_tasks`, `import_runs`; import it by name
-- `api`      functions become tasks and steps: `Holdfast`, `needs`, handles
+- `api`      functions become tasks and steps: `Holdfast`, `needs`, handles; `api.public` is what
+  `holdfast` itself gives
+- `service`  the one door of every front end: addresses, views, pages, reports
 - `worker`   pulls tasks under leases and runs them: `Worker`, `Context`
 - `engine`   the one writer of state: tasks, runs, the worker's protocol, `why`, `doctor`
 - `definition` reads workflow files into graphs, with a place for each mistake
@@ -12,80 +15,31 @@ The layers, each knowing only those below it:
 - `errors`, `clock`, `ids`, `randomness`, `settings`, `threads`
 """
 
-from holdfast.api.body import Loop
-from holdfast.api.failure import goto
-from holdfast.api.handle import Handle, RunHandle
-from holdfast.api.holdfast import Holdfast
-from holdfast.api.plan import Plan
-from holdfast.api.signature import needs
-from holdfast.api.task import TaskFunction
-from holdfast.api.workflow import WorkflowBuilder
-from holdfast.api.workflow_file import WorkflowFile
-from holdfast.errors import (
-    HoldfastError,
-    InvalidDefinition,
-    InvalidInput,
-    InvalidWorkflowFile,
-    KeyConflict,
-    Mistake,
-    NotFound,
-    ShuttingDown,
-    StoreBusy,
-    StoreError,
-    StoreUnreachable,
-    TaskFailed,
-    UnknownOutcome,
-)
-from holdfast.model.graph import Concurrency
-from holdfast.model.hook import Ended
-from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.retry import RetryPolicy
-from holdfast.model.run import NewRun
-from holdfast.model.schedule import NewSchedule, Schedule
-from holdfast.model.task import NewTask, Renewal
-from holdfast.model.verdict import Verdict
-from holdfast.settings import Settings
-from holdfast.worker.context import Context
-from holdfast.worker.durable import AttemptEnded
-from holdfast.worker.pool import Worker
+import importlib as _importlib
+import typing as _typing
 
-__all__ = [
-    "AttemptEnded",
-    "Concurrency",
-    "Context",
-    "Ended",
-    "Handle",
-    "Holdfast",
-    "HoldfastError",
-    "InvalidDefinition",
-    "InvalidInput",
-    "InvalidWorkflowFile",
-    "KeyConflict",
-    "Loop",
-    "Mistake",
-    "NewRun",
-    "NewSchedule",
-    "NewTask",
-    "NotFound",
-    "Plan",
-    "Refusal",
-    "Renewal",
-    "RetryPolicy",
-    "RunHandle",
-    "Schedule",
-    "Settings",
-    "ShuttingDown",
-    "StoreBusy",
-    "StoreError",
-    "StoreUnreachable",
-    "TaskFailed",
-    "TaskFunction",
-    "TransitionResult",
-    "UnknownOutcome",
-    "Verdict",
-    "Worker",
-    "WorkflowBuilder",
-    "WorkflowFile",
-    "goto",
-    "needs",
-]
+if _typing.TYPE_CHECKING:
+    from holdfast.api.public import *  # noqa: F403
+    from holdfast.api.public import __all__ as __all__
+
+
+def _bring() -> dict[str, object]:
+    public = vars(_importlib.import_module("holdfast.api.public"))
+    given = {name: public[name] for name in ("__all__", *public["__all__"])}
+    globals().update(given)
+    return given
+
+
+def __getattr__(name: str) -> object:
+    # Not before it is wanted: the command line would wait for what only programs use.
+    if not name.startswith("_") or name == "__all__":
+        given = _bring()
+        if name in given:
+            return given[name]
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    _bring()
+    return sorted(globals())

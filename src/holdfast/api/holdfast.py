@@ -295,6 +295,11 @@ class Holdfast:
         self._functions.workflows[name] = made
         return made
 
+    @property
+    def workflows(self) -> dict[str, WorkflowBuilder]:
+        """The workflows of this program, by their names."""
+        return dict(self._functions.workflows)
+
     def workflow_file(self, path: str | PathLike[str]) -> WorkflowFile:
         """Read a workflow from a YAML or JSON file; start it as one of Python functions is.
 

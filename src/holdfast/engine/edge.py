@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import itertools
 from collections.abc import Callable, Coroutine, Sequence
@@ -70,6 +69,8 @@ class Call(Documented, Generic[P, T]):
         return to_await(self._aio(*args, **kwargs), self.__name__)
 
     async def _aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        import asyncio  # noqa: PLC0415 - slow to import, and only coroutines need it
+
         future = self.submit(*args, **kwargs)
         try:
             return await asyncio.wrap_future(future)
@@ -143,6 +144,8 @@ class Read(Documented, Generic[P, T]):
         return self._look(*args, **kwargs)
 
     def aio(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        import asyncio  # noqa: PLC0415 - slow to import, and only coroutines need it
+
         look = partial(self._look, *args, **kwargs)
         return to_await(asyncio.to_thread(look), self.__name__)
 

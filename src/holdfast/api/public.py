@@ -1,0 +1,79 @@
+"""The whole public API in one place; `holdfast` itself brings it when it is first asked for."""
+
+from holdfast.api.body import Loop
+from holdfast.api.failure import goto
+from holdfast.api.handle import Handle, RunHandle
+from holdfast.api.holdfast import Holdfast
+from holdfast.api.plan import Plan
+from holdfast.api.signature import needs
+from holdfast.api.task import TaskFunction
+from holdfast.api.workflow import WorkflowBuilder
+from holdfast.api.workflow_file import WorkflowFile
+from holdfast.errors import (
+    HoldfastError,
+    InvalidDefinition,
+    InvalidInput,
+    InvalidWorkflowFile,
+    KeyConflict,
+    Mistake,
+    NotFound,
+    ShuttingDown,
+    StoreBusy,
+    StoreError,
+    StoreUnreachable,
+    TaskFailed,
+    UnknownOutcome,
+)
+from holdfast.model.graph import Concurrency
+from holdfast.model.hook import Ended
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.retry import RetryPolicy
+from holdfast.model.run import NewRun
+from holdfast.model.schedule import NewSchedule, Schedule
+from holdfast.model.task import NewTask, Renewal
+from holdfast.model.verdict import Verdict
+from holdfast.settings import Settings
+from holdfast.worker.context import Context
+from holdfast.worker.durable import AttemptEnded
+from holdfast.worker.pool import Worker
+
+__all__ = [
+    "AttemptEnded",
+    "Concurrency",
+    "Context",
+    "Ended",
+    "Handle",
+    "Holdfast",
+    "HoldfastError",
+    "InvalidDefinition",
+    "InvalidInput",
+    "InvalidWorkflowFile",
+    "KeyConflict",
+    "Loop",
+    "Mistake",
+    "NewRun",
+    "NewSchedule",
+    "NewTask",
+    "NotFound",
+    "Plan",
+    "Refusal",
+    "Renewal",
+    "RetryPolicy",
+    "RunHandle",
+    "Schedule",
+    "Settings",
+    "ShuttingDown",
+    "StoreBusy",
+    "StoreError",
+    "StoreUnreachable",
+    "TaskFailed",
+    "TaskFunction",
+    "TransitionResult",
+    "UnknownOutcome",
+    "Verdict",
+    "Worker",
+    "WorkflowBuilder",
+    "WorkflowFile",
+    "goto",
+    "needs",
+]

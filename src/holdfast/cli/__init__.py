@@ -1,0 +1,1 @@
+"""The command `holdfast`: a thin front end that says what the service knows."""

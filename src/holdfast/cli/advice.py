@@ -1,0 +1,101 @@
+"""What a refusal or an error says to the person: what, why, the exit code and what to type next."""
+
+from __future__ import annotations
+
+from holdfast.cli.session import called_command, with_store
+from holdfast.errors import (
+    HoldfastError,
+    InvalidInput,
+    InvalidWorkflowFile,
+    KeyConflict,
+    NotFound,
+    SchemaTooNew,
+    StoreError,
+    StoreUnreachable,
+)
+from holdfast.service.refused import Refused
+from holdfast.service.wording import in_commands
+
+FAILED, BAD_INPUT, CANCELLED, NEEDS_PERSON, UNREACHABLE = 1, 2, 3, 4, 5
+
+_AFTER_REFUSAL = {
+    "stale_token": "holdfast show {id}",
+    "lease_expired": "holdfast show {id}",
+    "already_terminal": "holdfast show {id}",
+    "already_claimed": "holdfast show {id}",
+    "cancelled": "holdfast retry {id}",
+    "result_conflict": "holdfast show {id}",
+    "version_conflict": "holdfast show {id} --json",
+    "started_dependents": "holdfast retry --again {id}",
+    "needed_by_others": "holdfast tasks",
+    "part_of_run": "holdfast show {id}",
+    "unknown_step": "holdfast show {id}",
+}
+_LISTS = {
+    "workflow": "holdfast workflow list",
+    "schedule": "holdfast schedule list",
+    "worker": "holdfast workers",
+}
+_STOP = "stop, and change nothing more: the attempt is over"
+
+
+def exit_code(error: HoldfastError) -> int:
+    if isinstance(error, Refused):
+        return BAD_INPUT if error.reason in {"not_found", "unknown_step"} else FAILED
+    if isinstance(error, InvalidInput | NotFound | KeyConflict):
+        return BAD_INPUT
+    return UNREACHABLE if isinstance(error, StoreError) else FAILED
+
+
+def tell(error: HoldfastError) -> str:
+    if not isinstance(error, Refused):
+        return in_commands(str(error))
+    late = error.reason in {"stale_token", "lease_expired"} and _is_id(error.identifier)
+    details = [in_commands(error.detail), _STOP if late else ""]
+    told = "; ".join(each for each in details if each)
+    return f"{error.identifier} was left as it is: {error.reason}" + (f", {told}" if told else "")
+
+
+def next_command(error: HoldfastError) -> str | None:
+    """What to type next, unless the message says it already."""
+    if isinstance(error, Refused):
+        if not _is_id(error.identifier):
+            return None
+        following = _AFTER_REFUSAL.get(error.reason, "holdfast why {id}")
+        return with_store(following.format(id=error.identifier))
+    if "holdfast " in in_commands(str(error)):
+        return None
+    return _after_error(error)
+
+
+def _after_error(error: HoldfastError) -> str | None:
+    called = called_command.get()
+    match error:
+        case KeyConflict():
+            return with_store(f"holdfast show {error.existing}")
+        case NotFound():
+            return with_store(_where_to_look(error))
+        case SchemaTooNew():
+            return "pip install --upgrade holdfast"
+        case StoreError():
+            away = isinstance(error, StoreUnreachable)
+            return None if away else "holdfast runs --db URL   (another store)"
+        case InvalidWorkflowFile():
+            return f"holdfast workflow validate {error.field}"
+        case _:
+            return None if called is None else f"holdfast {called} --help"
+
+
+def _where_to_look(error: NotFound) -> str:
+    known = error.identifier.split(" ")[0]
+    if " " in error.identifier and _is_id(known):
+        return f"holdfast show {known}"
+    if known.startswith("t_"):
+        return "holdfast tasks"
+    return next(
+        (each for kind, each in _LISTS.items() if f"such {kind}" in str(error)), "holdfast runs"
+    )
+
+
+def _is_id(text: str) -> bool:
+    return text.startswith(("r_", "t_"))

@@ -1,0 +1,94 @@
+"""The store itself: its schema, its copies, its health."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.advice import FAILED
+from holdfast.cli.options import DryRun, Json
+from holdfast.cli.registry import command, group
+from holdfast.cli.session import opened, place, shown_url
+from holdfast.cli.terminal import escape, note, paint, say, say_json
+from holdfast.cli.words import count
+
+database = group("db", "Make, upgrade and copy the store.")
+
+MEGABYTE = 1_000_000
+
+
+@command("upgrade", of=database, example="holdfast db upgrade --db postgresql://localhost/jobs")
+def upgrade(json: Json = False) -> None:
+    """Make the store, or bring its schema up to this version of Holdfast."""
+    with opened(begins=True) as service:
+        told = service.schema()
+    if json:
+        say_json(told)
+    else:
+        say(f"{shown_url(told['url'])} is at migration {told['migration']}")
+
+
+@command("backup", of=database, example="holdfast db backup before-the-upgrade.db")
+def backup(
+    target: Annotated[Path, typer.Argument(help="The new file.")], json: Json = False
+) -> None:
+    """Copy a SQLite store to a new file, whole, while it is in use."""
+    from holdfast.service.copies import back_up
+
+    told = back_up(place(), target)
+    if json:
+        say_json(told)
+    else:
+        say(f"{escape(target)} holds the whole store, {told['bytes'] / MEGABYTE:.1f} MB")
+        note(f"Use it: holdfast runs --db {escape(target)}")
+
+
+@command("doctor", example="holdfast doctor --fix --dry-run")
+def doctor(
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Heal what is safe; destroys nothing.")
+    ] = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> int | None:
+    """Check every invariant of the store; exits 1 when one does not hold."""
+    with opened() as service:
+        healed = service.heal(dry_run=dry_run) if fix else None
+        told = service.doctor()
+    if json:
+        say_json(told if healed is None else {**told, "healed": healed})
+    else:
+        _say_healed(healed)
+        _say_diagnosis(told)
+    return None if told["ok"] else FAILED
+
+
+def _say_healed(healed: dict[str, Any] | None) -> None:
+    if healed is None:
+        return
+    would = "would take" if healed["dry_run"] else "took"
+    say(f"{would} back {count(len(healed['expired_leases']), 'expired lease')}")
+    looked = count(len(healed["looked_at"]), "open run")
+    moved = "" if healed["dry_run"] else f", {len(healed['advanced'])} of which moved on"
+    say(f"{'would look' if healed['dry_run'] else 'looked'} at {looked}{moved}")
+
+
+def _say_diagnosis(told: dict[str, Any]) -> None:
+    broken = [check for check in told["checks"] if check["violations"]]
+    for check in broken:
+        for violation in check["violations"]:
+            where = f"{violation['entity']} {escape(violation['detail'])}"
+            say(f"{paint('✗', 'red')} {check['name']}: {where}")
+    for warning in told["warnings"]:
+        say(f"{paint('!', 'yellow')} {escape(warning)}")
+    versions = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
+    say(paint(versions, "dim"))
+    if told["ok"]:
+        say(f"{paint('✓', 'green')} {len(told['checks'])} checks, no violations")
+        return
+    say(
+        "The events are the record: compare `holdfast events ID` with `holdfast show ID`, put back "
+        "what was changed by hand, and report anything else, with its events."
+    )

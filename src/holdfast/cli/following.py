@@ -1,0 +1,186 @@
+"""Events and logs, as they were and as they come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.completion import complete_id
+from holdfast.cli.options import Json, Limit, TaskAddress
+from holdfast.cli.registry import command
+from holdfast.cli.session import opened
+from holdfast.cli.terminal import escape, note, paint, say, say_json, say_json_line
+from holdfast.cli.words import coloured, error_line, one_line
+
+if TYPE_CHECKING:
+    from holdfast.service.service import Service
+
+View = dict[str, Any]
+PAUSE = 0.1
+PAGE = 1_000
+# Numbers that were never used look as if they were still to come; this many are waited for.
+MISSING = 1_000
+QUIET = {"task.created", "task.queued"}
+ENDED = {"run.completed", "run.failed", "run.cancelled"}
+
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")]
+
+
+@command("events", example="holdfast events @last --follow")
+def events(
+    address: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="A run or task; all.", autocompletion=complete_id),
+    ] = None,
+    follow: Follow = False,
+    after: Annotated[int, typer.Option(help="Of a run or task: begin after this event.")] = 0,
+    limit: Limit = 100,
+    json: Json = False,
+) -> None:
+    """Tell what happened to a run, a task, or everything, in the order it was written."""
+    with opened() as service:
+        found = None if address is None else service.addresses.find(address)
+        if follow:
+            coming = _follow_all(service) if found is None else follow_events(service, found, after)
+            for event in coming:
+                say_json_line(event) if json else say(event_line(event))
+            return
+        if found is None:
+            page: View = {"items": service.queries.latest_events(limit)}
+        else:
+            page = service.queries.events(found, after=after, limit=limit)
+    if json:
+        say_json(page)
+        return
+    for event in page["items"]:
+        say(event_line(event))
+    if "next" in page:
+        note(f"More: holdfast events {found} --after {page['next']}")
+
+
+@command("logs", example="holdfast logs @last:build.0.implement --follow")
+def logs(
+    address: TaskAddress,
+    attempt: Annotated[int | None, typer.Option(help="The log of this attempt alone.")] = None,
+    follow: Follow = False,
+) -> None:
+    """Print what the attempts of a task wrote; of one without a log, how it went."""
+    from holdfast.cli.tree import draw_attempt
+    from holdfast.service.logs import log_path
+
+    with opened() as service:
+        found = service.addresses.task(address)
+        told = service.queries.attempts(found)
+        chosen = [each for each in told if attempt in {None, each["attempt"]}]
+        if not chosen:
+            wanted = "no attempt" if attempt is None else f"no attempt {attempt}"
+            note(f"{found} had {wanted} yet: holdfast why {found}")
+            return
+        for each in chosen[:-1]:
+            say(paint(draw_attempt(each).strip(), "bold"))
+            _say_log(log_path(service.place, found, each["attempt"]), 0)
+        last = log_path(service.place, found, chosen[-1]["attempt"])
+        say(paint(draw_attempt(chosen[-1]).strip(), "bold"))
+        shown = _say_log(last, 0)
+        if follow:
+            _follow_log(service, found, last, shown)
+
+
+def _say_log(path: Path, start: int) -> int:
+    """Print a log from a place on, and say where it ends."""
+    from holdfast.service.logs import read_log
+
+    text = read_log(path, start)
+    if text:
+        shown = escape(text.decode(errors="replace"), keep="\n\t").rstrip("\n")
+        say(shown)
+    return start + len(text)
+
+
+def _follow_log(service: Service, task_id: str, path: Path, start: int) -> None:
+    while True:
+        start = _say_log(path, start)
+        if service.queries.task(task_id)["status"] != "running":
+            _say_log(path, start)
+            return
+        time.sleep(PAUSE)
+
+
+def follow_events(service: Service, identifier: str, after: int = 0) -> Iterator[View]:
+    """The events of a run until it has ended, or of a task for ever."""
+    while True:
+        page = service.queries.events(identifier, after=after, limit=PAGE)["items"]
+        yield from page
+        if page:
+            after = page[-1]["seq"]
+            newest = page[-1]
+            if newest["type"] in ENDED and "task_id" not in newest:
+                return
+        else:
+            time.sleep(PAUSE)
+
+
+def _follow_all(service: Service) -> Iterator[View]:
+    """Every event from now on, those too that are committed after later ones."""
+    newest = service.queries.latest_events(1)
+    after = newest[-1]["seq"] if newest else 0
+    missing: set[int] = set()
+    while True:
+        found = service.queries.events_after(after, sorted(missing), PAGE)
+        yield from found
+        seen = {event["seq"] for event in found}
+        last = max(seen, default=after)
+        missing |= set(range(after + 1, last))
+        missing = set(sorted(missing - seen)[-MISSING:])
+        after = max(after, last)
+        if not found:
+            time.sleep(PAUSE)
+
+
+def event_line(event: View) -> str:
+    """An event with all that it says."""
+    subject = event.get("task_id") or event.get("run_id", "")
+    moved = event.get("from") != event.get("to")
+    attempt = f"attempt {event['attempt']}" if event.get("attempt") else ""
+    parts = [
+        paint(event["at"].replace("T", " ")[:19], "dim"),
+        subject,
+        event["type"],
+        f"→ {coloured(str(event.get('to')))}" if moved else "",
+        attempt,
+        paint(f"by {escape(event['actor'])}", "dim"),
+        _data(event),
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def _data(event: View) -> str:
+    data = event.get("data", {})
+    if data.get("error") is not None:
+        return error_line(data["error"])
+    told = {name: value for name, value in data.items() if value and name != "digest"}
+    return paint(one_line(told), "dim") if told else ""
+
+
+def happening(event: View, name: str) -> str | None:
+    """An event for one who watches a run; nothing where it moves nothing."""
+    if event.get("from") == event.get("to") or event["type"] in QUIET:
+        return None
+    said = event["type"].partition(".")[2]
+    attempt = f"attempt {event['attempt']}" if event.get("attempt", 0) > 1 else ""
+    data = event.get("data", {})
+    verdict = data.get("verdict")
+    feedback = verdict.get("feedback") if isinstance(verdict, dict) else None
+    parts = [
+        paint(event["at"][11:19], "dim"),
+        escape(name),
+        coloured(said),
+        attempt,
+        error_line(data["error"]) if data.get("error") is not None else "",
+        one_line(feedback) if feedback else "",
+    ]
+    return "  ".join(part for part in parts if part)

@@ -1,0 +1,146 @@
+"""A run as it goes on: a tree that redraws itself on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from holdfast.cli.advice import CANCELLED, FAILED, NEEDS_PERSON
+from holdfast.cli.following import happening
+from holdfast.cli.session import with_store
+from holdfast.cli.standing import what_to_say
+from holdfast.cli.terminal import is_terminal, note, paint, say
+from holdfast.cli.tree import draw_run
+from holdfast.service.outline import Node, outline, step_names
+from holdfast.service.service import Service
+
+View = dict[str, Any]
+REDRAW = 1.0
+PAGE = 1_000
+INTERRUPTED = 130
+CODES = {"completed": 0, "failed": FAILED, "cancelled": CANCELLED}
+
+
+def watch(
+    service: Service,
+    run_id: str,
+    *,
+    worker: str | None = None,
+    quiet: bool = False,
+    after: int = 0,
+) -> int:
+    """Show a run until it ends or only a person can move it; the answer is the exit code.
+
+    A `worker` is the command for a worker like the one beside it, which stops with it.
+    """
+    try:
+        if quiet:
+            return _wait(service, run_id)
+        run = _draw(service, run_id) if is_terminal() else _tell(service, run_id, after)
+    except KeyboardInterrupt:
+        _say_left(run_id, worker)
+        return INTERRUPTED
+    return _say_end(run, worker)
+
+
+def _wait(service: Service, run_id: str) -> int:
+    with _hints(service) as wait:
+        while (code := ended(service.queries.run(run_id))) is None:
+            wait(REDRAW)
+    return code
+
+
+def _draw(service: Service, run_id: str) -> View:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console()
+    with Live(console=console, auto_refresh=False, transient=True) as live, _hints(service) as wait:
+        while True:
+            run = service.queries.run(run_id)
+            lines = draw_run(run, service.last_lines(run))
+            room = max(5, console.height - 1)
+            hidden = [] if len(lines) <= room else [paint(f"… {len(lines) - room + 1} more", "dim")]
+            visible = lines if not hidden else [*lines[: room - 1], *hidden]
+            live.update(Text.from_ansi("\n".join(visible)), refresh=True)
+            if ended(run) is not None:
+                break
+            wait(REDRAW)
+    for line in draw_run(run):
+        say(line)
+    return run
+
+
+def _tell(service: Service, run_id: str, after: int) -> View:
+    names: dict[str, str] = {}
+    with _hints(service) as wait:
+        while True:
+            run = service.queries.run(run_id)
+            page = service.queries.events(run_id, after=after, limit=PAGE)["items"]
+            if any(event.get("task_id", run_id) not in {run_id, *names} for event in page):
+                names = step_names(service.queries.run(run_id)["tasks"])
+            for event in page:
+                name = names.get(event.get("task_id", ""), str(run["workflow"]))
+                line = happening(event, name)
+                if line is not None:
+                    say(line)
+            after = page[-1]["seq"] if page else after
+            if not page and ended(run) is not None:
+                return run
+            if not page:
+                wait(REDRAW)
+
+
+@contextmanager
+def _hints(service: Service) -> Iterator[Callable[[float], object]]:
+    """A way to wait until something was committed, at most so long."""
+    changed = threading.Event()
+    leave = service.on_change(changed.set)
+
+    def wait(most: float) -> None:
+        changed.wait(most)
+        changed.clear()
+
+    try:
+        yield wait
+    finally:
+        leave()
+
+
+def ended(run: View) -> int | None:
+    """The exit code of a run that has ended, or that nobody but a person can move."""
+    if run["status"] in CODES:
+        return CODES[run["status"]]
+    leaves = _leaves(run)
+    asked = any(leaf.asks_person for leaf in leaves)
+    return NEEDS_PERSON if asked and not any(leaf.moves for leaf in leaves) else None
+
+
+def _leaves(run: View) -> list[Node]:
+    return [leaf for node in outline(run["tasks"]) for leaf in node.leaves]
+
+
+def _say_end(run: View, worker: str | None) -> int:
+    code = ended(run) or 0
+    if code == NEEDS_PERSON:
+        for leaf in _leaves(run):
+            if leaf.asks_person:
+                note(f"needs you: {with_store(what_to_say(leaf.task))}")
+        if worker is not None:
+            note(f"then:      {with_store(worker)}")
+    elif code == FAILED:
+        note(f"next:  {with_store('holdfast why ' + run['id'])}")
+        note(f"       {with_store('holdfast retry ' + run['id'])}")
+    return code
+
+
+def _say_left(run_id: str, worker: str | None) -> None:
+    note(
+        f"\n{run_id} was left as it is. Come back: {with_store(f'holdfast show {run_id} --follow')}"
+    )
+    if worker is not None:
+        note(f"Its worker stops when what runs is done. Go on: {with_store(worker)}")
+    note(f"End it: {with_store(f'holdfast cancel {run_id}')}")

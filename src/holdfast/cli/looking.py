@@ -1,0 +1,188 @@
+"""Look: runs, tasks, one of them, why it stands there."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.options import Address, After, Json, Limit
+from holdfast.cli.registry import command
+from holdfast.cli.session import opened, with_store
+from holdfast.cli.tables import say_table
+from holdfast.cli.terminal import cut, escape, note, paint, say, say_json
+from holdfast.cli.words import ago, coloured, error_line, money, now, span
+
+View = dict[str, Any]
+TITLE = 40
+
+
+@command("runs", example="holdfast runs --status failed --workflow checkout")
+def runs(
+    status: Annotated[
+        str | None, typer.Option(help="running, completed, failed, cancelled.")
+    ] = None,
+    workflow: Annotated[str | None, typer.Option(help="Only runs of this workflow.")] = None,
+    limit: Limit = 20,
+    after: After = None,
+    json: Json = False,
+) -> None:
+    """List runs, the newest first."""
+    with opened() as service:
+        page = service.queries.runs(limit=limit, after=after, status=status, workflow=workflow)
+    if json:
+        say_json(page)
+        return
+    if not page["items"]:
+        note("No runs yet. Start one: holdfast run WORKFLOW" if status is None else "No such runs.")
+        return
+    headings = ("ID", "WORKFLOW", "STATUS", "DONE", "STARTED", "TOOK", "COST", "")
+    say_table(headings, [_run_row(run) for run in page["items"]])
+    _say_next(page, "runs")
+
+
+@command("tasks", example="holdfast tasks --run @last --status failed")
+def tasks(
+    run: Annotated[str | None, typer.Option(help="Only tasks of this run.")] = None,
+    parent: Annotated[str | None, typer.Option(help="Only tasks right below this one.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="idle, queued, running, done, failed, cancelled.")
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="Only tasks for this agent.")] = None,
+    limit: Limit = 20,
+    after: After = None,
+    json: Json = False,
+) -> None:
+    """List tasks, the newest first."""
+    with opened() as service:
+        page = service.queries.tasks(
+            limit=limit,
+            after=after,
+            status=status,
+            agent=agent,
+            run=None if run is None else service.addresses.run(run),
+            parent=None if parent is None else service.addresses.task(parent),
+        )
+    if json:
+        say_json(page)
+        return
+    if not page["items"]:
+        note("No such tasks.")
+        return
+    headings = ("ID", "TASK", "STATE", "AGENT", "ATTEMPT", "RUN", "CREATED", "")
+    say_table(headings, [_task_row(task) for task in page["items"]])
+    _say_next(page, "tasks")
+
+
+@command("show", example="holdfast show @last")
+def show(
+    address: Address = "@last",
+    json: Json = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Of a run: watch it until it ends.")
+    ] = False,
+) -> int | None:
+    """Show a run as a tree, or a task with its attempts."""
+    from holdfast.cli.tree import draw_run, draw_task
+
+    with opened() as service:
+        found = service.addresses.find(address)
+        if found.startswith("t_"):
+            task = service.queries.task(found) | {"attempts": service.queries.attempts(found)}
+            _say_view(task, draw_task(task, task["attempts"]), json=json)
+            return None
+        if follow:
+            from holdfast.cli.live import watch
+
+            return watch(service, found)
+        run = service.queries.run(found)
+        _say_view(run, draw_run(run), json=json)
+    return None
+
+
+@command("why", example="holdfast why @last:build.0.implement")
+def why(
+    address: Address,
+    agent: Annotated[
+        list[str] | None, typer.Option(help="As a worker for this agent would find it.")
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="As a worker with this tag would.")] = None,
+    json: Json = False,
+) -> None:
+    """Explain why a task or run does not go on, and what to type."""
+    with opened() as service:
+        found = service.addresses.find(address)
+        told = service.why(found, agents=agent or None, tags=tag or None)
+    lines = _explain_run(told) if found.startswith("r_") else _explain_task(told)
+    fixes = [paint(f"Fix:   {with_store(fix)}", "bold") for fix in told["fixes"]]
+    _say_view(told, [escape(told["summary"]), *lines, *fixes], json=json)
+
+
+def _explain_task(told: View) -> list[str]:
+    if told["status"] in {"done", "running"}:
+        return []
+    held = [f"✓ {clause['name']}" for clause in told["clauses"] if clause["ok"]]
+    broken = [
+        f"  {paint('✗', 'red')} {clause['name']:<8} {escape(clause['detail'])}".rstrip()
+        for clause in told["clauses"]
+        if not clause["ok"]
+    ]
+    free = [] if broken else ["Nothing stands in its way; no worker has taken it yet."]
+    return [f"  {paint('   '.join(held), 'green')}", *broken, *free]
+
+
+def _explain_run(told: View) -> list[str]:
+    lines = [f"  {each['id']}  {escape(each['line'])}" for each in told["tasks"]]
+    if told["more"]:
+        lines.append(f"  and {told['more']} more: holdfast tasks --run {told['id']}")
+    return lines
+
+
+def _run_row(run: View) -> list[str]:
+    from holdfast.service.usage import usd
+    from holdfast.service.views import read_time
+
+    begun, ended = read_time(run["created_at"]), read_time(run.get("finished_at"))
+    progress = run.get("progress", {"done": 0, "total": 0})
+    held = run["holds"] if ended is None else ()
+    holds = f"held: {', '.join(held)}" if held else ""
+    error = error_line(run["error"]) if run.get("error") is not None else ""
+    return [
+        run["id"],
+        escape(run["workflow"]),
+        coloured(run["status"]),
+        f"{progress['done']}/{progress['total']}",
+        ago(begun),
+        span((ended or now()) - (begun or 0)),
+        money(usd(run.get("usage"))),
+        "  ".join(part for part in (holds, error) if part),
+    ]
+
+
+def _task_row(task: View) -> list[str]:
+    from holdfast.service.views import read_time
+
+    return [
+        task["id"],
+        cut(escape(task.get("step") or task["title"]), TITLE),
+        coloured(task["state"]),
+        escape(task["agent"]),
+        str(task["attempt"] or ""),
+        task.get("run_id", ""),
+        ago(read_time(task["created_at"])),
+        error_line(task["error"]) if task.get("error") is not None else "",
+    ]
+
+
+def _say_next(page: View, name: str) -> None:
+    if "next" in page:
+        following = f"holdfast {name} --after {page['next']}"
+        note(f"More: {with_store(following)}")
+
+
+def _say_view(view: View, lines: list[str], *, json: bool) -> None:
+    if json:
+        say_json(view)
+        return
+    for line in lines:
+        say(line)

@@ -1,0 +1,100 @@
+"""The arguments and options that several commands share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.completion import complete_id, complete_schedule, complete_workflow
+from holdfast.errors import InvalidInput
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
+]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many at most.")]
+After = Annotated[str | None, typer.Option("--after", help="Begin after the `next` of a page.")]
+Address = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="A run or task: its id, the beginning of it, @last, or RUN:step.",
+        autocompletion=complete_id,
+    ),
+]
+Addresses = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ID…",
+        help="Runs or tasks: ids, beginnings of them, @last, or RUN:step.",
+        autocompletion=complete_id,
+    ),
+]
+TaskAddress = Annotated[
+    str,
+    typer.Argument(
+        metavar="TASK",
+        help="A task: its id, the beginning of it, or RUN:step (@last:build.2.implement).",
+        autocompletion=complete_id,
+    ),
+]
+RunAddress = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="A run: its id, the beginning of it, or @last.",
+        autocompletion=complete_id,
+    ),
+]
+WorkflowName = Annotated[
+    str, typer.Argument(metavar="WORKFLOW", help="A workflow.", autocompletion=complete_workflow)
+]
+ScheduleName = Annotated[
+    str, typer.Argument(metavar="NAME", help="A schedule.", autocompletion=complete_schedule)
+]
+
+
+def read_json(field: str, text: str) -> Any:  # noqa: ANN401 - JSON is any value
+    """A value that has to be JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(field, f"is not JSON ({error}); text is written '\"text\"'") from error
+
+
+def read_value(text: str) -> Any:  # noqa: ANN401 - JSON is any value
+    """JSON where it is some, else the text itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def read_pairs(
+    pairs: Sequence[str], read: Callable[[str, str], Any] = lambda _, text: read_value(text)
+) -> dict[str, Any]:
+    """`k=v` as a value by its name; `k:=json` says that it is JSON; `k=@file` reads a file."""
+    given: dict[str, Any] = {}
+    for pair in pairs:
+        name, separator, text = pair.partition("=")
+        if not separator or not name.rstrip(":"):
+            raise InvalidInput("input", f"{pair[:60]!r} is not name=value")
+        exact = name.endswith(":")
+        name = name.removesuffix(":")
+        if name in given:
+            raise InvalidInput(name, "is given twice")
+        if text.startswith("@"):
+            text = _read_file(name, text[1:])
+        given[name] = read_json(name, text) if exact else read(name, text)
+    return given
+
+
+def _read_file(name: str, path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - a path as it was typed
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(name, f"the file {path!r} cannot be read: {error}") from error

@@ -1,0 +1,128 @@
+"""`holdfast` alone: what happened since yesterday, what it cost, what needs you, what to type."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.registry import Store, app
+from holdfast.cli.session import chosen_store, opened, place, with_store
+from holdfast.cli.terminal import escape, paint, say, say_json
+from holdfast.cli.words import ago, coloured, count, error_line, money, one_line
+
+View = dict[str, Any]
+SHOWN = 10
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        say(f"holdfast {version('holdfast')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    context: typer.Context,
+    db: Store = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say it.")
+    ] = False,
+) -> None:
+    chosen_store.set(db)
+    if context.invoked_subcommand is None:
+        report(json=json)
+
+
+def report(*, json: bool) -> None:
+    if not place().there and not json:
+        _greet()
+        return
+    since = _yesterday()
+    with opened() as service:
+        told = service.report(round(since.timestamp() * 1_000_000))
+    if json:
+        say_json(told)
+        return
+    _say_happened(told, since)
+    _say_running(told["running"])
+    _say_needs(told["needs_you"])
+    _say_next(told)
+
+
+def _yesterday() -> datetime:
+    today = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    return today - timedelta(days=1)
+
+
+def _greet() -> None:
+    say("No store here yet: nothing was ever run in this folder.")
+    say("next:  holdfast init            begin one here, with a workflow to try")
+    say("       holdfast demo            watch a pipeline, for nothing")
+    say("       holdfast --help          every command")
+
+
+def _say_happened(told: View, since: datetime) -> None:
+    from holdfast.service.usage import usd
+
+    counts = [f"{number} {coloured(status)}" for status, number in sorted(told["counts"].items())]
+    cost = money(usd(told["usage"]))
+    head = f"Since {since:%A %H:%M}: {', '.join(counts) or 'no run has ended'}"
+    say(head + (f" · {cost}" if cost else ""))
+    failed = [run for run in told["ended"] if run["status"] == "failed"]
+    for run in failed[:SHOWN]:
+        error = error_line(run["error"]) if run.get("error") is not None else ""
+        say(f"  {paint('✗', 'red')} {escape(run['workflow'])} {run['id']}  {error}".rstrip())
+    for task in told["failed_tasks"][:SHOWN]:
+        error = error_line(task["error"]) if task.get("error") is not None else ""
+        say(f"  {paint('✗', 'red')} {escape(task['title'])} {task['id']}  {error}".rstrip())
+    more = max(0, len(failed) - SHOWN) + max(0, len(told["failed_tasks"]) - SHOWN)
+    if more:
+        say(f"  and {more} more that failed")
+
+
+def _say_running(running: list[View]) -> None:
+    from holdfast.service.views import read_time
+
+    if not running:
+        return
+    say(f"{paint('Running', 'bold')}  {count(len(running), 'run')}")
+    for run in running[:SHOWN]:
+        progress = run.get("progress", {"done": 0, "total": 0})
+        held = f"  held: {', '.join(run['holds'])}" if run["holds"] else ""
+        done = f"{progress['done']}/{progress['total']}"
+        began = ago(read_time(run["created_at"]))
+        say(f"  {paint('●', 'cyan')} {escape(run['workflow'])} {run['id']}  {done}  {began}{held}")
+    if len(running) > SHOWN:
+        say(f"  and {len(running) - SHOWN} more: {with_store('holdfast runs --status running')}")
+
+
+def _say_needs(tasks: list[View]) -> None:
+    from holdfast.cli.standing import what_to_say
+
+    if not tasks:
+        return
+    say(paint("Needs you", "bold"))
+    for task in tasks[:SHOWN]:
+        asked = task.get("question") or task["title"]
+        say(f"  {paint('◆', 'yellow')} {one_line(asked, 80)}")
+        say(f"    {with_store(what_to_say(task))}")
+    if len(tasks) > SHOWN:
+        say(f"  and {len(tasks) - SHOWN} more")
+
+
+def _say_next(told: View) -> None:
+    failed = [run for run in told["ended"] if run["status"] == "failed"]
+    lines = (
+        [f"holdfast why {failed[0]['id']}", f"holdfast retry {failed[0]['id']}"] if failed else []
+    )
+    if told["running"]:
+        lines.append(f"holdfast show {told['running'][0]['id']} --follow")
+    if not lines and not told["needs_you"]:
+        lines.append("holdfast runs" if told["ended"] else "holdfast run WORKFLOW --wait")
+    for number, line in enumerate(lines):
+        say(f"{'       ' if number else 'next:  '}{with_store(line)}")

@@ -1,0 +1,188 @@
+"""Run: start a run by name, from a program or from a file, and watch it to its end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.logs import show_logs
+from holdfast.cli.options import Json, WorkflowName, read_pairs, read_value
+from holdfast.cli.registry import command
+from holdfast.cli.session import chosen_store, opened, place, serving, with_store
+from holdfast.cli.terminal import escape, note, say, say_json
+
+if TYPE_CHECKING:
+    from holdfast.api.holdfast import Holdfast
+    from holdfast.api.workflow import WorkflowBuilder
+    from holdfast.cli.program import Program
+    from holdfast.model.graph import Workflow
+    from holdfast.model.run import NewRun
+    from holdfast.service.service import Service
+    from holdfast.worker.pool import Worker
+
+INTERRUPTED = 130
+FILES = {".yaml", ".yml", ".json"}
+
+
+@command("run", example="holdfast run shop:checkout -i order_id=7 --wait")
+def run(
+    workflow: WorkflowName,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", metavar="K=V", help="An input; k:=JSON, k=@file."),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="The same key again is the same run.")] = None,
+    version: Annotated[
+        str | None, typer.Option(help="Of a workflow that the store knows, not the newest.")
+    ] = None,
+    priority: Annotated[int, typer.Option(help="Higher ones first.")] = 0,
+    app: Annotated[
+        str | None, typer.Option(help="The program that has its functions, as module:name.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", "-w", help="Show it until it ends.")] = False,
+    json: Json = False,
+) -> int | None:
+    """Start a run of a workflow: by its name, as module:name of a program, or by its file."""
+    with _prepared(workflow, app, version=version) as (service, request, program):
+        wanted = request(given or [])
+        started = service.commands.start(replace(wanted, key=key, priority=priority))
+        if json and not wait:
+            say_json(started)
+        elif not wait:
+            say(_tell_started(started))
+            note(f"watch: {with_store('holdfast show ' + started['id'] + ' --follow')}")
+        else:
+            return _watch(service, started["id"], wanted.workflow, program, json=json)
+    return None
+
+
+def _watch(
+    service: Service, run_id: str, workflow: Workflow, program: Program | None, *, json: bool
+) -> int:
+    from holdfast.cli.live import watch
+
+    with _helped(service, workflow, program) as name:
+        code = watch(service, run_id, worker=name, quiet=json)
+    if json:
+        say_json(service.queries.run(run_id))
+    return code
+
+
+@contextmanager
+def _helped(service: Service, workflow: Workflow, program: Program | None) -> Iterator[str | None]:
+    """A worker beside the run: of its program, or for commands where none lives; what to type."""
+    # What a step raised is told with its events.
+    show_logs(logging.ERROR)
+    if program is not None:
+        worker = program.holdfast.worker().start()
+        yield f"holdfast worker {program.name}"
+        _stop(worker)
+        return
+    agents, lives = agents_of(workflow), bool(service.queries.workers()["items"])
+    if workflow.declared is None or lives:
+        if not lives:
+            note("No worker lives. Its functions are in a program: holdfast worker module:name")
+        yield None
+        return
+    from holdfast.api.holdfast import Holdfast
+
+    with Holdfast(service.place.url) as helper:
+        worker = helper.worker(agents=agents).start()
+        yield " ".join(["holdfast worker", *(f"--agent {agent}" for agent in agents)])
+        _stop(worker)
+
+
+def agents_of(workflow: Workflow) -> list[str]:
+    """The agents that the steps of a workflow are for."""
+    from holdfast.model.step import every
+
+    return sorted({step.agent for step in every(workflow.steps) if step.kind == "work"})
+
+
+def _stop(worker: Worker) -> None:
+    """Let what runs finish; who cannot wait for it interrupts once more."""
+    try:
+        worker.stop()
+    except KeyboardInterrupt:
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)
+
+
+Request = Callable[[list[str]], "NewRun"]
+
+
+@contextmanager
+def _prepared(
+    workflow: str, app: str | None, *, version: str | None
+) -> Iterator[tuple[Service, Request, Program | None]]:
+    """The service on the store of the run, what makes the run from its inputs, and the program."""
+    if app is None and Path(workflow).suffix in FILES:
+        from holdfast.definition.reader import read_workflow_file
+
+        read = read_workflow_file(Path(workflow))
+        with opened(begins=True) as service:
+            yield service, lambda pairs: _of_workflow(read, pairs), None
+    elif app is None and ":" not in workflow:
+        with opened() as service:
+            known = service.commands.known_workflow(workflow, version)
+            yield service, lambda pairs: _of_workflow(known, pairs), None
+    else:
+        from holdfast.cli.program import load_program
+
+        program = load_program(workflow, app)
+        with _on_store_of(program.holdfast) as service:
+            yield service, lambda pairs: _typed(program.workflow, pairs), program
+
+
+def _of_workflow(workflow: Workflow, pairs: list[str]) -> NewRun:
+    """The run of a file, or of what the store knows; its types say what is text and what a path."""
+    from holdfast.model.run import NewRun
+    from holdfast.model.starting import place_paths
+
+    declared = None if workflow.declared is None else workflow.declared.input
+    kinds = {} if declared is None else declared.get("properties", {})
+    texts = {name for name, kind in kinds.items() if kind.get("type") == "string"}
+    given = _read_typed(pairs, texts)
+    return NewRun(workflow=workflow, input=place_paths(workflow, given, str(Path.cwd())))
+
+
+def _read_typed(pairs: list[str], texts: set[str]) -> dict[str, Any]:
+    """What was typed, where text is wanted as it is, and else as JSON if it is some."""
+    return read_pairs(pairs, lambda name, text: text if name in texts else read_value(text))
+
+
+def _typed(builder: WorkflowBuilder, pairs: list[str]) -> NewRun:
+    """The run of a program's workflow; a function that takes text gets what was typed as text."""
+    texts = {
+        name
+        for member in builder.known.values()
+        if member.signature is not None
+        for name in member.signature.inputs
+        if member.signature.hints.get(name) is str
+    }
+    return builder.request(**_read_typed(pairs, texts))
+
+
+@contextmanager
+def _on_store_of(program: Holdfast) -> Iterator[Service]:
+    """The service on a program's own store, which commands to type next have to name."""
+    from holdfast.service.place import same_store
+
+    own, usual = program.settings.url, place()
+    if not same_store(own, usual.url):
+        chosen_store.set(own)
+    with program, serving(replace(usual, url=own), program.engine) as service:
+        yield service
+
+
+def _tell_started(run: dict[str, Any]) -> str:
+    name = f"{escape(run['workflow'])} {run['id']}"
+    return f"{name} has started" if run["created"] else f"{name} was there: {run['status']}"

@@ -1,0 +1,136 @@
+"""Schedules and named leases."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.options import After, Json, Limit, ScheduleName
+from holdfast.cli.registry import command, group
+from holdfast.cli.session import actor, opened
+from holdfast.cli.tables import say_table
+from holdfast.cli.terminal import escape, note, paint, say, say_json
+from holdfast.cli.words import ago, now, one_line, span
+from holdfast.errors import InvalidInput
+from holdfast.model.duration import parse_duration
+
+schedule = group("schedule", "Look at and steer what is started by the clock.")
+lease = group("lease", "Hold a name for a while: a lock with a time limit and a fence.")
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="The name of the lease.")]
+Token = Annotated[str, typer.Option("--token", help="What acquire gave.")]
+Ttl = Annotated[str, typer.Option(help="How long: 30s, 10m.")]
+
+
+@command("list", of=schedule, example="holdfast schedule list")
+def list_schedules(limit: Limit = 100, after: After = None, json: Json = False) -> None:
+    """List schedules by name, and when each fires next."""
+    with opened() as service:
+        page = service.queries.schedules(limit=limit, after=after)
+    if json:
+        say_json(page)
+        return
+    if not page["items"]:
+        note("No schedules. A program adds them: task.schedule(name, cron) or workflow.schedule(…)")
+        return
+    headings = ("NAME", "CRON", "ZONE", "STARTS", "NEXT", "LAST", "")
+    say_table(headings, [_row(each) for each in page["items"]])
+
+
+def _row(each: dict[str, Any]) -> list[str]:
+    from holdfast.service.views import read_time
+
+    upcoming = read_time(each.get("next_at"))
+    soon = paint("paused", "yellow") if upcoming is None else f"in {span(upcoming - now())}"
+    error = one_line(each["last_error"]) if "last_error" in each else ""
+    starts = escape(each.get("workflow") or each.get("task") or "")
+    last = ago(read_time(each.get("last_at")))
+    return [escape(each["name"]), each["cron"], each["zone"], starts, soon, last, error]
+
+
+@command("pause", of=schedule, example="holdfast schedule pause nightly")
+def pause_schedule(name: ScheduleName, json: Json = False) -> None:
+    """Fire no more ticks; those of the pause are not made up for."""
+    _steer(name, "pause", "is paused", json=json)
+
+
+@command("resume", of=schedule, example="holdfast schedule resume nightly")
+def resume_schedule(name: ScheduleName, json: Json = False) -> None:
+    """Go on with the next tick from now."""
+    _steer(name, "resume", "goes on", json=json)
+
+
+@command("remove", of=schedule, example="holdfast schedule remove nightly")
+def remove_schedule(name: ScheduleName, json: Json = False) -> None:
+    """Forget a schedule; what it has started stays."""
+    _steer(name, "remove", "is gone", json=json)
+
+
+def _steer(name: str, verb: str, said: str, *, json: bool) -> None:
+    with opened() as service:
+        told = service.commands.steer_schedule(name, verb)
+    if json:
+        say_json(told)
+    else:
+        say(f"{escape(name)} {said}" + (" (as before)" if told["repeated"] else ""))
+
+
+@command(
+    "preview", of=schedule, example="holdfast schedule preview '0 9 * * 1-5' --zone Europe/Berlin"
+)
+def preview(
+    cron: Annotated[str, typer.Argument(metavar="CRON", help="Minute, hour, day, month, weekday.")],
+    zone: Annotated[str, typer.Option(help="Its time zone.")] = "UTC",
+    count: Annotated[int, typer.Option("--count", "-n", min=1, max=1000, help="How many.")] = 5,
+    json: Json = False,
+) -> None:
+    """Print the next ticks of a cron expression."""
+    from holdfast.service.ticks import next_ticks
+
+    ticks = next_ticks(cron, zone, count, now())
+    if json:
+        say_json({"items": ticks})
+        return
+    for tick in ticks:
+        say(tick)
+
+
+@command("acquire", of=lease, example="holdfast lease acquire deploy --ttl 10m")
+def acquire(
+    key: Key,
+    ttl: Ttl = "30s",
+    owner: Annotated[str | None, typer.Option(help="Who holds it.")] = None,
+) -> int | None:
+    """Take a lease that nobody holds, and print it as JSON; exits 1 when somebody does."""
+    seconds = parse_duration("ttl", ttl)
+    with opened(begins=True) as service:
+        got = service.commands.acquire_lease(key, owner or actor(), seconds)
+    if got is None:
+        note(f"{escape(key)} is held by somebody else; it ends by itself, try again")
+        return 1
+    say_json(got)
+    return None
+
+
+@command("renew", of=lease, example="holdfast lease renew deploy --token … --ttl 10m")
+def renew(key: Key, token: Token, ttl: Ttl = "30s", json: Json = False) -> None:
+    """Keep a lease; refused once it has run out or changed hands."""
+    seconds = parse_duration("ttl", ttl)
+    with opened() as service:
+        told = service.commands.renew_lease(key, _given(token), seconds)
+    say_json(told) if json else say(f"{escape(key)} is kept for {ttl}")
+
+
+@command("release", of=lease, example="holdfast lease release deploy --token …")
+def release(key: Key, token: Token, json: Json = False) -> None:
+    """Give a lease back."""
+    with opened() as service:
+        told = service.commands.release_lease(key, _given(token))
+    say_json(told) if json else say(f"{escape(key)} is free")
+
+
+def _given(token: str) -> str:
+    if not token:
+        raise InvalidInput("token", "is empty; `holdfast lease acquire` gave one")
+    return token

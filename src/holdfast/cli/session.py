@@ -1,0 +1,65 @@
+"""One command's way to the service: which store was chosen, and who asks."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.engine.engine import Engine
+    from holdfast.service.place import Place
+    from holdfast.service.service import Service
+
+chosen_store: ContextVar[str | None] = ContextVar("chosen_store", default=None)
+called_command: ContextVar[str | None] = ContextVar("called_command", default=None)
+
+
+def place() -> Place:
+    from holdfast.service.place import find_place
+
+    return find_place(db=chosen_store.get(), environment=os.environ, here=Path.cwd())
+
+
+@contextmanager
+def opened(*, begins: bool = False) -> Iterator[Service]:
+    """The service on the chosen store; a command that `begins` something makes what is missing."""
+    found = place()
+    if not begins:
+        found.require()
+    found.make()
+    with serving(found) as service:
+        yield service
+
+
+@contextmanager
+def serving(found: Place, engine: Engine | None = None) -> Iterator[Service]:
+    from holdfast.service.service import Service
+
+    with Service(found, engine, actor=actor()) as service:
+        yield service
+
+
+def actor() -> str:
+    """Who asks, as the events tell it."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "user"
+    return re.sub(r"[^A-Za-z0-9_.@+-]", "_", name)[:100].lstrip(".@+-") or "user"
+
+
+def with_store(command: str) -> str:
+    """A command to type next, on the store that this one was told to use."""
+    typed = chosen_store.get()
+    return command if typed is None else f"{command} --db {shown_url(typed)}"
+
+
+def shown_url(url: str) -> str:
+    """A URL as it may be shown: its password is not."""
+    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:…@", url)

@@ -1,0 +1,101 @@
+"""How one step of a run stands, in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.cli.terminal import escape, paint
+from holdfast.cli.words import SECOND, count, error_line, money, now, one_line, span
+from holdfast.service.outline import Node
+from holdfast.service.views import View, read_time
+
+MARKS = {
+    "done": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "cancelled": ("⊘", "magenta"),
+    "running": ("●", "cyan"),
+}
+
+
+def mark(node: Node) -> tuple[str, str]:
+    """A sign for how it stands, and its colour."""
+    if node.under_way and node.children:
+        return ("▾", "cyan")
+    if node.asks_person:
+        return ("◆", "yellow")
+    if node.task["skipped"]:
+        return ("-", "dim")
+    return MARKS.get(node.status, ("○", "dim"))
+
+
+def details(node: Node, labels: Mapping[str, str]) -> list[str]:
+    """How long, for how much, how often, and what came of it or holds it up."""
+    task = node.task
+    done, total = node.items
+    parts = [
+        f"{done}/{total}" if total and task["kind"] == "group" and node.open else "",
+        span(node.took(now())),
+        money(node.cost),
+        _tried(task),
+    ]
+    if node.status == "failed" and task.get("error") is not None and task["kind"] != "group":
+        parts.append(paint(error_line(task["error"]), "red"))
+    elif node.status == "done":
+        parts.append("skipped" if task["skipped"] else _given(node))
+    elif node.open and node.status != "running" and not node.under_way:
+        parts.append(reason(node, labels))
+    return [part for part in parts if part]
+
+
+def _tried(task: View) -> str:
+    told = []
+    if task["lost"]:
+        told.append(f"{task['lost']} lost")
+    if task["failures"] and task["status"] != "failed":
+        told.append(f"{task['failures']} failed")
+    if task["attempt"] <= 1 and not told:
+        return ""
+    return f"attempt {task['attempt']}" + (f" ({', '.join(told)})" if told else "")
+
+
+def _given(node: Node) -> str:
+    """What a step that is done gave, where that is short."""
+    rounds = max(leaf.task["round"] for leaf in node.leaves)
+    judged = f"accepted, round {rounds + 1}" if rounds else ""
+    output = node.task.get("output")
+    if isinstance(output, dict) and output.get("verdict") == "accept":
+        return judged or "accepted"
+    if node.children and node.task.get("item") is not None:
+        return judged
+    if isinstance(output, list):
+        return count(len(output), "item")
+    short = isinstance(output, str | int | float) and not isinstance(output, bool)
+    return paint(one_line(output, 40), "dim") if short else ""
+
+
+def reason(node: Node, labels: Mapping[str, str], *, short: bool = False) -> str:
+    """What a step that waits is waiting for."""
+    task = node.task
+    if node.asks_person or (short and task["kind"] == "approval"):
+        return "(you)"
+    if task["holds"]:
+        return f"held: {', '.join(task['holds'])}"
+    match task["state"]:
+        case "blocked" if not short:
+            needs = [labels[each] for each in task["blocked_by"] if each in labels]
+            return f"after {escape(', '.join(needs))}" if needs else "blocked"
+        case "scheduled":
+            left = (read_time(task.get("scheduled_for")) or 0) - now()
+            return f"in {span(left)}" if left > SECOND else "due now"
+        case "waiting":
+            awaited = str(task.get("waits_for", "")).partition(" ")[2]
+            return f"waits for {escape(awaited or 'its children')}"
+        case state:
+            return state if state in {"stalled", "held"} and not short else ""
+
+
+def what_to_say(task: View) -> str:
+    """The command that gives a task the word of a person it waits for."""
+    if "question" in task["holds"]:
+        return f"holdfast answer {task['id']} …"
+    return f"holdfast approve {task['id']}"

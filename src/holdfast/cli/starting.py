@@ -1,0 +1,87 @@
+"""The first minutes: a folder with a store, a workflow to try, and a demonstration."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.registry import command
+from holdfast.cli.session import opened
+from holdfast.cli.terminal import escape, note, paint, say
+from holdfast.errors import InvalidInput
+
+AGENTS = ("claude", "codex", "gemini", "opencode", "aider", "cursor-agent", "amp", "goose")
+EXAMPLE = "hello.yaml"
+WORKFLOW = """\
+# A workflow to begin with. Check it:  holdfast workflow validate hello.yaml
+# Run it:                             holdfast run hello.yaml -i name=Ada --wait
+
+name: hello
+input:
+  name: string
+
+steps:
+  # A step is a command, without a shell. The JSON that it prints last is its output.
+  - id: plan
+    run: [echo, '{"greetings": ["Good morning", "Good night"]}']
+    outputs: {greetings: [string]}
+
+  # Goes through a list, one after another; parallel: 2 does two at once.
+  - id: greet
+    for_each: "{{ steps.plan.greetings }}"
+    steps:
+      - id: say
+        run: [echo, "{{ item }}, {{ input.name }}"]
+        max_attempts: 3
+        timeout: 1m
+
+  # Somebody has to say yes before the next step:  holdfast approve @last
+  - {id: approve, approval: "Send it to {{ input.name }}?"}
+
+  - {id: send, run: [echo, sent]}
+"""
+
+
+@command("init", example="holdfast init")
+def init(
+    bare: Annotated[bool, typer.Option("--bare", help="Only the store; write no example.")] = False,
+) -> None:
+    """Begin here: make the store, say which agents are installed, write a workflow to try."""
+    from holdfast.service.place import FOLDER, find_home
+
+    here = Path.cwd()
+    above = find_home(here)
+    if above is not None and above.parent != here.absolute():
+        note(f"{escape(above)} is above, and goes on to serve this folder")
+    with opened(begins=True) as service:
+        where = service.place
+    say(f"{paint('✓', 'green')} {escape(where.home.name or FOLDER)}: the store, kept out of git")
+    found = [name for name in AGENTS if shutil.which(name)]
+    say(f"{paint('✓', 'green')} agents installed: {', '.join(found) or 'none that is known'}")
+    if bare:
+        return
+    target = here / EXAMPLE
+    if target.exists():
+        say(f"  {EXAMPLE} is there already, and was left as it is")
+    else:
+        _write(target, WORKFLOW)
+        say(f"{paint('✓', 'green')} {EXAMPLE}: a workflow to try")
+    say(f"next:  holdfast run {EXAMPLE} -i name=Ada --wait")
+
+
+def _write(target: Path, text: str) -> None:
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput("init", f"{target} cannot be written: {error.strerror}") from error
+
+
+@command("demo", example="holdfast demo")
+def demo() -> int | None:
+    """Watch a pipeline in a store of its own: a loop, a verifier that rejects once, a retry."""
+    from holdfast.cli.demonstration import demonstrate
+
+    return demonstrate()

@@ -1,0 +1,161 @@
+"""Steer: cancel, retry, pause, resume; say yes, no, or an answer; send a signal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.options import Address, Addresses, DryRun, Json, read_value
+from holdfast.cli.registry import command
+from holdfast.cli.session import opened, with_store
+from holdfast.cli.terminal import escape, note, paint, say, say_json
+from holdfast.cli.words import coloured, count, one_line
+from holdfast.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from holdfast.service.service import Service
+
+View = dict[str, Any]
+
+
+@command("cancel", example="holdfast cancel @last --dry-run")
+def cancel(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> None:
+    """End runs or tasks at once and for good, with all that is open in them."""
+    with opened() as service:
+        for found in _find(service, addresses):
+            if dry_run:
+                say_preview(service.previews.cancel(found), "cancel", found, json=json)
+            else:
+                say_answer(service.commands.cancel(found), json=json)
+
+
+@command("retry", example="holdfast retry @last --from test")
+def retry(
+    address: Address,
+    step: Annotated[
+        str | None, typer.Option("--from", help="This step of a run, and all that needs it.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="A task that is done too, and all that needs it.")
+    ] = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Try again what failed or was cancelled, with fresh budgets."""
+    with opened() as service:
+        found = service.addresses.find(address)
+        if step is not None and (again or found.startswith("t_")):
+            raise InvalidInput("from", "is for a run; of a task, --again does it and what needs it")
+        if again and found.startswith("r_"):
+            raise InvalidInput("again", "is for a task; of a run, --from STEP does it again")
+        if dry_run:
+            preview = (
+                service.previews.again(found) if again else service.previews.retry(found, step)
+            )
+            how = " --again" if again else "" if step is None else f" --from {step}"
+            say_preview(preview, "retry", f"{found}{how}", json=json)
+        elif again:
+            say_answer(service.commands.reopen(found), json=json)
+        else:
+            say_answer(service.commands.retry(found, step=step), json=json)
+
+
+@command("pause", example="holdfast pause @last")
+def pause(addresses: Addresses, json: Json = False) -> None:
+    """Let what runs finish, and start nothing new."""
+    with opened() as service:
+        for found in _find(service, addresses):
+            say_answer(service.commands.pause(found), json=json)
+
+
+@command("resume", example="holdfast resume @last")
+def resume(addresses: Addresses, json: Json = False) -> None:
+    """Go on with what was paused."""
+    with opened() as service:
+        for found in _find(service, addresses):
+            say_answer(service.commands.resume(found), json=json)
+
+
+@command("approve", example='holdfast approve @last:approve --note "looks good"')
+def approve(
+    address: Address,
+    text: Annotated[str | None, typer.Option("--note", help="Why; kept with it.")] = None,
+    json: Json = False,
+) -> None:
+    """Say yes to what waits for approval: a task, or the only one of a run that does."""
+    with opened() as service:
+        asked = service.commands.asked_of_person(service.addresses.find(address))
+        say_answer(service.commands.approve(asked, text), json=json)
+
+
+@command("reject", example='holdfast reject @last:approve --reason "not yet"')
+def reject(
+    address: Address,
+    reason: Annotated[str | None, typer.Option(help="Why; it becomes the error.")] = None,
+    json: Json = False,
+) -> None:
+    """Say no to what waits for approval: it has failed."""
+    with opened() as service:
+        asked = service.commands.asked_of_person(service.addresses.find(address))
+        say_answer(service.commands.reject(asked, reason), json=json)
+
+
+@command("answer", example='holdfast answer @last:plan "use the new API"')
+def answer(
+    address: Address,
+    text: Annotated[str, typer.Argument(metavar="ANSWER", help="Text, or JSON.")],
+    json: Json = False,
+) -> None:
+    """Answer what a step asked; it goes on with the answer."""
+    with opened() as service:
+        asked = service.commands.asked_of_person(service.addresses.find(address))
+        say_answer(service.commands.answer(asked, read_value(text)), json=json)
+
+
+@command("signal", example='holdfast signal @last courier.arrived \'{"at": "noon"}\'')
+def signal(
+    address: Address,
+    name: Annotated[str, typer.Argument(help="What a step waits for.")],
+    payload: Annotated[str | None, typer.Argument(help="Text, or JSON, for the step.")] = None,
+    key: Annotated[str | None, typer.Option(help="Send it once under this key.")] = None,
+    json: Json = False,
+) -> None:
+    """Send a run, or a task without one, what a step of it waits for."""
+    with opened() as service:
+        found = service.addresses.find(address)
+        value = None if payload is None else read_value(payload)
+        sent = service.commands.signal(found, name, value, key)
+    if json:
+        say_json(sent)
+    else:
+        say(f"{found} got {escape(name)}" + (" before" if sent["repeated"] else ""))
+
+
+def _find(service: Service, addresses: list[str]) -> list[str]:
+    """All of them, before anything is done to the first."""
+    return [service.addresses.find(address) for address in addresses]
+
+
+def say_answer(answer: View, *, json: bool) -> None:
+    """How the run or task stands after a command."""
+    if json:
+        say_json(answer)
+        return
+    now = answer.get("run") or answer["task"]
+    name = escape(now.get("workflow") or now.get("step") or now["title"])
+    state = coloured(now.get("state") or now["status"])
+    holds = f", held: {', '.join(now['holds'])}" if now["holds"] else ""
+    before = " (as before)" if answer["repeated"] else ""
+    say(f"{name} {now['id']} is {state}{holds}{before}")
+
+
+def say_preview(tasks: list[View], verb: str, identifier: str, *, json: bool) -> None:
+    if json:
+        say_json({"dry_run": True, "id": identifier.partition(" ")[0], "tasks": tasks})
+        return
+    say(f"would {verb} {identifier}: {count(len(tasks), 'task')}")
+    for task in tasks:
+        name = one_line(task.get("step") or task["title"], 60)
+        say(f"  {task['id']}  {name}  {coloured(task['state'])}")
+    note(paint(f"Nothing was changed. Do it: {with_store(f'holdfast {verb} {identifier}')}", "dim"))

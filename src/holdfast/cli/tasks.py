@@ -1,0 +1,259 @@
+"""Single tasks and plans: add, put in the queue, put first, take back, edit, remove."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.options import DryRun, Json, TaskAddress, read_json
+from holdfast.cli.registry import command, group
+from holdfast.cli.session import opened, with_store
+from holdfast.cli.steering import say_answer, say_preview
+from holdfast.cli.terminal import escape, note, say, say_json
+from holdfast.errors import InvalidInput
+
+task = group("task", "Make and change single tasks.")
+plan = group("plan", "Split a task into children that run one after another.")
+
+Payload = Annotated[str | None, typer.Option(help="What it is about, as JSON.")]
+Agent = Annotated[str | None, typer.Option("--agent", "-a", help="The agent it is for; default.")]
+Priority = Annotated[int | None, typer.Option(help="Higher ones first.")]
+Tag = Annotated[list[str] | None, typer.Option("--tag", "-t", help="A tag its worker must offer.")]
+When = Annotated[
+    str | None, typer.Option("--at", help="Not before: 10m from now, or 2030-01-31T09:00+01:00.")
+]
+MaxAttempts = Annotated[int | None, typer.Option(help="How many attempts may fail.")]
+MaxLost = Annotated[int | None, typer.Option(help="How many attempts may vanish.")]
+Timeout = Annotated[str | None, typer.Option(help="How long one attempt may take: 30m.")]
+Title = Annotated[str, typer.Argument(help="What is to be done.")]
+
+
+@command("add", of=task, example="holdfast task add 'Tidy the shed' --agent developer --at 10m")
+def add(
+    title: Title,
+    agent: Agent = None,
+    payload: Payload = None,
+    needs: Annotated[
+        list[str] | None, typer.Option("--needs", help="A task that must be done before.")
+    ] = None,
+    parent: Annotated[str | None, typer.Option(help="The task it is a part of.")] = None,
+    step: Annotated[
+        str | None, typer.Option(help="The function of a program that does it.")
+    ] = None,
+    at: When = None,
+    priority: Priority = None,
+    tag: Tag = None,
+    key: Annotated[str | None, typer.Option(help="The same key again is the same task.")] = None,
+    max_attempts: MaxAttempts = None,
+    max_lost: MaxLost = None,
+    timeout: Timeout = None,
+    idle: Annotated[bool, typer.Option("--idle", help="Do not put it in the queue yet.")] = False,
+    json: Json = False,
+) -> None:
+    """Add a task to the queue."""
+    from holdfast.model.task import NewTask
+
+    with opened(begins=True) as service:
+        find = service.addresses.task
+        fields = _fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
+        wanted = NewTask(
+            title=title,
+            step=step,
+            key=key,
+            needs=tuple(find(each) for each in needs or ()),
+            parent=None if parent is None else find(parent),
+            timeout=_seconds(timeout),
+            retry=_retry(max_attempts, max_lost),
+            enqueue=not idle,
+            **fields,
+        )
+        _say_added(service.commands.add_task(wanted), json=json)
+
+
+@command("enqueue", of=task, example="holdfast task enqueue t_…")
+def enqueue(address: TaskAddress, json: Json = False) -> None:
+    """Put an idle task in the queue."""
+    with opened() as service:
+        found = service.addresses.task(address)
+        say_answer(service.commands.enqueue(found), json=json)
+
+
+@command("run-now", of=task, example="holdfast task run-now t_…")
+def run_now(address: TaskAddress, json: Json = False) -> None:
+    """Put a task first in line: order, time and a pause no longer hold it up."""
+    with opened() as service:
+        found = service.addresses.task(address)
+        say_answer(service.commands.run_now(found), json=json)
+
+
+@command("reset", of=task, example="holdfast task reset t_…")
+def reset(address: TaskAddress, json: Json = False) -> None:
+    """Take a task back to idle, as if it had never run."""
+    with opened() as service:
+        found = service.addresses.task(address)
+        say_answer(service.commands.reset(found), json=json)
+
+
+@command("edit", of=task, example="holdfast task edit t_… --priority 5 --title 'Tidy both sheds'")
+def edit(
+    address: TaskAddress,
+    title: Annotated[str | None, typer.Option(help="What is to be done.")] = None,
+    agent: Agent = None,
+    payload: Payload = None,
+    at: When = None,
+    priority: Priority = None,
+    position: Annotated[int | None, typer.Option(help="Its place among its like.")] = None,
+    tag: Tag = None,
+    max_attempts: MaxAttempts = None,
+    max_lost: MaxLost = None,
+    timeout: Timeout = None,
+    version: Annotated[
+        int | None, typer.Option(help="Only if it is still at this version.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Change a task that has not started."""
+    fields = _fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
+    more = {
+        "title": title,
+        "position": position,
+        "max_attempts": max_attempts,
+        "max_lost": max_lost,
+        "timeout": _seconds(timeout),
+    }
+    changes = fields | {name: value for name, value in more.items() if value is not None}
+    if not changes:
+        raise InvalidInput("edit", "nothing to change was given; `holdfast task edit --help`")
+    with opened() as service:
+        found = service.addresses.task(address)
+        say_answer(service.commands.edit(found, changes, version), json=json)
+
+
+@command("delete", of=task, example="holdfast task delete t_…")
+def delete(address: TaskAddress, json: Json = False) -> None:
+    """Remove a task that nothing needs, with its history."""
+    with opened() as service:
+        found = service.addresses.task(address)
+        told = service.commands.delete(found)
+    if json:
+        say_json(told)
+    else:
+        say(f"{found} is gone")
+
+
+@command("start", of=plan, example="holdfast plan start t_…")
+def start(address: TaskAddress, json: Json = False) -> None:
+    """Begin to plan an idle task: it is worked on by the children added to it."""
+    with opened() as service:
+        found = service.addresses.task(address)
+        say_answer(service.commands.start_planning(found), json=json)
+    if not json:
+        following = with_store(f"holdfast plan add {found} 'First part'")
+        note(f"next:  {following}")
+
+
+@command("add", of=plan, example="holdfast plan add t_… 'Write the parser' --agent developer")
+def add_child(
+    address: TaskAddress,
+    title: Title,
+    agent: Agent = None,
+    payload: Payload = None,
+    position: Annotated[int | None, typer.Option(help="Its place; last.")] = None,
+    json: Json = False,
+) -> None:
+    """Add a child to a plan; it waits until the plan is finalized."""
+    from holdfast.model.task import NewTask
+
+    with opened() as service:
+        parent = service.queries.task(service.addresses.task(address))
+        siblings = service.queries.tasks(parent=parent["id"], limit=1000)["items"]
+        last = max((each["position"] for each in siblings), default=-1)
+        wanted = NewTask(
+            title=title,
+            parent=parent["id"],
+            position=last + 1 if position is None else position,
+            enqueue=False,
+            **({"agent": parent["agent"]} | _fields(agent=agent, payload=payload)),
+        )
+        _say_added(service.commands.add_task(wanted), json=json)
+
+
+@command("finalize", of=plan, example="holdfast plan finalize t_… --graph t_b:t_a --graph t_c:t_a")
+def finalize(
+    address: TaskAddress,
+    graph: Annotated[
+        list[str] | None,
+        typer.Option("--graph", metavar="CHILD:NEED,…", help="Who needs whom; else a chain."),
+    ] = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Queue the children of a plan: as a chain in their order, or by what each needs."""
+    with opened() as service:
+        found = service.addresses.task(address)
+        if dry_run:
+            say_preview(service.previews.finalize(found), "plan finalize", found, json=json)
+            return
+        needs = None
+        if graph is not None:
+            find = service.addresses.task
+            needs = {
+                find(child): [find(need) for need in needed.split(",") if need]
+                for child, _, needed in (each.partition(":") for each in graph)
+            }
+        say_answer(service.commands.finalize_plan(found, needs), json=json)
+
+
+def _fields(
+    *,
+    agent: str | None = None,
+    payload: str | None = None,
+    at: str | None = None,
+    priority: int | None = None,
+    tag: list[str] | None = None,
+) -> dict[str, Any]:
+    """The fields of a task that were given."""
+    given = {
+        "agent": agent,
+        "payload": None if payload is None else read_json("payload", payload),
+        "scheduled_for": _moment(at),
+        "priority": priority,
+        "tags": tuple(tag) if tag else None,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _moment(text: str | None) -> Any:  # noqa: ANN401 - a datetime, or a duration from now
+    from datetime import datetime
+
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return moment.astimezone() if moment.tzinfo is None else moment
+
+
+def _seconds(text: str | None) -> float | None:
+    from holdfast.model.duration import parse_duration
+
+    if text is None:
+        return None
+    return float(text) if text.isdigit() else parse_duration("timeout", text)
+
+
+def _retry(max_attempts: int | None, max_lost: int | None) -> Any:  # noqa: ANN401 - a RetryPolicy
+    from holdfast.model.retry import RetryPolicy
+
+    given = {"max_attempts": max_attempts, "max_lost": max_lost}
+    return RetryPolicy(**{name: value for name, value in given.items() if value is not None})
+
+
+def _say_added(made: dict[str, Any], *, json: bool) -> None:
+    if json:
+        say_json(made)
+        return
+    said = "is" if made["created"] else "was there, and is"
+    say(f"{escape(made['title'])} {made['id']} {said} {made['state']}")

@@ -1,0 +1,150 @@
+"""A run drawn as a tree: what is done, what runs, what waits and for whom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from holdfast.cli.session import with_store
+from holdfast.cli.standing import details, mark, reason, what_to_say
+from holdfast.cli.terminal import columns, cut, escape, paint, width_of
+from holdfast.cli.words import SECOND, ago, coloured, error_line, money, now, one_line, span
+from holdfast.service.outline import Node, outline
+from holdfast.service.usage import usd
+from holdfast.service.views import View, read_time
+
+KEPT = 4
+Said = Mapping[str, tuple[str, float]]
+
+
+def draw_run(run: View, said: Said | None = None) -> list[str]:
+    """The lines of a run: itself first, then its steps, and what the running ones wrote last."""
+    nodes = outline(run.get("tasks", ()))
+    labels = {node.task["id"]: node.label for node in _all(nodes)}
+    return [draw_head(run), *_Drawing(labels, said or {}).draw(nodes, 0)]
+
+
+def draw_head(run: View) -> str:
+    begun = read_time(run["created_at"]) or 0
+    ended = read_time(run.get("finished_at"))
+    held = run["holds"] and ended is None
+    parts = [
+        f"{paint(escape(run['workflow']), 'bold')} {run['id']}",
+        coloured(run["status"]) + (f" ({', '.join(run['holds'])})" if held else ""),
+        money(usd(run.get("usage"))),
+        span((ended or now()) - begun),
+    ]
+    if run.get("error") is not None:
+        parts.append(paint(error_line(run["error"]), "red"))
+    return " · ".join(part for part in parts if part)
+
+
+def _all(nodes: Sequence[Node]) -> list[Node]:
+    return [each for node in nodes for each in (node, *_all(node.children))]
+
+
+class _Drawing:
+    def __init__(self, labels: Mapping[str, str], said: Said) -> None:
+        self._labels = labels
+        self._said = said
+
+    def draw(self, nodes: Sequence[Node], depth: int) -> list[str]:
+        shown = _shorten(nodes)
+        # What waits at the end of a run stands side by side.
+        waiting = _waiting_last(shown) if depth == 0 else 0
+        first, last = shown[: len(shown) - waiting], shown[len(shown) - waiting :]
+        wide = max((width_of(escape(node.label)) for node in first), default=0)
+        lines = [line for node in first for line in self._one(node, depth, wide)]
+        if len(shown) < len(nodes):
+            lines.insert(0, f"{'  ' * depth}{paint(f'✓ … {len(nodes) - len(shown)} done', 'dim')}")
+        return lines + self._row(last)
+
+    def _row(self, nodes: Sequence[Node]) -> list[str]:
+        """Steps that wait, side by side as far as they fit."""
+        edge = columns() or 100
+        rows: list[str] = []
+        for node in nodes:
+            why = reason(node, self._labels, short=True)
+            said = f"{paint(*mark(node))} {escape(node.label)}{' ' + why if why else ''}"
+            if rows and width_of(rows[-1]) + width_of(said) + 3 <= edge:
+                rows[-1] += f"   {said}"
+            else:
+                rows.append(said)
+        return rows
+
+    def _one(self, node: Node, depth: int, wide: int) -> list[str]:
+        indent, label = "  " * depth, escape(node.label)
+        padded = label + " " * (wide - width_of(label))
+        told = "  ".join(details(node, self._labels))
+        lines = [f"{indent}{paint(*mark(node))} {padded}  {told}".rstrip()]
+        room = None if (edge := columns()) is None else edge - len(indent) - 4
+        below = [f"└ {cut(said, room)}" for said in self._below(node)]
+        lines += [f"{indent}  {paint(said, 'dim')}" for said in below]
+        opened = node.under_way or node.status in {"failed", "cancelled"}
+        return lines + (self.draw(node.children, depth + 1) if opened else [])
+
+    def _below(self, node: Node) -> list[str]:
+        """What a running step says of itself, and what a person is asked."""
+        task = node.task
+        if node.asks_person:
+            asked = task.get("question") or (task["title"] if task["kind"] == "approval" else None)
+            question = [] if asked is None else [one_line(asked)]
+            return [*question, with_store(what_to_say(task))]
+        if node.status != "running" or node.children:
+            return []
+        progress = [one_line(task["progress"])] if "progress" in task else []
+        if task["id"] not in self._said:
+            return progress
+        line, when = self._said[task["id"]]
+        return [*progress, f"{one_line(line)}  {span((time.time() - when) * SECOND)} ago"]
+
+
+def _shorten(nodes: Sequence[Node]) -> list[Node]:
+    """Of a long list of items all but the first that are done."""
+    done = [node for node in nodes if node.status == "done" and node.task["kind"] == "group"]
+    hidden = {id(node) for node in done[:-KEPT]}
+    return [node for node in nodes if id(node) not in hidden]
+
+
+def _waiting_last(nodes: Sequence[Node]) -> int:
+    count = 0
+    for node in reversed(nodes):
+        if node.status not in {"queued", "idle"} or node.under_way or node.asks_person:
+            break
+        count += 1
+    return count
+
+
+def draw_task(task: View, attempts: Sequence[View]) -> list[str]:
+    """A task alone: how it stands, and every attempt it had."""
+    title = escape(task["title"])
+    lines = [f"{paint(title, 'bold')} {task['id']} · {coloured(task['state'])}"]
+    place = [
+        f"run {task['run_id']}" if "run_id" in task else "",
+        f"step {escape(task['step'])}" if "step" in task else "",
+        f"agent {escape(task['agent'])}",
+        f"tags {escape(', '.join(task['tags']))}" if task["tags"] else "",
+        f"key {escape(task['key'])}" if "key" in task else "",
+        f"priority {task['priority']}" if task["priority"] else "",
+    ]
+    lines.append("  " + " · ".join(part for part in place if part))
+    if task["holds"]:
+        lines.append(f"  held: {', '.join(task['holds'])}")
+    if task["blocked_by"]:
+        lines.append(f"  after {', '.join(task['blocked_by'])}")
+    told = ("payload", "question", "feedback", "progress", "output")
+    lines += [f"  {name:<9} {one_line(task[name], 1_000)}" for name in told if name in task]
+    if task.get("error") is not None:
+        lines.append(f"  error     {paint(error_line(task['error']), 'red')}")
+    return lines + [draw_attempt(each) for each in attempts]
+
+
+def draw_attempt(attempt: View) -> str:
+    begun, ended = read_time(attempt["claimed_at"]), read_time(attempt.get("ended_at"))
+    took = span((ended or now()) - (begun or 0))
+    outcome = attempt.get("outcome", "running")
+    error = f"  {error_line(attempt['error'])}" if attempt.get("error") is not None else ""
+    cost = money(usd(attempt.get("usage")))
+    parts = (coloured(outcome), took, cost, f"by {escape(attempt['owner'])}", ago(begun))
+    told = "  ".join(part for part in parts if part)
+    return f"  attempt {attempt['attempt']}  {told}{error}"

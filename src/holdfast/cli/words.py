@@ -1,0 +1,77 @@
+"""Times, costs and states as a person reads them."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from holdfast.cli.terminal import escape, paint
+from holdfast.errors import tell_error
+
+SECOND = 1_000_000
+_SHORT = 9.95 * SECOND
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+
+COLOURS = {
+    "completed": "green",
+    "done": "green",
+    "running": "cyan",
+    "failed": "red",
+    "cancelled": "magenta",
+    "stalled": "red",
+    "held": "yellow",
+    "blocked": "dim",
+    "idle": "dim",
+    "scheduled": "dim",
+    "waiting": "yellow",
+}
+
+
+def now() -> int:
+    return time.time_ns() // 1_000
+
+
+def span(microseconds: float | None) -> str:
+    """0.3s, 14s, 1m 02s, 2h 13m, 3d 4h."""
+    if microseconds is None:
+        return ""
+    if 0 < microseconds < _SHORT:
+        return f"{microseconds / SECOND:.1f}s"
+    seconds = max(0, round(microseconds / SECOND))
+    if seconds < _MINUTE:
+        return f"{seconds}s"
+    if seconds < _HOUR:
+        return f"{seconds // _MINUTE}m {seconds % _MINUTE:02}s"
+    if seconds < _DAY:
+        return f"{seconds // _HOUR}h {seconds % _HOUR // _MINUTE:02}m"
+    return f"{seconds // _DAY}d {seconds % _DAY // _HOUR}h"
+
+
+def ago(moment: int | None) -> str:
+    return "" if moment is None else f"{span(now() - moment)} ago"
+
+
+def money(cost: float | None) -> str:
+    return "" if cost is None else f"${cost:.2f}"
+
+
+def coloured(state: str) -> str:
+    """A status or state in its colour."""
+    style = COLOURS.get(state.partition(" ")[0])
+    return paint(state, style) if style else state
+
+
+def one_line(value: object, most: int = 200) -> str:
+    """Any JSON in one line."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    shown = escape(text)
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def error_line(error: Any) -> str:  # noqa: ANN401 - JSON is any value
+    return one_line(tell_error(error))
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

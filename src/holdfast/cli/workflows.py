@@ -1,0 +1,102 @@
+"""Workflows: what the store knows, one of them drawn, a file checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.cli.completion import complete_workflow
+from holdfast.cli.options import Json
+from holdfast.cli.registry import command, group
+from holdfast.cli.running import FILES
+from holdfast.cli.session import opened, with_store
+from holdfast.cli.tables import say_table
+from holdfast.cli.terminal import escape, note, paint, say, say_json
+from holdfast.cli.words import ago
+
+if TYPE_CHECKING:
+    from holdfast.model.graph import Workflow
+
+workflow = group("workflow", "Look at workflows, and check their files.")
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A workflow file.")]
+SHORT = 12
+
+
+@command("list", of=workflow, example="holdfast workflow list")
+def list_workflows(json: Json = False) -> None:
+    """List the workflows that the store knows: whatever was started or scheduled."""
+    from holdfast.service.views import read_time
+
+    with opened() as service:
+        page = service.queries.workflows()
+    if json:
+        say_json(page)
+        return
+    if not page["items"]:
+        note("No workflow was ever started or scheduled in this store.")
+        return
+    rows = [
+        [
+            escape(each["name"]),
+            each["version"][:SHORT],
+            str(len(each["versions"])),
+            ago(read_time(each["created_at"])),
+        ]
+        for each in page["items"]
+    ]
+    say_table(("NAME", "VERSION", "VERSIONS", "NEWEST"), rows)
+
+
+@command("show", of=workflow, example="holdfast workflow show checkout")
+def show_workflow(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKFLOW", help="A name, or a file.", autocompletion=complete_workflow
+        ),
+    ],
+    version: Annotated[str | None, typer.Option(help="Not the newest, but this one.")] = None,
+    json: Json = False,
+) -> None:
+    """Draw the graph of a workflow: one that the store knows, or that of a file."""
+    import json as text
+
+    if Path(name).suffix in FILES:
+        known = _read(Path(name))
+    else:
+        with opened() as service:
+            known = service.commands.known_workflow(name, version)
+    if json:
+        say_json({"version": known.version, **text.loads(known.definition)})
+        return
+    _draw(known)
+    note(f"start: {with_store(f'holdfast run {name} --wait')}")
+
+
+@command("validate", of=workflow, example="holdfast workflow validate feature.yaml")
+def validate(path: File, json: Json = False) -> None:
+    """Check a workflow file, and tell every mistake at once, each with its place."""
+    known = _read(path)
+    if json:
+        say_json({"ok": True, "name": known.name, "version": known.version})
+        return
+    _draw(known)
+    say(f"{paint('✓', 'green')} {escape(path)} is in order")
+
+
+def _read(path: Path) -> Workflow:
+    from holdfast.definition.reader import read_workflow_file
+
+    return read_workflow_file(path)
+
+
+def _draw(known: Workflow) -> None:
+    from holdfast.definition.drawing import draw
+
+    head, *steps = draw(known)
+    say(f"{paint(escape(head), 'bold')}  {paint(known.version[:SHORT], 'dim')}")
+    for line in steps:
+        say(escape(line))

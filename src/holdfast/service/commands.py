@@ -1,0 +1,171 @@
+"""What front ends have done: each a command on a run or a task, answered with how it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput, NotFound
+from holdfast.model.graph import Workflow, read_workflow
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.run import NewRun
+from holdfast.model.task import NewTask
+from holdfast.service.queries import Queries
+from holdfast.service.refused import accepted
+from holdfast.service.views import View, view_lease
+
+Change = Callable[..., TransitionResult]
+
+
+class Commands:
+    """Steers runs and tasks for one actor; what is refused raises `Refused`."""
+
+    def __init__(self, engine: Engine, queries: Queries, actor: str = "user") -> None:
+        self._engine = engine
+        self._queries = queries
+        self._actor = actor
+
+    def cancel(self, identifier: str) -> View:
+        return self._either(identifier, self._engine.runs.cancel, self._engine.tasks.cancel)
+
+    def retry(self, identifier: str, *, step: str | None = None) -> View:
+        """Try again what failed; with a step, that one of a run and all that needs it."""
+        if step is None:
+            return self._either(identifier, self._engine.runs.retry, self._engine.tasks.retry)
+        return self._changed(identifier, self._engine.runs.retry, step=step)
+
+    def reopen(self, task_id: str) -> View:
+        """Do an ended task again, and everything that needs it."""
+        return self._changed(task_id, self._engine.tasks.reopen)
+
+    def pause(self, identifier: str) -> View:
+        return self._either(identifier, self._engine.runs.pause, self._engine.tasks.hold)
+
+    def resume(self, identifier: str) -> View:
+        return self._either(identifier, self._engine.runs.resume, self._engine.tasks.unhold)
+
+    def approve(self, task_id: str, note: object = None) -> View:
+        return self._changed(task_id, self._engine.tasks.approve, note)
+
+    def reject(self, task_id: str, reason: object = None) -> View:
+        return self._changed(task_id, self._engine.tasks.reject, reason)
+
+    def answer(self, task_id: str, answer: object) -> View:
+        return self._changed(task_id, self._engine.tasks.answer, answer)
+
+    def signal(
+        self, target: str, name: str, payload: object = None, key: str | None = None
+    ) -> View:
+        return self._changed(target, self._engine.signals.send, name, payload, key=key)
+
+    def enqueue(self, task_id: str) -> View:
+        return self._changed(task_id, self._engine.tasks.enqueue)
+
+    def run_now(self, task_id: str) -> View:
+        return self._changed(task_id, self._engine.tasks.run_now)
+
+    def reset(self, task_id: str) -> View:
+        return self._changed(task_id, self._engine.tasks.reset)
+
+    def edit(self, task_id: str, changes: dict[str, object], version: int | None = None) -> View:
+        edit = self._engine.tasks.edit
+        return self._changed(task_id, edit, changes, expected_version=version)
+
+    def delete(self, task_id: str) -> View:
+        answer = accepted(task_id, self._engine.tasks.delete(task_id, actor=self._actor))
+        return {"ok": True, "repeated": answer.repeated, "id": task_id}
+
+    def start_planning(self, task_id: str) -> View:
+        return self._changed(task_id, self._engine.tasks.start_planning)
+
+    def finalize_plan(self, task_id: str, graph: Mapping[str, Sequence[str]] | None) -> View:
+        return self._changed(task_id, self._engine.tasks.finalize_plan, graph=graph)
+
+    def add_task(self, task: NewTask) -> View:
+        """The task, and whether this made it."""
+        made = self._engine.tasks.create(task, actor=self._actor)
+        return {**self._queries.task(made.id), "created": made.created}
+
+    def start(self, run: NewRun) -> View:
+        """The run, and whether this started it."""
+        made = self._engine.runs.start(run, actor=self._actor)
+        return {**self._queries.run(made.id), "created": made.created}
+
+    def steer_schedule(self, name: str, verb: str) -> View:
+        """Pause, resume or remove a schedule."""
+        told = getattr(self._engine.schedules, verb)(name)
+        if told.reason is Refusal.NOT_FOUND:
+            known = [each["name"] for each in self._queries.schedules(limit=1_000)["items"]]
+            raise NotFound(name, "schedule", _suggest(name, known) if known else "there is none")
+        answer = accepted(name, told)
+        return {"ok": True, "repeated": answer.repeated, "name": name}
+
+    def steer_worker(self, name: str, verb: str) -> View:
+        """Have a worker finish and leave, or give back what it runs and leave."""
+        told = getattr(self._engine.workers, verb)(name)
+        if told.reason is Refusal.NOT_FOUND:
+            known = [each["name"] for each in self._queries.workers()["items"]]
+            hint = _suggest(name, known) if known else "no worker lives"
+            raise NotFound(name, "worker", hint)
+        answer = accepted(name, told)
+        return {"ok": True, "repeated": answer.repeated, "name": name}
+
+    def acquire_lease(self, key: str, owner: str, ttl: float) -> View | None:
+        """A named lease, or nothing when somebody holds it."""
+        lease = self._engine.leases.acquire(key, owner, ttl=ttl)
+        return None if lease is None else view_lease(lease)
+
+    def renew_lease(self, key: str, token: str, ttl: float) -> View:
+        accepted(key, self._engine.leases.renew(key, token, ttl=ttl))
+        return {"ok": True, "key": key}
+
+    def release_lease(self, key: str, token: str) -> View:
+        accepted(key, self._engine.leases.release(key, token))
+        return {"ok": True, "key": key}
+
+    def known_workflow(self, name: str, version: str | None = None) -> Workflow:
+        """A workflow that the store knows, by its name: the newest version, or the one named."""
+        rows = self._engine.database.view(lambda tx: tx.read("versions_of_workflow", name=name))
+        if not rows:
+            known = [each["name"] for each in self._queries.workflows()["items"]]
+            raise NotFound(name, "workflow", _suggest(name, known))
+        chosen = [row for row in rows if version is None or row["version"].startswith(version)]
+        if not chosen:
+            there = ", ".join(row["version"] for row in rows)
+            raise NotFound(f"{name}@{version}", "version of a workflow", f"there are {there}")
+        if version is not None and len(chosen) > 1:
+            there = ", ".join(row["version"] for row in chosen)
+            raise InvalidInput("version", f"{version} is the beginning of several: {there}")
+        return read_workflow(chosen[0]["definition"])
+
+    def asked_of_person(self, identifier: str) -> str:
+        """The task that waits for somebody's word: itself, or the only one of a run."""
+        if identifier.startswith("t_"):
+            return identifier
+        waiting = [each for each in self._queries.for_people() if each["run_id"] == identifier]
+        if len(waiting) == 1:
+            return str(waiting[0]["id"])
+        if not waiting:
+            reason = f"nothing of {identifier} waits for a person; `holdfast why {identifier}`"
+            raise InvalidInput("task", f"{reason} tells what it waits for")
+        names = ", ".join(f"{each['id']} ({each['title']})" for each in waiting)
+        raise InvalidInput("task", f"several tasks of {identifier} wait: {names}; name one")
+
+    def _either(self, identifier: str, of_run: Change, of_task: Change) -> View:
+        return self._changed(identifier, of_run if identifier.startswith("r_") else of_task)
+
+    def _changed(self, identifier: str, change: Change, *args: Any, **options: Any) -> View:
+        answer = accepted(identifier, change(identifier, *args, actor=self._actor, **options))
+        kind = "run" if identifier.startswith("r_") else "task"
+        now = self._queries.run(identifier) if kind == "run" else self._queries.task(identifier)
+        return {"ok": True, "repeated": answer.repeated, kind: now}
+
+
+def _suggest(name: str, known: list[str]) -> str:
+    if not known:
+        return "no workflow was ever started or scheduled in this store"
+    close = get_close_matches(name, known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return f"known are {', '.join(known)}{hint}"

@@ -1,0 +1,80 @@
+"""Why a task or run stands where it stands, as JSON, with the commands that would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.engine.engine import Engine
+from holdfast.engine.why import Explanation
+from holdfast.model.status import Kind, Status
+from holdfast.model.task import Task
+from holdfast.model.worker import LiveWorker
+from holdfast.service.views import View
+from holdfast.service.wording import in_commands
+
+
+def explain(
+    engine: Engine,
+    identifier: str,
+    *,
+    agents: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+) -> View:
+    if identifier.startswith("t_"):
+        told = engine.why(identifier, agents=agents, tags=tags)
+        return _view_task(told, _served(told.task, engine.workers.list()))
+    of_run = engine.why_run(identifier, agents=agents, tags=tags)
+    fixes = [of_run.fix, *(fix for each in of_run.tasks for fix in each.own_fixes)]
+    return {
+        "id": of_run.run.id,
+        "status": of_run.run.status.value,
+        "summary": in_commands(of_run.summary),
+        "tasks": [
+            {"id": each.task.id, "state": each.task.state, "line": in_commands(each.line)}
+            for each in of_run.tasks
+        ],
+        "more": of_run.more,
+        "fixes": _commands(fixes),
+    }
+
+
+def _view_task(told: Explanation, served: View | None) -> View:
+    waits = served is not None and not served["ok"]
+    fixes = [clause.fix for clause in told.clauses]
+    # Where a worker lives that would take it, to start another one is no help.
+    fixes += [told.fix] if served is None or waits else []
+    clauses = [
+        {"name": clause.name, "ok": clause.ok, "detail": in_commands(clause.detail)}
+        for clause in told.clauses
+    ]
+    return {
+        "id": told.task.id,
+        "status": told.task.status.value,
+        "state": told.task.state,
+        "summary": in_commands(told.summary),
+        "claimable": told.claimable,
+        "clauses": clauses if served is None else [*clauses, served],
+        "fixes": _commands(fixes),
+    }
+
+
+def _served(task: Task, workers: Sequence[LiveWorker]) -> View | None:
+    """Whether a live worker would take a task that waits for one."""
+    if task.kind is not Kind.WORK or task.status is not Status.QUEUED:
+        return None
+    serve = [
+        each
+        for each in workers
+        if task.agent in each.agents and {*task.tags} <= {*each.tags} and each.told is None
+    ]
+    wanted = f'"{task.agent}"' + (f" with {', '.join(task.tags)}" if task.tags else "")
+    many = "live worker" if len(workers) == 1 else "live workers"
+    verb = "serves" if len(serve) == 1 else "serve"
+    detail = f"{len(serve)} of {len(workers)} {many} {verb} {wanted}"
+    return {"name": "worker", "ok": bool(serve), "detail": detail}
+
+
+def _commands(fixes: Sequence[str]) -> list[str]:
+    """Each thing to type once, in the order it was said."""
+    parts = [part for fix in fixes for part in in_commands(fix).split("; ") if part]
+    return list(dict.fromkeys(parts))

@@ -1,0 +1,126 @@
+"""The tasks of a run as the tree a person sees, from its view as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.service.usage import usd
+from holdfast.service.views import View, read_time
+
+_TITLES = ("title", "name", "id", "key")
+
+
+@dataclass(kw_only=True)
+class Node:
+    """One task, where it stands in its run, and what is below it."""
+
+    task: View
+    address: str
+    label: str
+    children: list[Node] = field(default_factory=list)
+
+    @property
+    def status(self) -> str:
+        return str(self.task["status"])
+
+    @property
+    def open(self) -> bool:
+        return self.status in {"idle", "queued", "running"}
+
+    @property
+    def leaves(self) -> list[Node]:
+        if not self.children:
+            return [self]
+        return [leaf for child in self.children for leaf in child.leaves]
+
+    @property
+    def under_way(self) -> bool:
+        """Whether something of it has begun, and something is still to come."""
+        if not self.children:
+            return self.status == "running"
+        statuses = {leaf.status for leaf in self.leaves}
+        return bool(statuses - {"queued", "idle"}) and self.open
+
+    @property
+    def asks_person(self) -> bool:
+        """Whether it goes on only when somebody approves or answers."""
+        held = {"approval", "question"} & {*self.task["holds"]}
+        asked = self.task["kind"] == "approval" or bool(held)
+        return asked and self.open and self.task["state"] not in {"blocked", "stalled"}
+
+    @property
+    def moves(self) -> bool:
+        """Whether it runs, or will without anybody's doing."""
+        still = {"blocked", "stalled", "held", "idle"}
+        return self.open and not self.asks_person and self.task["state"] not in still
+
+    @property
+    def cost(self) -> float | None:
+        """What it and all below it cost, where that is known."""
+        known = [cost for leaf in self.leaves if (cost := usd(leaf.task.get("usage"))) is not None]
+        return sum(known) if known else None
+
+    @property
+    def items(self) -> tuple[int, int]:
+        """How many right below it are done, and how many there are."""
+        return sum(child.status == "done" for child in self.children), len(self.children)
+
+    def took(self, now: int) -> int | None:
+        """Microseconds from its first start to its end, or to now."""
+        started = [read_time(leaf.task.get("started_at")) for leaf in self.leaves]
+        begun = min((each for each in started if each is not None), default=None)
+        if begun is None:
+            return None
+        ended = read_time(self.task.get("finished_at"))
+        return (now if ended is None else ended) - begun
+
+
+def outline(tasks: Sequence[View]) -> list[Node]:
+    """The trees of some tasks, in the order of their steps and items, without the superseded."""
+    counted = [task for task in tasks if not task.get("superseded")]
+    known = {task["id"] for task in counted}
+    below: dict[str | None, list[View]] = {}
+    for task in counted:
+        parent = task.get("parent_id")
+        below.setdefault(parent if parent in known else None, []).append(task)
+    return _nodes(below, None, "")
+
+
+def _nodes(below: dict[str | None, list[View]], parent: str | None, prefix: str) -> list[Node]:
+    ordered = sorted(below.get(parent, ()), key=lambda task: (task["position"], task["id"]))
+    return [_node(below, task, prefix) for task in ordered]
+
+
+def _node(below: dict[str | None, list[View]], task: View, prefix: str) -> Node:
+    item = task.get("item") if task["kind"] == "group" else None
+    own = str(task.get("step") or task["title"]) if item is None else str(item)
+    address = f"{prefix}.{own}" if prefix else own
+    label = own if item is None else f"{item} {_title(task)}".rstrip()
+    children = _nodes(below, task["id"], address)
+    return Node(task=task, address=address, label=label, children=children)
+
+
+def _title(task: View) -> str:
+    """What an item is called: by a title of its own, or by its value."""
+    unnamed = task["title"] == f"{task.get('step')}.{task['item']}"
+    return name_item(task.get("payload")) if unnamed else str(task["title"])
+
+
+def name_item(value: Any) -> str:  # noqa: ANN401 - JSON is any value
+    """What an item of a loop is called: by its title, or itself where it is short."""
+    if isinstance(value, dict):
+        value = next((value[name] for name in _TITLES if isinstance(value.get(name), str)), "")
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def step_names(tasks: Sequence[View]) -> dict[str, str]:
+    """Where each task stands, by its id."""
+    named: dict[str, str] = {}
+    waiting = outline(tasks)
+    while waiting:
+        node = waiting.pop()
+        named[node.task["id"]] = node.address
+        waiting += node.children
+    return named

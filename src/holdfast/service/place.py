@@ -1,0 +1,94 @@
+"""Where the state of a project lives: the folder `.holdfast`, found upwards, and the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.errors import StoreUnreachable
+from holdfast.store.database import is_postgresql, sqlite_path
+
+FOLDER = ".holdfast"
+FILE = "holdfast.db"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The URL of a store and the folder of what is kept beside it.
+
+    A store that is `settled` on, by the environment or by its folder, may be begun by whoever
+    first looks at it; what was typed may be a slip.
+    """
+
+    url: str
+    home: Path
+    settled: bool
+
+    @property
+    def there(self) -> bool:
+        """Whether there is a store to open; of a server only the server can tell."""
+        return is_postgresql(self.url) or sqlite_path(self.url).exists()
+
+    def make(self) -> None:
+        """Make the folder that the store's file is in, kept out of version control."""
+        if not is_postgresql(self.url) and sqlite_path(self.url).parent.absolute() == self.home:
+            make_home(self.home)
+
+    def require(self) -> None:
+        """Refuse to look at what is not there: to open it would make an empty store."""
+        if self.there or self.settled:
+            return
+        if self.url == _default(self.home):
+            raise StoreUnreachable(
+                f"there is no folder {FOLDER} here or above, and neither HOLDFAST_DB nor "
+                "HOLDFAST_HOME is set; `holdfast init` begins one here"
+            )
+        raise StoreUnreachable(
+            f"there is no store at {self.url}; `holdfast db upgrade --db …` begins one there"
+        )
+
+
+def find_place(*, db: str | None, environment: Mapping[str, str], here: Path) -> Place:
+    """The store that was typed, or named in the environment, or in the nearest folder."""
+    chosen = environment.get("HOLDFAST_HOME")
+    found = Path(chosen).absolute() if chosen else find_home(here)
+    home = found or here.absolute() / FOLDER
+    if db:
+        return Place(url=read_url(db), home=home, settled=False)
+    if url := environment.get("HOLDFAST_DB"):
+        return Place(url=read_url(url), home=home, settled=True)
+    return Place(url=_default(home), home=home, settled=found is not None)
+
+
+def _default(home: Path) -> str:
+    return f"sqlite:///{home / FILE}"
+
+
+def find_home(here: Path) -> Path | None:
+    """The nearest `.holdfast`, in a folder or above it."""
+    for folder in (here.absolute(), *here.absolute().parents):
+        if (folder / FOLDER).is_dir():
+            return folder / FOLDER
+    return None
+
+
+def read_url(text: str) -> str:
+    """The URL of a store; the path of a file is one of SQLite."""
+    return text if "://" in text else f"sqlite:///{Path(text).absolute()}"
+
+
+def same_store(url: str, other: str) -> bool:
+    if url == other or is_postgresql(url) or is_postgresql(other):
+        return url == other
+    return sqlite_path(url).absolute() == sqlite_path(other).absolute()
+
+
+def make_home(home: Path) -> None:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        ignored = home / ".gitignore"
+        if not ignored.exists():
+            ignored.write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise StoreUnreachable(f"{home} cannot be made: {error.strerror}") from error

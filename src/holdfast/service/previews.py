@@ -1,0 +1,88 @@
+"""What a command would change, for `--dry-run`: read, not done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.engine.engine import Engine
+from holdfast.engine.records import read_task
+from holdfast.errors import InvalidInput
+from holdfast.model.status import Status
+from holdfast.model.task import Task
+from holdfast.service.queries import view_tasks
+from holdfast.service.views import View
+from holdfast.store.database import Transaction
+
+PAGE = 1_000
+
+
+class Previews:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def cancel(self, identifier: str) -> list[View]:
+        """The open tasks that would end cancelled."""
+        return self._view(task for task in self._all(identifier) if not task.terminal)
+
+    def retry(self, identifier: str, step: str | None = None) -> list[View]:
+        """The tasks that would be tried again: what failed, or a step and all that needs it."""
+        if step is not None:
+            return self._view(self._from(identifier, step))
+        own = self._engine.tasks.get(identifier) if identifier.startswith("t_") else None
+        tasks = self._all(identifier if own is None or own.run_id is None else own.run_id)
+        return self._view(
+            task for task in tasks if task.status in {Status.FAILED, Status.CANCELLED}
+        )
+
+    def again(self, task_id: str) -> list[View]:
+        """A task that would be done again, and everything that needs it."""
+        task = self._engine.tasks.get(task_id)
+        if task.run_id is None or task.parent_id is not None or task.step is None:
+            return self._view([task])
+        return self._view(self._from(task.run_id, task.step))
+
+    def finalize(self, task_id: str) -> list[View]:
+        """The children of a plan that would be queued."""
+        children = self._below(task_id)
+        return self._view(task for task in children if task.status is Status.IDLE)
+
+    def _all(self, identifier: str) -> list[Task]:
+        if identifier.startswith("r_"):
+            return [task for task in self._engine.runs.tasks(identifier) if not task.superseded]
+        tasks = [self._engine.tasks.get(identifier)]
+        for task in tasks:
+            tasks += self._below(task.id)
+        return [task for task in tasks if not task.superseded]
+
+    def _below(self, task_id: str) -> list[Task]:
+        asked: dict[str, Any] = {"after": "t_8", "status": None, "agent": None, "count": PAGE}
+        rows = self._engine.database.view(
+            lambda tx: tx.read("list_tasks_of_parent", parent_id=task_id, **asked)
+        )
+        return sorted(map(read_task, rows), key=lambda task: (task.position, task.id))
+
+    def _from(self, run_id: str, step: str) -> list[Task]:
+        tasks = [task for task in self._all(run_id) if task.parent_id is None]
+        first = [task.id for task in tasks if task.step == step]
+        if not first:
+            names = ", ".join(str(task.step) for task in tasks)
+            raise InvalidInput("from", f"{run_id} has no step {step!r}; its steps are {names}")
+
+        def read(tx: Transaction) -> dict[str, set[str]]:
+            return {
+                task.id: {row["need_id"] for row in tx.read("needs_of", task_id=task.id)}
+                for task in tasks
+            }
+
+        needs = self._engine.database.view(read)
+        reached: set[str] = set()
+        found = set(first)
+        while found:
+            reached |= found
+            found = {task.id for task in tasks if needs[task.id] & reached} - reached
+        return [task for task in tasks if task.id in reached]
+
+    def _view(self, tasks: Iterable[Task]) -> list[View]:
+        chosen = list(tasks)
+        return self._engine.database.view(lambda tx: view_tasks(tx, chosen))

@@ -1,0 +1,201 @@
+"""What front ends ask: pages and single things as JSON, each read on one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.engine.engine import Engine
+from holdfast.engine.listing import PAGE, ask_for_runs, ask_for_tasks, read_limit
+from holdfast.engine.records import read_event, read_run, read_task, read_value
+from holdfast.errors import NotFound
+from holdfast.model.run import Run
+from holdfast.model.task import Task
+from holdfast.service.usage import usage_by_owner
+from holdfast.service.views import (
+    View,
+    present,
+    tell_time,
+    view_attempt,
+    view_event,
+    view_run,
+    view_schedule,
+    view_task,
+    view_worker,
+)
+from holdfast.store.database import Row, Transaction
+
+
+class Queries:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._view = engine.database.view
+
+    def runs(
+        self,
+        *,
+        limit: int = PAGE,
+        after: str | None = None,
+        status: str | None = None,
+        workflow: str | None = None,
+    ) -> View:
+        """A page of runs, newest first: `{items, next}`."""
+        query, asked = ask_for_runs(limit=limit, after=after, status=status, workflow=workflow)
+
+        def read(tx: Transaction) -> View:
+            rows = [read_run(row) for row in tx.read(query, **asked)]
+            return _page(view_runs(tx, rows), limit, "id")
+
+        return self._view(read)
+
+    def tasks(  # noqa: PLR0913 - the filters of a list
+        self,
+        *,
+        limit: int = PAGE,
+        after: str | None = None,
+        status: str | None = None,
+        agent: str | None = None,
+        run: str | None = None,
+        parent: str | None = None,
+    ) -> View:
+        """A page of tasks, newest first: `{items, next}`."""
+        page = {"limit": limit, "after": after, "status": status, "agent": agent}
+        query, asked = ask_for_tasks(page, run=run, parent=parent)
+
+        def read(tx: Transaction) -> View:
+            return _page(view_tasks(tx, map(read_task, tx.read(query, **asked))), limit, "id")
+
+        return self._view(read)
+
+    def run(self, run_id: str) -> View:
+        """A run, and its tasks in the order they were written."""
+
+        def read(tx: Transaction) -> View:
+            rows = tx.read("run_by_id", run_id=run_id)
+            if not rows:
+                raise NotFound(run_id, "run")
+            tasks = tx.read("run_tasks", run_id=run_id)
+            (run,) = view_runs(tx, [read_run(rows[0])])
+            return {**run, "tasks": view_tasks(tx, map(read_task, tasks))}
+
+        return self._view(read)
+
+    def task(self, task_id: str) -> View:
+        def read(tx: Transaction) -> View:
+            rows = tx.read("task_by_id", task_id=task_id)
+            if not rows:
+                raise NotFound(task_id, "task")
+            return view_tasks(tx, [read_task(rows[0])])[0]
+
+        return self._view(read)
+
+    def attempts(self, task_id: str) -> list[View]:
+        return [view_attempt(each) for each in self._engine.tasks.attempts(task_id)]
+
+    def events(self, identifier: str, *, after: int = 0, limit: int = PAGE) -> View:
+        """A page of the history of a run with its tasks, or of one task, oldest first."""
+        query, field = ("run_events_after", "run_id")
+        if identifier.startswith("t_"):
+            query, field = ("task_events_after", "task_id")
+        count = read_limit(limit)
+        rows = self._view(
+            lambda tx: tx.read(query, after=after, count=count, **{field: identifier})
+        )
+        return _page([view_event(read_event(row)) for row in rows], limit, "seq")
+
+    def latest_events(self, limit: int = PAGE) -> list[View]:
+        """The newest events of the whole store, oldest first."""
+        count = read_limit(limit)
+        rows = self._view(lambda tx: tx.read("latest_events", count=count))
+        return [view_event(read_event(row)) for row in reversed(rows)]
+
+    def events_after(self, after: int, missing: Sequence[int], limit: int = PAGE) -> list[View]:
+        """Events of the whole store behind one, and those that were not there at the last look."""
+        rows = self._view(
+            lambda tx: tx.read(
+                "events_after", rows=[(each,) for each in missing], after=after, count=limit
+            )
+        )
+        return [view_event(read_event(row)) for row in rows]
+
+    def schedules(self, *, limit: int = PAGE, after: str | None = None) -> View:
+        found = self._engine.schedules.list(limit=limit, after=after)
+        return _page([view_schedule(each) for each in found], limit, "name")
+
+    def workers(self) -> View:
+        """Every worker that has been heard of lately, wherever it is."""
+        return {"items": [view_worker(each) for each in self._engine.workers.list()]}
+
+    def workflows(self) -> View:
+        """Every workflow that the store knows, with its newest version first."""
+        rows = self._view(lambda tx: tx.read("known_workflows"))
+        known: dict[str, View] = {}
+        for row in rows:
+            told = known.setdefault(
+                row["name"],
+                {
+                    "name": row["name"],
+                    "version": row["version"],
+                    "created_at": tell_time(row["created_at"]),
+                    "versions": [],
+                },
+            )
+            told["versions"].append(row["version"])
+        return {"items": list(known.values())}
+
+    def for_people(self, limit: int = PAGE) -> list[View]:
+        """What waits for somebody to approve or to answer, the oldest first."""
+        return self._view(
+            lambda tx: view_tasks(tx, map(read_task, tx.read("tasks_for_people", count=limit)))
+        )
+
+
+def view_runs(tx: Transaction, runs: Sequence[Run]) -> list[View]:
+    ids = [run.id for run in runs]
+    progress = {row["run_id"]: row for row in tx.read("progress_of_runs", ids=ids)}
+    outputs: dict[str, dict[str, Any]] = {}
+    for row in tx.read("outputs_of_runs", ids=ids):
+        outputs.setdefault(row["run_id"], {})[row["step"]] = read_value(row["output"])
+    usages = usage_by_owner(tx.read("usages_of_runs", ids=ids))
+    return [
+        view_run(
+            run,
+            output=_alone(outputs.get(run.id, {})),
+            usage=usages.get(run.id),
+            progress=_progress(progress.get(run.id)),
+        )
+        for run in runs
+    ]
+
+
+def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any iterable of them
+    listed: list[Task] = list(tasks)
+    ids = [task.id for task in listed]
+    waits: dict[str, list[str]] = {}
+    for row in tx.read("unmet_needs", ids=[task.id for task in listed if task.blocked]):
+        waits.setdefault(row["task_id"], []).append(row["id"])
+    below = {
+        row["parent_id"]: (row["done"], row["whole"]) for row in tx.read("count_children", ids=ids)
+    }
+    used = [task.id for task in listed if task.usage is not None]
+    usages = usage_by_owner(tx.read("usages_of_tasks", ids=used)) if used else {}
+    return [
+        view_task(task, blocked_by=waits.get(task.id), below=below.get(task.id))
+        | present(usage=usages.get(task.id))
+        for task in listed
+    ]
+
+
+def _alone(outputs: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON is any value
+    """What a run gave: the output of its last step, or of its last steps by name."""
+    if len(outputs) == 1:
+        return next(iter(outputs.values()))
+    return outputs or None
+
+
+def _progress(row: Row | None) -> View | None:
+    return None if row is None else {"done": int(row["done"]), "total": int(row["total"])}
+
+
+def _page(items: list[View], limit: int, field: str) -> View:
+    return present(items=items, next=items[-1][field] if len(items) == limit else None)

@@ -1,0 +1,49 @@
+"""What work used up: the numbers of each attempt's usage, added by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.model.event import read_data
+from holdfast.store.database import Row
+
+Usage = dict[str, float]
+
+
+def usage_by_owner(rows: Iterable[Row]) -> dict[str, Usage]:
+    """What runs or tasks used up: the ends of attempts, then what is running.
+
+    A task keeps the usage of its attempt before until the next one tells of its own.
+    """
+    totals: dict[str, Usage] = {}
+    told: dict[str, Any] = {}
+    for row in sorted(rows, key=lambda row: row["data"] is None):
+        ended = row["data"] is not None
+        used = read_data(row["data"]).get("usage") if ended else json.loads(row["usage"])
+        if ended:
+            told[row["id"]] = used
+        elif told.get(row["id"]) == used:
+            continue
+        add(totals.setdefault(row["owner"], {}), used)
+    return totals
+
+
+def add(total: Usage, used: object) -> None:
+    if not isinstance(used, dict):
+        return
+    for name, value in used.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            total[name] = total.get(name, 0) + value
+
+
+def usd(used: object) -> float | None:
+    """What it cost, where that is known."""
+    match used:
+        case {"usd": bool()}:
+            return None
+        case {"usd": int() | float() as cost}:
+            return float(cost)
+        case _:
+            return None

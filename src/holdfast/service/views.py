@@ -1,0 +1,208 @@
+"""What a run, a task, an event, an attempt and a schedule hold as JSON; null is absent."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from holdfast.model.event import Event
+from holdfast.model.run import Run
+from holdfast.model.schedule import Schedule
+from holdfast.model.status import Kind
+from holdfast.model.task import Assignment, Attempt, NamedLease, Task
+from holdfast.model.worker import LiveWorker
+
+View = dict[str, Any]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def tell_time(moment: int | None) -> str | None:
+    """Microseconds since 1970 as ISO 8601 in UTC."""
+    if moment is None:
+        return None
+    return (_EPOCH + timedelta(microseconds=moment)).isoformat().replace("+00:00", "Z")
+
+
+def read_time(text: str | None) -> int | None:
+    """Microseconds since 1970 of a time in a view."""
+    if text is None:
+        return None
+    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
+
+
+def present(**fields: Any) -> View:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def view_run(run: Run, **more: Any) -> View:
+    return present(
+        id=run.id,
+        workflow=run.workflow,
+        workflow_version=run.workflow_version,
+        key=run.key,
+        status=run.status.value,
+        holds=list(run.holds.names),
+        input=run.input,
+        error=run.error,
+        version=run.version,
+        generation=run.generation,
+        created_at=tell_time(run.created_at),
+        finished_at=tell_time(run.finished_at),
+        **more,
+    )
+
+
+def view_task(
+    task: Task, *, blocked_by: list[str] | None = None, below: tuple[int, int] | None = None
+) -> View:
+    """A task; `below` are how many of the tasks right below it are done, and how many there are."""
+    lease = task.lease
+    return present(
+        id=task.id,
+        kind=task.kind.value,
+        run_id=task.run_id,
+        parent_id=task.parent_id,
+        step=task.step,
+        item=task.item,
+        title=task.title,
+        agent=task.agent,
+        status=task.status.value,
+        state=tell_state(task, below),
+        planning_phase=task.planning_phase.value,
+        blocked_by=blocked_by or [],
+        holds=list(task.holds.names),
+        skipped=task.skipped,
+        superseded=task.superseded or None,
+        attempt=task.attempt,
+        failures=task.failures,
+        max_attempts=task.retry.max_attempts,
+        lost=task.lost,
+        max_lost=task.retry.max_lost,
+        round=task.round,
+        max_rounds=task.max_rounds if task.round else None,
+        generation=task.generation,
+        priority=task.priority,
+        position=task.position,
+        scheduled_for=tell_time(task.scheduled_for),
+        waits_for=task.waits_for,
+        tags=list(task.tags),
+        key=task.key,
+        timeout=task.timeout,
+        payload=task.payload,
+        output=task.output,
+        error=task.error,
+        progress=task.progress,
+        question=task.question,
+        feedback=task.feedback,
+        lease=lease and {"owner": lease.owner, "expires_at": tell_time(lease.expires_at)},
+        usage=task.usage,
+        version=task.version,
+        created_at=tell_time(task.created_at),
+        started_at=tell_time(task.started_at),
+        finished_at=tell_time(task.finished_at),
+    )
+
+
+def tell_state(task: Task, below: tuple[int, int] | None) -> str:
+    """What a person sees of a task; of a group that is under way, how far it is."""
+    if task.kind is Kind.GROUP or below is not None:
+        done, total = below or (0, 0)
+        if total and not task.terminal and task.state in {"idle", "ready", "in progress"}:
+            return f"in progress {done}/{total}"
+    return task.state
+
+
+def view_event(event: Event) -> View:
+    told = present(
+        seq=event.seq,
+        type=event.type,
+        run_id=event.run_id,
+        task_id=event.task_id,
+        version=event.version,
+        generation=event.generation,
+        attempt=event.attempt,
+        actor=event.actor,
+        at=tell_time(event.at),
+        data=event.data or None,
+    )
+    return told | {
+        name: status
+        for name, status in (("from", event.source), ("to", event.target))
+        if status is not None
+    }
+
+
+def view_attempt(attempt: Attempt) -> View:
+    return present(
+        task_id=attempt.task_id,
+        attempt=attempt.number,
+        owner=attempt.owner,
+        claimed_at=tell_time(attempt.claimed_at),
+        ended_at=tell_time(attempt.ended_at),
+        outcome=attempt.outcome,
+        digest=attempt.digest,
+        error=attempt.error,
+        usage=attempt.usage,
+    )
+
+
+def view_schedule(schedule: Schedule) -> View:
+    return present(
+        name=schedule.name,
+        cron=schedule.cron,
+        zone=schedule.zone,
+        missed=str(schedule.missed),
+        workflow=schedule.workflow,
+        task=schedule.task,
+        input=schedule.input,
+        run_id=schedule.run_id,
+        paused=schedule.paused,
+        next_at=tell_time(schedule.next_at),
+        last_at=tell_time(schedule.last_at),
+        last_error=schedule.last_error,
+        version=schedule.version,
+        created_at=tell_time(schedule.created_at),
+    )
+
+
+def view_worker(worker: LiveWorker) -> View:
+    return present(
+        name=worker.name,
+        agents=list(worker.agents),
+        tags=list(worker.tags),
+        concurrency=worker.concurrency,
+        told=worker.told,
+        started_at=tell_time(worker.started_at),
+        seen_at=tell_time(worker.seen_at),
+    )
+
+
+def view_assignment(assignment: Assignment) -> View:
+    """What a worker is given: the task, and in its payload all that the step works on."""
+    task = view_task(assignment.task)
+    around = present(
+        input=assignment.input,
+        item=assignment.item,
+        feedback=assignment.feedback,
+        steps=assignment.needs or None,
+    )
+    if around:
+        own = task.get("payload")
+        task["payload"] = (own if isinstance(own, dict) else present(payload=own)) | around
+    return {
+        "task": task | present(workflow=assignment.workflow),
+        "attempt": assignment.attempt,
+        "token": assignment.token,
+        "lease_expires_at": tell_time(assignment.expires_at),
+    }
+
+
+def view_lease(lease: NamedLease) -> View:
+    return {
+        "key": lease.key,
+        "owner": lease.owner,
+        "fence": lease.fence,
+        "token": lease.token,
+        "expires_at": tell_time(lease.expires_at),
+    }

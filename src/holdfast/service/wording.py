@@ -1,0 +1,51 @@
+"""What the engine says of the Python API, in the words of the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+_QUOTED = r'"([^"]*)"'
+
+
+def _worker(match: re.Match[str]) -> str:
+    agents, tags = (json.loads(each) if each else [] for each in match.group(1, 2))
+    options = [f"--agent {agent}" for agent in agents] + [f"--tag {tag}" for tag in tags]
+    return " ".join(["holdfast worker", *options])
+
+
+_SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"print\((hf\.why\([^)]*\))\)"), r"\1"),
+    (
+        re.compile(r"hf\.worker\(agents=(\[[^\]]*\])(?:, tags=(\[[^\]]*\]))?\)(?:\.run\(\))?"),
+        _worker,
+    ),
+    (
+        re.compile(rf"hf\.tasks\.(enqueue|run_now|reset|delete)\({_QUOTED}\)"),
+        r"holdfast task \1 \2",
+    ),
+    (re.compile(rf"hf\.(?:tasks|runs)\.retry\({_QUOTED}\)"), r"holdfast retry \1"),
+    (re.compile(rf"hf\.tasks\.reopen\({_QUOTED}\)"), r"holdfast retry --again \1"),
+    (re.compile(rf"hf\.(?:tasks\.unhold|runs\.resume)\({_QUOTED}\)"), r"holdfast resume \1"),
+    (re.compile(rf"hf\.(approve|reject|why)\({_QUOTED}\)"), r"holdfast \1 \2"),
+    (re.compile(rf"hf\.answer\({_QUOTED}, …\)"), r"holdfast answer \1 …"),
+    (re.compile(rf"hf\.signal\({_QUOTED}, {_QUOTED}(?:, …)?\)"), r"holdfast signal \1 \2"),
+    (re.compile(rf"hf\.runs\.retry\({_QUOTED}, step=…\)"), r"holdfast retry \1 --from STEP"),
+    (re.compile(r"hf\.workers\.list\(\)"), "holdfast workers"),
+    (re.compile(r"hf\.tasks\.finalize_plan\(…\)"), "holdfast plan finalize ID"),
+    (re.compile(rf"hf\.runs\.tasks\({_QUOTED}\)"), r"holdfast tasks --run \1"),
+    (
+        re.compile(r"hf\.tasks\.events\(id\) or hf\.runs\.events\(id\) say"),
+        "holdfast events ID says",
+    ),
+    (re.compile(r'run\.task\("…"\)'), "RUN:step"),
+    (re.compile(r"raise the setting 'patience'"), "try again when it is done"),
+)
+
+
+def in_commands(text: str) -> str:
+    """The same text, with commands where it speaks of calls."""
+    for said, instead in _SAID:
+        text = said.sub(instead, text)
+    return text.replace("task run_now", "task run-now")

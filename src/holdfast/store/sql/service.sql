@@ -1,0 +1,120 @@
+-- name: run_ids_between
+-- purpose: the first runs whose ids lie in a range, to find one by the beginning of its id
+SELECT id FROM holdfast_run WHERE id >= :first AND id < :last ORDER BY id LIMIT :count
+
+-- name: task_ids_between
+-- purpose: the first tasks whose ids lie in a range, to find one by the beginning of its id
+SELECT id FROM holdfast_task WHERE id >= :first AND id < :last ORDER BY id LIMIT :count
+
+-- name: progress_of_runs
+-- purpose: how much of some runs is done, counting what is done by somebody and not in groups
+SELECT run_id, count(*) AS total, sum(CASE WHEN status = 'done' THEN 1 ELSE 0 END) AS done
+FROM holdfast_task
+WHERE run_id IN (SELECT value FROM {each ids})
+  AND kind <> 'group'
+  AND NOT superseded
+GROUP BY run_id
+
+-- name: outputs_of_runs
+-- purpose: what the last steps of some completed runs gave
+SELECT task.run_id, task.step, task.output
+FROM holdfast_run AS run JOIN holdfast_task AS task ON task.run_id = run.id
+WHERE run.id IN (SELECT value FROM {each ids})
+  AND run.status = 'completed'
+  AND task.parent_id IS NULL
+  AND task.gives
+ORDER BY task.run_id, task.id
+
+-- name: usages_of_runs
+-- purpose: what each attempt of some runs used up: as its end says, or so far
+SELECT task.run_id AS owner, task.id, event.data, NULL AS usage
+FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id
+WHERE task.run_id IN (SELECT value FROM {each ids})
+  AND task.usage IS NOT NULL
+  AND event.from_status = 'running'
+  AND event.to_status <> 'running'
+  AND event.data LIKE '%"usage":%'
+UNION ALL
+SELECT run_id, id, NULL, usage FROM holdfast_task
+WHERE run_id IN (SELECT value FROM {each ids})
+  AND status = 'running'
+  AND usage IS NOT NULL
+
+-- name: usages_of_tasks
+-- purpose: what each attempt of some tasks used up: as its end says, or so far
+SELECT task.id AS owner, task.id, event.data, NULL AS usage
+FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id
+WHERE task.id IN (SELECT value FROM {each ids})
+  AND event.from_status = 'running'
+  AND event.to_status <> 'running'
+  AND event.data LIKE '%"usage":%'
+UNION ALL
+SELECT id, id, NULL, usage FROM holdfast_task
+WHERE id IN (SELECT value FROM {each ids})
+  AND status = 'running'
+  AND usage IS NOT NULL
+
+-- name: run_events_after
+-- purpose: the history of a run and all its tasks from an event on; its writers take turns, so that
+--   no earlier event can follow
+SELECT * FROM (
+  SELECT * FROM holdfast_event WHERE entity = :run_id AND seq > :after
+  UNION ALL
+  SELECT event.* FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id
+  WHERE task.run_id = :run_id AND event.seq > :after) AS events
+ORDER BY seq LIMIT :count
+
+-- name: task_events_after
+-- purpose: the history of one task from an event on
+SELECT * FROM holdfast_event WHERE entity = :task_id AND seq > :after ORDER BY version LIMIT :count
+
+-- name: latest_events
+-- purpose: the newest events of the whole store
+SELECT * FROM holdfast_event ORDER BY seq DESC LIMIT :count
+
+-- name: events_after
+-- purpose: the events after one, and those before it that were not committed when it was read
+-- rows: number integer
+SELECT * FROM holdfast_event
+WHERE seq > :after OR seq IN (SELECT r.number FROM {rows} AS r)
+ORDER BY seq LIMIT :count
+
+-- name: runs_ended_since
+-- purpose: the newest of the runs that have ended since a moment
+SELECT * FROM holdfast_run WHERE finished_at >= :since ORDER BY id DESC LIMIT :count
+
+-- name: lone_tasks_failed_since
+-- purpose: the newest of the tasks without a run or a parent that have failed since a moment
+SELECT * FROM holdfast_task
+WHERE status = 'failed'
+  AND status IN ('idle', 'queued', 'failed', 'cancelled')
+  AND version >= 1
+  AND run_id IS NULL
+  AND parent_id IS NULL
+  AND finished_at >= :since
+ORDER BY id DESC LIMIT :count
+
+-- name: tasks_for_people
+-- purpose: the tasks that go on only when somebody approves or answers
+SELECT * FROM holdfast_task
+WHERE status IN ('idle', 'queued')
+  AND status IN ('idle', 'queued', 'failed', 'cancelled')
+  AND version >= 1
+  AND NOT blocked
+  AND run_holds = 0
+  AND (kind = 'approval' OR (holds & 6) <> 0)
+ORDER BY id LIMIT :count
+
+-- name: known_workflows
+-- purpose: every version of every workflow, the newest of each name first
+SELECT name, version, created_at FROM holdfast_workflow ORDER BY name, created_at DESC, version
+
+-- name: versions_of_workflow
+-- purpose: the versions of one workflow, the newest first
+SELECT name, version, created_at, definition FROM holdfast_workflow
+WHERE name = :name
+ORDER BY created_at DESC, version
+
+-- name: newest_migration
+-- purpose: how far the schema has come
+SELECT number, name FROM holdfast_migration ORDER BY number DESC LIMIT 1

@@ -1,0 +1,104 @@
+"""The real program `holdfast`, in a process of its own: piped, or on a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0
+# Whoever starts the tests in the background may have them ignore Ctrl-C, and so would a child.
+PROGRAM = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from holdfast.cli.main import main; sys.exit(main())"
+)
+_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    path = os.pathsep.join([str(ROOT / "src"), kept.get("PYTHONPATH", "")])
+    kept.pop("NO_COLOR", None)
+    return kept | {"PYTHONPATH": path, "TERM": "xterm"} | more
+
+
+def holdfast(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, its output piped."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        cwd=folder,
+        env=environment(**more),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+class Terminal:
+    """What a command has written on its terminal so far."""
+
+    def __init__(self, child: subprocess.Popen[bytes], screen: int) -> None:
+        self.child = child
+        self._screen = screen
+        self.raw = ""
+
+    @property
+    def text(self) -> str:
+        return _CODES.sub("", self.raw).replace("\r", "")
+
+    def until(self, wanted: str) -> None:
+        """Read on until something was written."""
+        end = time.monotonic() + PATIENCE
+        while wanted not in self.text:
+            assert time.monotonic() < end, self.text
+            assert self._read(), self.text
+
+    def ends(self) -> int:
+        """Read to the end; the exit code."""
+        while self._read():
+            pass
+        return self.child.wait(PATIENCE)
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._screen], [], [], PATIENCE)
+        try:
+            found = os.read(self._screen, 65_536) if ready else b""
+        except OSError:
+            # On Linux a terminal whose last writer has gone says so.
+            found = b""
+        self.raw += found.decode(errors="replace")
+        return bool(found)
+
+
+@contextmanager
+def terminal(folder: Path, *arguments: str, **more: str) -> Iterator[Terminal]:
+    """Run a command on a terminal of 100 columns and 40 lines."""
+    screen, inside = pty.openpty()
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        cwd=folder,
+        env=environment(**more),
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        start_new_session=True,
+    ) as child:
+        os.close(inside)
+        try:
+            yield Terminal(child, screen)
+        finally:
+            child.kill()
+            os.close(screen)

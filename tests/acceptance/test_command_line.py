@@ -1,0 +1,239 @@
+"""The command line as a person meets it: real processes, pipes, a terminal, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from holdfast import Holdfast
+from tests.acceptance.terminals import PATIENCE, PROGRAM, environment, holdfast, terminal
+
+STORIES = """
+from holdfast import Context, Holdfast, Verdict, needs
+
+hf = Holdfast("sqlite:///stories.db", backoff=0.05)
+feature = hf.workflow("feature")
+
+@feature.step
+def plan(task: str) -> list[dict[str, str]]:
+    return [{"title": f"{task} form"}, {"title": "Call\\x1b[31mback"}, {"title": "Logout"}]
+
+build = feature.loop("build", over=needs(plan))
+
+@build.step
+def implement(ctx: Context, item: dict[str, str]) -> str:
+    if ctx.attempt == 1 and item["title"] == "Logout":
+        raise RuntimeError("flaky")
+    return item["title"]
+
+@build.step(verifies=implement)
+def verify(item: dict[str, str], attempt: int) -> Verdict:
+    first = attempt == 1 and "form" in item["title"]
+    return Verdict.reject("too short") if first else Verdict.accept()
+
+@feature.step
+def test() -> str:
+    return "48 passed"
+
+feature.approval("approve", "Merge it?")
+
+@feature.step
+def merge() -> str:
+    return "merged"
+"""
+WAITING = """
+from pathlib import Path
+from holdfast import Context, Holdfast
+
+hf = Holdfast("sqlite:///waiting.db")
+waiting = hf.workflow("waiting")
+
+@waiting.step
+def wait(ctx: Context) -> str:
+    Path("began").touch()
+    while not Path("go").exists():
+        if ctx.ended:
+            return "ended"
+    return "went"
+"""
+
+
+def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
+    assert holdfast(tmp_path, "init").returncode == 0
+    ran = holdfast(tmp_path, "run", "hello.yaml", "-i", "name=007", "--wait")
+    assert ran.returncode == 4, ran.stderr
+    assert [line.split("  ")[1:] for line in ran.stdout.splitlines()] == [
+        ["hello", "started"],
+        ["plan", "running"],
+        ["plan", "done"],
+        ["greet.0.say", "running"],
+        ["greet.0.say", "done"],
+        ["greet.0", "done"],
+        ["greet.1.say", "running"],
+        ["greet.1.say", "done"],
+        ["greet.1", "done"],
+        ["greet", "done"],
+    ]
+    approval = re.findall(r"needs you: holdfast (.+)\n", ran.stderr)
+    assert "then:      holdfast worker --agent default\n" in ran.stderr
+    said = holdfast(tmp_path, "logs", "@last:greet.1.say")
+    assert said.stdout.splitlines()[-1] == "Good night, 007"
+    settled = holdfast(tmp_path, *approval[0].split())
+    assert settled.returncode == 0, settled.stderr
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "worker", "--name", "w"],
+        cwd=tmp_path,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as worker:
+        followed = holdfast(tmp_path, "show", "--follow")
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(PATIENCE) == 0
+    assert followed.returncode == 0, followed.stderr
+    assert followed.stdout.splitlines()[-1].endswith("hello  completed")
+    told = json.loads(holdfast(tmp_path, "show", "--json").stdout)
+    assert (told["status"], told["tasks"][-1]["status"]) == ("completed", "done")
+    assert "next:  holdfast runs" in holdfast(tmp_path).stdout
+
+
+def test_a_terminal_shows_the_run_as_a_tree_that_needs_a_person_at_last(tmp_path: Path) -> None:
+    (tmp_path / "stories.py").write_text(STORIES)
+    with terminal(tmp_path, "run", "stories:feature", "-i", "task=SSO", "--wait") as screen:
+        assert screen.ends() == 4
+    last = screen.text[screen.text.rindex("feature r_") :]
+    assert re.search(r"✓ plan +[0-9.]+s  3 items\n✓ build +[0-9.]+s  3 items\n✓ test", last)
+    assert "◆ approve  (you)\n  └ Merge it?\n  └ holdfast approve t_" in last
+    assert "○ merge" in last
+    assert "\x1b[32m✓\x1b[0m plan" in screen.raw
+    assert "Call\x1b[31mback" not in screen.raw
+    with terminal(tmp_path, "show", "--db", "stories.db", NO_COLOR="1") as plain:
+        assert plain.ends() == 0
+    assert "✓ plan" in plain.raw
+    assert "\x1b" not in plain.raw
+
+
+def test_ctrl_c_leaves_the_run_and_says_how_to_come_back(tmp_path: Path) -> None:
+    (tmp_path / "waiting.py").write_text(WAITING)
+    with terminal(tmp_path, "run", "waiting:waiting", "--wait") as screen:
+        screen.until("● wait")
+        screen.child.send_signal(signal.SIGINT)
+        screen.until("Come back: holdfast show r_")
+        (tmp_path / "go").touch()
+        assert screen.ends() == 130
+    assert "End it: holdfast cancel r_" in screen.text
+    assert "Go on: holdfast worker waiting:hf" in screen.text
+    assert "Traceback" not in screen.text
+    with Holdfast(f"sqlite:///{tmp_path}/waiting.db") as hf:
+        (run,) = hf.runs.list()
+        assert run.status == "completed"
+        assert hf.doctor().ok
+
+
+def test_a_run_that_fails_and_one_that_is_cancelled_exit_by_their_end(tmp_path: Path) -> None:
+    failing = STORIES.replace('return "48 passed"', 'raise ValueError("\\x1b[2Jred")')
+    (tmp_path / "stories.py").write_text(failing)
+    ran = holdfast(tmp_path, "run", "stories:hf", "-i", "task=SSO", "-w")
+    assert ran.returncode == 1
+    assert "test  failed  attempt 3  ValueError: \\x1b[2Jred" in ran.stdout
+    assert "next:  holdfast why r_" in ran.stderr
+    assert "\x1b" not in ran.stdout + ran.stderr
+    quiet = holdfast(
+        tmp_path, "run", "feature", "--app", "stories:hf", "-i", "task=x", "-w", "--json"
+    )
+    assert (quiet.returncode, json.loads(quiet.stdout)["status"]) == (1, "failed")
+    assert holdfast(tmp_path, "retry", "@last", "--db", "stories.db").returncode == 0
+    assert holdfast(tmp_path, "cancel", "@last", "--db", "stories.db").returncode == 0
+    assert holdfast(tmp_path, "show", "-f", "--db", "stories.db").returncode == 3
+
+
+def test_a_reader_that_leaves_early_is_not_complained_about(tmp_path: Path) -> None:
+    store = {"HOLDFAST_DB": f"sqlite:///{tmp_path}/many.db"}
+    with Holdfast(store["HOLDFAST_DB"]) as hf:
+
+        def nothing(text: str) -> None: ...
+
+        hf.task(nothing).enqueue_many([{"text": "x" * 500} for _ in range(500)])
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "tasks", "--limit", "1000", "--json"],
+        cwd=tmp_path,
+        env=environment(**store),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.readline()
+        child.stdout.close()
+        assert child.stderr.read() == b""
+        assert child.wait(PATIENCE) in {1, 141}
+
+
+def test_the_demonstration_runs_to_its_end(tmp_path: Path) -> None:
+    shown = holdfast(tmp_path, "demo")
+    assert shown.returncode == 0, shown.stderr
+    assert "build.1.verify  rejected  the signature is not checked" in shown.stdout
+    assert shown.stdout.endswith("The doctor's 25 checks find nothing.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+UNWANTED = {"asyncio", "httpx", "jsonschema", "psycopg", "pydantic", "rich", "yaml"}
+
+
+@pytest.mark.parametrize(("arguments", "engine"), [(["--help"], False), (["runs"], True)])
+def test_a_command_loads_what_it_needs_alone(
+    tmp_path: Path, arguments: list[str], *, engine: bool
+) -> None:
+    look = PROGRAM.replace("sys.exit(main())", "main(); print(*sys.modules)")
+    shown = subprocess.run(
+        [sys.executable, "-c", look, *arguments],
+        cwd=tmp_path,
+        env=environment(HOLDFAST_HOME=str(tmp_path / "home")),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    loaded = set(shown.stdout.splitlines()[-1].split())
+    assert loaded & UNWANTED == set()
+    assert ("holdfast.engine.engine" in loaded) is engine
+    assert "holdfast.api" not in loaded
+
+
+def test_a_command_starts_in_the_blink_of_an_eye(tmp_path: Path) -> None:
+    more = {
+        "HOLDFAST_HOME": str(tmp_path / "home"),
+        "PYTHONPYCACHEPREFIX": str(tmp_path / "cache"),
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
+    code = "from holdfast.cli.main import main; main()"
+    # Typer alone takes this long where 300 ms are a blink: a busy machine is given more.
+    blink = 0.3 * max(1.0, _start(tmp_path, ["import typer"], more) / 0.08)
+    for arguments in (["--help"], ["runs"]):
+        assert _start(tmp_path, [code, *arguments], more) < blink, arguments
+
+
+def _start(folder: Path, arguments: list[str], more: dict[str, str]) -> float:
+    """How much of the processor the middle one of five starts takes, after one to warm up."""
+    times: list[float] = []
+    for _ in range(6):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-c", *arguments],
+            cwd=folder,
+            env=environment(**more),
+            capture_output=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return median(times[1:])

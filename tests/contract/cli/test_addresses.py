@@ -1,0 +1,68 @@
+"""How a run or task is named: whole ids, beginnings, the last run, steps of a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from tests.contract.cli.typed import Typed
+from tests.contract.stages import MISSING_RUN, create, start
+
+
+def test_a_run_is_found_by_its_id_by_its_beginning_and_as_the_last(
+    engine: Engine, typed: Typed
+) -> None:
+    start(engine)
+    run = start(engine)
+    for text in (run.id, run.id[:-1], "@last"):
+        assert typed.json("show", text)["id"] == run.id
+
+
+def test_a_task_is_found_by_its_step_in_a_run(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    for text in ("@last:work", f"{run.id}:work", f"{run.id[:-1]}:work", run.steps["work"]):
+        assert typed.json("show", text)["id"] == run.steps["work"]
+
+
+def test_a_beginning_of_several_tells_them_all(engine: Engine, typed: Typed) -> None:
+    first, second = create(engine, "one"), create(engine, "two")
+    told = typed.refused(2, "show", "t_0")
+    assert f"t_0 is the beginning of several: {first} (one, queued), {second} (two, queued)" in told
+
+
+def test_an_id_that_is_nowhere_tells_the_nearest(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    slip = run.id[:-1] + ("0" if run.id[-1] != "0" else "1")
+    told = typed.refused(2, "show", slip)
+    assert f"there is no such run in this store; the nearest: {run.id} (chain, running)" in told
+    assert told.endswith("next:  holdfast runs\n")
+    told = typed.refused(2, "show", MISSING_RUN)
+    assert f"the newest: {run.id} (chain, running)" in told
+    told = typed.refused(2, "show", "t_7zzz")
+    assert "the newest: t_" in told
+    assert told.endswith("next:  holdfast tasks\n")
+
+
+def test_a_step_that_is_nowhere_tells_those_there_are(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    told = typed.refused(2, "why", "@last:werk")
+    assert "the steps there are plan, work, review" in told
+    assert told.endswith(f"next:  holdfast show {run.id}\n")
+
+
+def test_a_run_given_for_a_task_and_a_task_for_a_run_say_so(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    told = typed.refused(2, "task", "reset", run.id)
+    assert f"is a run, and a task is wanted; its are {run.id}:plan" in told
+    told = typed.refused(2, "tasks", "--run", run.steps["plan"])
+    assert f"is a task, and a run is wanted; its run is {run.id}" in told
+
+
+@pytest.mark.parametrize(
+    "text", ["nonsense", "", "r_", "r_!", "../etc", "t_" + "0" * 30, "x" * 999]
+)
+@pytest.mark.usefixtures("engine")
+def test_what_names_nothing_says_how_it_is_done(typed: Typed, text: str) -> None:
+    told = typed.refused(2, "show", text)
+    assert "names no run or task; write an id (r_… or t_…)" in told
+    assert len(told) < 400

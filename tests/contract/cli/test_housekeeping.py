@@ -1,0 +1,237 @@
+"""The morning report, the doctor, schedules, leases, workflows, copies: by the command line."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from holdfast.model.schedule import NewSchedule
+from holdfast.model.task import NewTask
+from tests.contract.cli.typed import Typed
+from tests.contract.raw import raw
+from tests.contract.stages import FORK, create, start, take
+
+
+def test_the_report_tells_what_happened_what_runs_and_what_to_type(
+    engine: Engine, typed: Typed
+) -> None:
+    done, failed, running = start(engine), start(engine, FORK), start(engine)
+    done.finish("plan", "work", "review")
+    failed.break_for_good("plan")
+    shown = typed.ok()
+    assert "1 completed, 1 failed" in shown
+    assert f"✗ fork {failed.id}  broken" in shown
+    assert f"● chain {running.id}  0/3" in shown
+    assert f"next:  holdfast why {failed.id}" in shown
+    assert f"       holdfast show {running.id} --follow" in shown
+    told = typed.json()
+    assert told["counts"] == {"completed": 1, "failed": 1}
+    assert [each["id"] for each in told["running"]] == [running.id]
+    assert datetime.fromisoformat(told["since"]) < datetime.now(UTC)
+
+
+def test_the_doctor_finds_nothing_in_a_sound_store_and_names_what_is_wrong(
+    engine: Engine, typed: Typed, url: str
+) -> None:
+    run = start(engine)
+    told = typed.json("doctor")
+    assert told["ok"]
+    assert {"name": "fold_status", "violations": []} in told["checks"]
+    assert "no violations" in typed.ok("doctor")
+    change = "UPDATE holdfast_task SET attempt = attempt + {} WHERE id = '{}'"
+    with raw(url) as run_sql:
+        run_sql(change.format(1, run.steps["plan"]))
+    said = typed("doctor", "--json")
+    assert said.code == 1
+    broken = [each for each in json.loads(said.out)["checks"] if each["violations"]]
+    assert broken[0]["violations"][0]["entity"] == run.steps["plan"]
+    assert f"✗ fold_status: {run.steps['plan']}" in typed("doctor").out
+    with raw(url) as run_sql:
+        run_sql(change.format(-1, run.steps["plan"]))
+
+
+def test_the_doctor_takes_back_expired_leases_when_told_so(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    take(engine, run.steps["plan"], lease=0.001)
+    assert "1 leases have run out" in typed.ok("doctor")
+    would = typed.ok("doctor", "--fix", "--dry-run")
+    assert "would take back 1 expired lease\nwould look at 1 open run" in would
+    assert run.task("plan").status == "running"
+    assert "took back 1 expired lease\nlooked at 1 open run" in typed.ok("doctor", "--fix")
+    assert run.task("plan").status == "queued"
+
+
+def test_schedules_are_listed_paused_resumed_and_removed(engine: Engine, typed: Typed) -> None:
+    engine.schedules.put(
+        NewSchedule(name="nightly", cron="30 2 * * *", starts=NewTask(title="t", step="tidy"))
+    )
+    (told,) = typed.json("schedule", "list")["items"]
+    assert (told["name"], told["task"], told["paused"]) == ("nightly", "tidy", False)
+    assert typed.ok("schedule", "pause", "nightly") == "nightly is paused\n"
+    assert "paused" in typed.ok("schedule", "list")
+    assert typed.ok("schedule", "pause", "nightly") == "nightly is paused (as before)\n"
+    typed.ok("schedule", "resume", "nightly")
+    told = typed.refused(2, "schedule", "pause", "nightl")
+    assert "known are nightly; did you mean 'nightly'?" in told
+    assert typed.ok("schedule", "remove", "nightly") == "nightly is gone\n"
+    assert typed.json("schedule", "list")["items"] == []
+
+
+def test_ticks_are_previewed_without_a_store(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_DB")
+    ticks = typed.json("schedule", "preview", "0 9 * * 1-5", "--zone", "Europe/Berlin", "-n", "3")
+    moments = [datetime.fromisoformat(each) for each in ticks["items"]]
+    assert [(each.hour, each.weekday() < 5) for each in moments] == [(9, True)] * 3
+    assert "cron: 'x' is no cron expression" in typed.refused(2, "schedule", "preview", "x")
+    told = typed.refused(2, "schedule", "preview", "0 9 * * *", "--zone", "Mars/Olympus")
+    assert "zone: 'Mars/Olympus' is no time zone" in told
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_lease_is_held_by_one_renewed_and_given_back(typed: Typed) -> None:
+    got = json.loads(typed.ok("lease", "acquire", "deploy", "--ttl", "10m", "--owner", "ada"))
+    assert (got["owner"], got["fence"]) == ("ada", 1)
+    other = typed("lease", "acquire", "deploy")
+    assert other.code == 1
+    assert "deploy is held by somebody else" in other.err
+    typed.ok("lease", "renew", "deploy", "--token", got["token"], "--ttl", "1h")
+    assert typed.ok("lease", "release", "deploy", "--token", got["token"]) == "deploy is free\n"
+    again = json.loads(typed.ok("lease", "acquire", "deploy"))
+    assert again["fence"] == 2
+    told = typed.refused(1, "lease", "release", "deploy", "--token", got["token"])
+    assert "deploy was left as it is: stale_token" in told
+
+
+def test_workflows_that_were_started_are_known_drawn_and_run_again(
+    engine: Engine, typed: Typed
+) -> None:
+    start(engine, FORK)
+    (told,) = typed.json("workflow", "list")["items"]
+    assert (told["name"], told["versions"]) == ("fork", [FORK.version])
+    shown = typed.ok("workflow", "show", "fork").splitlines()
+    assert shown[0] == f"fork  {FORK.version[:12]}"
+    assert shown[3].startswith("├─ right")
+    assert shown[3].endswith("after plan")
+    assert typed.json("workflow", "show", "fork", "--version", FORK.version[:6])["name"] == "fork"
+    run = typed.json("run", "fork", "-i", "n=1", "-i", "name=007x", "--key", "k")
+    assert run["input"] == {"n": 1, "name": "007x"}
+    assert (
+        typed.json("run", "fork", "-i", "n=1", "-i", "name=007x", "--key", "k")["id"] == run["id"]
+    )
+    assert "was there: running" in typed.ok(
+        "run", "fork", "-i", "n=1", "-i", "name=007x", "--key", "k"
+    )
+    assert "already belongs to" in typed.refused(2, "run", "fork", "--key", "k")
+    told = typed.refused(2, "run", "frok")
+    assert "known are fork; did you mean 'fork'?" in told
+    assert told.endswith("next:  holdfast workflow list\n")
+    assert "there are" in typed.refused(2, "workflow", "show", "fork", "--version", "zzz")
+
+
+FILE = """
+name: greeting
+input: {name: string, times: {type: integer, default: 1}, where: {type: path, default: .}}
+agents: {speaker: {external: true}}
+steps:
+  - {id: say, agent: speaker, prompt: "Greet {{ input.name }} {{ input.times }} times"}
+"""
+
+
+def test_a_file_is_drawn_checked_and_run_with_its_types(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "greeting.yaml").write_text(FILE)
+    assert "greeting.yaml is in order" in typed.ok("workflow", "validate", "greeting.yaml")
+    assert "say" in typed.ok("workflow", "show", "greeting.yaml")
+    given = ("-i", "name=007", "-i", "times=3")
+    run = typed.json("run", "greeting.yaml", *given)
+    assert run["input"] == {"name": "007", "times": 3, "where": str(tmp_path)}
+    assert typed.json("run", "greeting", *given)["input"] == run["input"]
+    (taken,) = engine.work.claim_by_id(run["tasks"][0]["id"], "w", agents=["speaker"])
+    assert taken.work is not None
+    assert taken.work.prompt == "Greet 007 3 times"
+    for pairs, said in (
+        ([], "name: is missing"),
+        (["name=x", "times=many"], "times: must be a whole number"),
+        (["name=x", "nmae=y"], "nmae"),
+    ):
+        options = [each for pair in pairs for each in ("-i", pair)]
+        assert said in typed.refused(2, "run", "greeting.yaml", *options)
+    assert len(engine.runs.list()) == 2
+
+
+def test_every_mistake_of_a_file_is_told_with_its_place(typed: Typed, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("name: bad\nsteps:\n  - {id: a, rnu: [x]}\n  - {id: a}\n")
+    told = typed.refused(2, "workflow", "validate", "bad.yaml")
+    assert "bad.yaml:3:13: step has no key 'rnu'" in told
+    assert "did you mean 'run'?" in told
+    assert told.endswith("next:  holdfast workflow validate bad.yaml\n")
+    assert typed.refused(2, "run", "bad.yaml").count("bad.yaml:") == told.count("bad.yaml:")
+    assert not (tmp_path / "holdfast.db").exists()
+    assert "cannot be read" in typed.refused(2, "run", "nowhere.yaml")
+
+
+def test_workers_are_listed_and_told_to_leave(engine: Engine, typed: Typed) -> None:
+    assert typed("workers").err == "No worker lives. Start one: holdfast worker [APP]\n"
+    engine.workers.register("build-1", agents=["developer"], tags=["gpu"], concurrency=3)
+    (told,) = typed.json("workers")["items"]
+    assert (told["name"], told["agents"], told["tags"]) == ("build-1", ["developer"], ["gpu"])
+    assert typed.ok("workers", "drain", "build-1") == "build-1 is told to leave\n"
+    assert "leaving" in typed.ok("workers")
+    told = typed.refused(2, "workers", "evict", "build-2")
+    assert "known are build-1; did you mean 'build-1'?" in told
+    assert told.endswith("next:  holdfast workers\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["n"], "'n' is not name=value"),
+        (["=1"], "'=1' is not name=value"),
+        (["n:={bad"], "n: is not JSON"),
+        (["n=1", "n=2"], "n: is given twice"),
+        (["n=@nowhere"], "n: the file 'nowhere' cannot be read"),
+    ],
+)
+def test_inputs_that_cannot_be_read_start_nothing(
+    engine: Engine, typed: Typed, given: list[str], said: str
+) -> None:
+    start(engine, FORK)
+    options = [each for pair in given for each in ("-i", pair)]
+    assert said in typed.refused(2, "run", "fork", *options)
+    assert len(engine.runs.list()) == 1
+
+
+def test_a_copy_holds_the_whole_store_and_takes_no_other_files_place(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    run = start(engine)
+    run.finish("plan")
+    target = tmp_path / "copy.db"
+    told = typed.json("db", "backup", str(target))
+    assert told["bytes"] == target.stat().st_size
+    assert target.stat().st_mode & 0o777 == 0o600
+    run.finish("work")
+    then, now = (typed.json("show", run.id, "--db", each) for each in (str(target), "holdfast.db"))
+    assert (then["progress"]["done"], now["progress"]["done"]) == (1, 2)
+    assert typed.json("doctor", "--db", str(target))["ok"]
+    assert "is there already" in typed.refused(2, "db", "backup", str(target))
+    assert "cannot be written" in typed.refused(2, "db", "backup", str(tmp_path / "no/where.db"))
+    assert {each.name for each in tmp_path.iterdir() if each.name.startswith(".copy")} == set()
+
+
+def test_the_store_is_the_one_typed_and_what_is_typed_next_names_it(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    create(engine)
+    told = typed.refused(2, "show", "t_7zzz", "--db", str(tmp_path / "holdfast.db"))
+    assert told.endswith(f"next:  holdfast tasks --db {tmp_path}/holdfast.db\n")
+    told = typed.refused(5, "runs", "--db", "typo.db")
+    assert "there is no store at sqlite:///" in told
+    assert not (tmp_path / "typo.db").exists()
+    assert typed.ok("db", "upgrade", "--db", "fresh.db").startswith("sqlite:///")
+    assert typed.json("runs", "--db", "fresh.db") == {"items": []}

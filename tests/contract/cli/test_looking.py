@@ -1,0 +1,177 @@
+"""Looking with the command line: lists, one run, one task, events, why; as text and as JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from holdfast.model.graph import Step, Workflow
+from holdfast.model.status import Status
+from tests.contract.cli.typed import Typed
+from tests.contract.stages import bring, create, finish, start, take
+
+RUN = {
+    *("id", "workflow", "workflow_version", "status", "holds", "input", "progress", "version"),
+    *("generation", "created_at"),
+}
+TASK = {
+    *("id", "kind", "run_id", "step", "title", "agent", "status", "state", "planning_phase"),
+    *("blocked_by", "holds", "skipped", "attempt", "failures", "max_attempts", "lost", "max_lost"),
+    *("round", "generation", "priority", "position", "tags", "version", "created_at"),
+}
+LOOP = Workflow.define(
+    "stories",
+    (Step(id="plan"), Step(id="merge", needs=("plan",), approval="Merge it?")),
+)
+
+
+@pytest.fixture
+def url(store_url: str) -> str:
+    """On each database: these are the queries of the service."""
+    return store_url
+
+
+def test_a_run_and_its_tasks_hold_what_they_are_said_to_hold(engine: Engine, typed: Typed) -> None:
+    run = start(engine, input={"n": 1})
+    run.finish("plan")
+    taken = run.take("work")
+    told = typed.json("show", run.id)
+    assert told.keys() == RUN | {"tasks"}
+    assert told["progress"] == {"done": 1, "total": 3}
+    plan, work, review = told["tasks"]
+    assert plan.keys() == TASK | {"output", "started_at", "finished_at"}
+    assert work.keys() == TASK | {"lease", "started_at"}
+    assert work["lease"]["owner"] == "worker"
+    assert review.keys() == TASK
+    assert (review["state"], review["blocked_by"]) == ("blocked", [work["id"]])
+    assert work["started_at"].endswith("Z")
+    assert taken.token not in str(told)
+
+
+def test_what_a_run_gave_and_used_up_is_part_of_it(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    run.finish("plan", "work")
+    first = run.take("review")
+    assert engine.work.fail(first.task.id, first.token, "no", usage={"usd": 0.5}).ok
+    assert engine.tasks.run_now(first.task.id).ok
+    second = run.take("review")
+    output = {"good": True}
+    assert engine.work.complete(second.task.id, second.token, output, usage={"usd": 0.25}).ok
+    (told,) = typed.json("runs")["items"]
+    assert (told["status"], told["output"], told["usage"]) == ("completed", output, {"usd": 0.75})
+    assert "$0.75" in typed.ok("runs")
+    shown = typed.ok("show")
+    assert f"chain {run.id} · completed · $0.75" in shown
+    assert "attempt 2 (1 failed)" in shown
+
+
+def test_lists_go_page_by_page_and_by_status(engine: Engine, typed: Typed) -> None:
+    runs = [start(engine).id for _ in range(3)]
+    assert engine.runs.cancel(runs[0]).ok
+    first = typed.json("runs", "--limit", "2")
+    assert [each["id"] for each in first["items"]] == [runs[2], runs[1]]
+    rest = typed.json("runs", "--limit", "2", "--after", first["next"])
+    assert [each["id"] for each in rest["items"]] == [runs[0]]
+    assert "next" not in rest
+    assert typed("runs", "-n", "2").err.strip() == f"More: holdfast runs --after {runs[1]}"
+    (ended,) = typed.json("runs", "--status", "cancelled", "--workflow", "chain")["items"]
+    assert ended["id"] == runs[0]
+    assert typed("runs", "--workflow", "other", "--status", "failed").err == "No such runs.\n"
+    open_tasks = typed.json("tasks", "--run", runs[1], "--status", "queued", "--limit", "2")
+    assert [each["step"] for each in open_tasks["items"]] == ["review", "work"]
+    assert open_tasks["next"] == open_tasks["items"][-1]["id"]
+
+
+def test_tasks_below_another_are_listed_by_it(engine: Engine, typed: Typed) -> None:
+    parent = create(engine, "parent", enqueue=False)
+    assert engine.tasks.start_planning(parent).ok
+    child = create(engine, "child", parent=parent, enqueue=False)
+    create(engine, "elsewhere")
+    assert [each["id"] for each in typed.json("tasks", "--parent", parent)["items"]] == [child]
+    assert engine.tasks.finalize_plan(parent).ok
+    assert typed.json("show", parent)["state"] == "in progress 0/1"
+    assert "in progress 0/1" in typed.ok("tasks")
+
+
+def test_a_task_shows_each_of_its_attempts(engine: Engine, typed: Typed) -> None:
+    stage = bring(engine, Status.FAILED)
+    told = typed.json("show", stage.task_id)
+    (attempt,) = told["attempts"]
+    assert (attempt["attempt"], attempt["owner"], attempt["outcome"]) == (1, "worker", "failed")
+    shown = typed.ok("show", stage.task_id)
+    assert f"task {stage.task_id} · failed" in shown
+    assert "attempt 1  failed" in shown
+    assert "by worker" in shown
+    assert "attempt 1  failed" in typed.ok("logs", stage.task_id)
+
+
+def test_events_come_in_order_and_go_on_after_one(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    run.finish("plan")
+    told = typed.json("events", run.id)["items"]
+    assert told[0]["type"] == "run.started"
+    assert {"seq", "type", "run_id", "version", "to", "actor", "at"} <= told[0].keys()
+    done = next(each for each in told if each["type"] == "task.done")
+    assert (done["from"], done["to"], done["attempt"]) == ("running", "done", 1)
+    page = typed.json("events", run.id, "--after", str(done["seq"]), "--limit", "1")
+    assert [each["type"] for each in page["items"]] == ["task.unblocked"]
+    assert page["next"] == page["items"][0]["seq"]
+    assert typed.json("events", run.steps["plan"])["items"][-1] == done
+    assert typed.json("events")["items"] == told
+    assert "task.done  → done  attempt 1  by worker" in typed.ok("events", run.id)
+
+
+def test_a_run_that_has_ended_is_followed_to_its_end(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    run.finish("plan", "work", "review")
+    lines = typed.ok("events", run.id, "--follow").splitlines()
+    assert "run.completed" in lines[-1]
+    assert typed.ok("show", run.id, "--follow").splitlines()[-1].endswith("chain  completed")
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_store_with_nothing_in_it_says_how_to_begin(typed: Typed) -> None:
+    assert typed("runs").err == "No runs yet. Start one: holdfast run WORKFLOW\n"
+    assert typed("tasks").err == "No such tasks.\n"
+    assert typed.json("runs") == {"items": []}
+    assert typed.json("events") == {"items": []}
+    refused = typed.refused(2, "show")
+    assert "nothing was ever run; `holdfast run WORKFLOW` starts one" in refused
+    assert "holdfast run WORKFLOW --wait" in typed.ok()
+
+
+def test_why_says_which_command_helps(engine: Engine, typed: Typed) -> None:
+    run = start(engine, LOOP)
+    finish(engine, run.steps["plan"])
+    approval = run.steps["merge"]
+    told = typed.json("why", run.id)
+    assert told["fixes"] == [f"holdfast approve {approval}"]
+    shown = typed.ok("why", approval)
+    assert "✗ kind     a person settles it: Merge it?" in shown
+    assert f"Fix:   holdfast approve {approval}" in shown
+    lone = create(engine, "lone", agent="developer", tags=("gpu",))
+    shown = typed.ok("why", lone)
+    assert "lone is queued, not running (ready)" in shown
+    assert "Fix:   holdfast worker --agent developer --tag gpu" in shown
+    assert "it is for agent 'developer'" in typed.ok("why", lone, "--agent", "planner")
+    assert '✗ worker   0 of 0 live workers serve "developer" with gpu' in shown
+    engine.workers.register("w", agents=["developer"], tags=["gpu"])
+    told = typed.json("why", lone)
+    assert told["clauses"][-1]["detail"] == '1 of 1 live worker serves "developer" with gpu'
+    assert told["fixes"] == []
+    assert "Nothing stands in its way; no worker has taken it yet." in typed.ok("why", lone)
+    taken = take(engine, lone)
+    assert typed.ok("why", lone).startswith("lone is running: attempt 1, leased by worker for 30s")
+    assert taken.token not in typed.ok("show", lone, "--json")
+
+
+def test_what_acts_on_a_terminal_is_written_out(engine: Engine, typed: Typed) -> None:
+    evil = "red\x1b[31m \x07bell \u202egnp.exe\u009b1m\ncolumn"
+    task_id = create(engine, evil)
+    assert engine.tasks.edit(task_id, {"payload": evil}).ok
+    for shown in (typed.ok("tasks"), typed.ok("show", task_id), typed.ok("why", task_id)):
+        assert "red\\x1b[31m \\x07bell \\u202egnp" in shown
+        assert not {*"\x1b\x07\u202e\u009b"} & {*shown}
+    raw = typed.ok("show", task_id, "--json")
+    assert not {*"\x1b\x07\u202e\u009b"} & {*raw}
+    assert typed.json("show", task_id)["title"] == evil

@@ -1,0 +1,128 @@
+"""Steering with the command line: what it does, what it refuses, and what it says to type next."""
+
+from __future__ import annotations
+
+from holdfast.engine.engine import Engine
+from holdfast.model.graph import Step, Workflow
+from holdfast.model.status import Status
+from tests.contract.cli.typed import Typed
+from tests.contract.stages import bring, create, finish, start
+
+MERGE = Workflow.define(
+    "merge",
+    (Step(id="plan"), Step(id="approve", needs=("plan",), approval="Merge it?")),
+)
+
+
+def test_cancel_ends_a_run_and_a_second_time_says_so(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    assert typed.ok("cancel", "@last") == f"chain {run.id} is cancelled\n"
+    assert run.status == "cancelled"
+    told = typed.refused(1, "cancel", run.id)
+    assert f"{run.id} was left as it is: already_terminal" in told
+    assert f"next:  holdfast show {run.id}" in told
+    assert "hf." not in told
+
+
+def test_several_are_cancelled_together_or_none_when_one_is_not_there(
+    engine: Engine, typed: Typed
+) -> None:
+    run, lone = start(engine), create(engine)
+    typed.refused(2, "cancel", run.id, "r_7zzz")
+    assert run.status == "running"
+    typed.ok("cancel", run.id, lone)
+    assert (run.status, engine.tasks.get(lone).status) == ("cancelled", "cancelled")
+
+
+def test_a_dry_run_says_what_would_change_and_changes_nothing(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    run.finish("plan")
+    before = typed.json("show", run.id)
+    said = typed("cancel", run.id, "--dry-run")
+    assert said.out.splitlines()[0] == f"would cancel {run.id}: 2 tasks"
+    assert f"Do it: holdfast cancel {run.id}" in said.err
+    told = typed.json("cancel", run.id, "--dry-run")
+    assert [each["step"] for each in told["tasks"]] == ["work", "review"]
+    again = typed("retry", run.id, "--from", "work", "--dry-run")
+    assert again.out.startswith(f"would retry {run.id} --from work: 2 tasks")
+    assert typed.json("show", run.id) == before
+
+
+def test_retry_takes_up_what_failed_and_from_a_step_what_follows(
+    engine: Engine, typed: Typed
+) -> None:
+    run = start(engine)
+    run.finish("plan")
+    run.break_for_good("work")
+    assert run.status == "failed"
+    assert typed.json("retry", run.id, "--dry-run")["tasks"][0]["step"] == "work"
+    typed.ok("retry", run.id)
+    assert run.statuses == {"plan": "done", "work": "queued", "review": "queued"}
+    typed.ok("retry", run.id, "--from", "plan")
+    assert run.statuses["plan"] == "queued"
+    told = typed.refused(2, "retry", run.id, "--from", "nope")
+    assert "unknown_step" in told
+    typed.refused(2, "retry", run.id, "--again")
+    typed.refused(2, "retry", run.steps["plan"], "--from", "plan")
+
+
+def test_a_task_that_is_done_is_done_again_only_when_told_so(engine: Engine, typed: Typed) -> None:
+    stage = bring(engine, Status.DONE)
+    told = typed.refused(1, "retry", stage.task_id)
+    assert "invalid_transition" in told
+    assert typed.ok("retry", "--again", stage.task_id).endswith("is ready\n")
+
+
+def test_pause_and_resume_hold_a_run_or_a_task(engine: Engine, typed: Typed) -> None:
+    run, lone = start(engine), create(engine)
+    assert typed.ok("pause", run.id, lone).count("held: paused") == 2
+    assert run.holds == ["paused"]
+    assert "(as before)" in typed.ok("pause", run.id)
+    typed.ok("resume", run.id, lone)
+    assert run.holds == []
+    assert engine.tasks.get(lone).state == "ready"
+
+
+def test_an_approval_is_settled_by_its_run_and_no_other_word_is_taken(
+    engine: Engine, typed: Typed
+) -> None:
+    run = start(engine, MERGE)
+    approval = run.steps["approve"]
+    told = typed.refused(2, "approve", run.id)
+    assert f"nothing of {run.id} waits for a person; `holdfast why {run.id}`" in told
+    told = typed.refused(1, "approve", approval)
+    assert f"it cannot be settled yet: what it needs is not done; holdfast why {approval}" in told
+    finish(engine, run.steps["plan"])
+    assert f"holdfast approve {approval}" in typed.ok()
+    told = typed.refused(1, "answer", run.id, "yes")
+    assert f"it waits for approval: holdfast approve {approval}" in told
+    assert typed.json("approve", "@last", "--note", "good")["task"]["output"] == "good"
+    assert run.status == "completed"
+
+
+def test_a_rejection_says_why(engine: Engine, typed: Typed) -> None:
+    run = start(engine, MERGE)
+    finish(engine, run.steps["plan"])
+    typed.ok("reject", run.id, "--reason", "not yet")
+    assert run.status == "failed"
+    assert run.task("approve").error == "not yet"
+
+
+def test_a_question_is_answered_with_text_or_json(engine: Engine, typed: Typed) -> None:
+    for answer, kept in (("blue", "blue"), ('{"n": 1}', {"n": 1})):
+        lone = create(engine, "painter")
+        (taken,) = engine.work.claim_by_id(lone, "worker")
+        assert engine.work.ask(lone, taken.token, "Which colour?").ok
+        assert "Which colour?" in typed.ok()
+        assert f"holdfast answer {lone} …" in typed.ok()
+        typed.ok("answer", lone, answer)
+        assert engine.tasks.get(lone).feedback == kept
+
+
+def test_a_signal_is_sent_once_under_one_key(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    arguments = ("signal", run.id, "courier.arrived", '{"at": "noon"}', "--key", "k")
+    assert typed.ok(*arguments) == f"{run.id} got courier.arrived\n"
+    assert typed.ok(*arguments) == f"{run.id} got courier.arrived before\n"
+    told = typed.refused(1, "signal", run.steps["plan"], "courier.arrived")
+    assert f"holdfast signal {run.id} courier.arrived" in told

@@ -1,0 +1,115 @@
+"""Stores that cannot be opened, and where one is looked for: exit code 5, and a way out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tests.contract.cli.typed import Typed
+from tests.contract.raw import raw
+
+
+@pytest.fixture
+def alone(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """A person in a folder where nothing was set up."""
+    monkeypatch.delenv("HOLDFAST_DB")
+    return typed
+
+
+def test_without_a_store_looking_makes_none_and_says_how_to_begin(
+    alone: Typed, tmp_path: Path
+) -> None:
+    for arguments in (["runs"], ["doctor"], ["show", "@last"], ["cancel", "r_0"]):
+        told = alone.refused(5, *arguments)
+        assert "there is no folder .holdfast here or above" in told
+        assert "`holdfast init` begins one here" in told
+    assert "next:  holdfast init" in alone.ok()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_is_made_by_what_makes_something_and_found_from_below(
+    alone: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = alone.json("task", "add", "first")
+    assert (tmp_path / ".holdfast/.gitignore").read_text() == "*\n"
+    assert (tmp_path / ".holdfast/holdfast.db").stat().st_mode & 0o777 == 0o600
+    below = tmp_path / "deep/below"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert alone.json("show", task["id"]) == alone.json("show", task["id"][:-1])
+    assert not (below / ".holdfast").exists()
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "elsewhere"))
+    assert alone.json("tasks") == {"items": []}
+    assert (tmp_path / "elsewhere/.gitignore").read_text() == "*\n"
+
+
+def test_init_writes_a_workflow_to_try_and_leaves_what_is_there(
+    alone: Typed, tmp_path: Path
+) -> None:
+    assert "hello.yaml: a workflow to try" in alone.ok("init")
+    assert "hello.yaml is in order" in alone.ok("workflow", "validate", "hello.yaml")
+    written = tmp_path / "hello.yaml"
+    written.write_text("mine")
+    assert "was left as it is" in alone.ok("init")
+    assert written.read_text() == "mine"
+
+
+def test_a_file_that_is_no_database_is_refused(alone: Typed, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("dear diary, " * 500)
+    told = alone.refused(5, "runs", "--db", "notes.txt")
+    assert "notes.txt is not a SQLite database; name another file" in told
+    assert "it is a folder: name a file in it" in alone.refused(5, "runs", "--db", str(tmp_path))
+    assert "'mysql' is not a database" in alone.refused(2, "runs", "--db", "mysql://localhost/x")
+
+
+def test_a_database_of_a_newer_version_is_refused(typed: Typed, url: str) -> None:
+    typed.ok("db", "upgrade")
+    with raw(url) as run_sql:
+        run_sql("INSERT INTO holdfast_migration VALUES (9999, 'future', 'x', 0)")
+    told = typed.refused(5, "runs")
+    assert "which this version of Holdfast does not know" in told
+    assert told.endswith("next:  pip install --upgrade holdfast\n")
+
+
+def test_a_locked_database_can_be_looked_at_and_a_change_is_told_who_waits(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed.ok("db", "upgrade")
+    monkeypatch.setattr("holdfast.service.service.PATIENCE", 0.05)
+    holder = apsw.Connection(str(tmp_path / "holdfast.db"))
+    holder.execute("BEGIN IMMEDIATE")
+    assert typed.json("runs") == {"items": []}
+    told = typed.refused(5, "task", "add", "late")
+    assert "another process has kept" in told
+    assert "stop it, or try again when it is done" in told
+    holder.execute("ROLLBACK")
+    holder.close()
+    typed.ok("task", "add", "in time")
+
+
+def test_a_server_that_is_away_is_told_without_its_password(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.service.service.PATIENCE", 0.05)
+    url = "postgresql://ada:geheim@127.0.0.1:1/jobs"
+    told = typed.refused(5, "runs", "--db", url)
+    assert "PostgreSQL does not answer" in told
+    assert "geheim" not in told
+    reason = typed.refused(2, "db", "backup", "x.db", "--db", url)
+    assert "use `pg_dump` for a PostgreSQL database" in reason
+    assert "geheim" not in reason
+
+
+def test_on_postgresql_the_commands_are_the_same(typed: Typed, postgres_store_url: str) -> None:
+    chosen = ("--db", postgres_store_url)
+    task = typed.json("task", "add", "there", *chosen)
+    got = json.loads(typed.ok("work", "claim", *chosen))
+    assert got["assignments"][0]["task"]["id"] == task["id"]
+    token = got["assignments"][0]["token"]
+    typed.ok("work", "complete", task["id"], "--token", token, *chosen)
+    assert typed.json("show", task["id"][:-1], *chosen)["status"] == "done"
+    assert typed.json("doctor", *chosen)["ok"]
+    assert typed.json(*chosen)["needs_you"] == []

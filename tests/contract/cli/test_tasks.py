@@ -1,0 +1,110 @@
+"""Single tasks and plans by the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from tests.contract.cli.typed import Typed
+from tests.contract.stages import create, finish
+
+
+def test_a_task_is_added_with_all_its_fields(engine: Engine, typed: Typed) -> None:
+    need = create(engine, "first")
+    told = typed.json(
+        *("task", "add", "Tidy the shed", "--agent", "developer", "--payload", '{"shed": 1}'),
+        *("--needs", need, "--priority", "5", "--tag", "gpu", "--tag", "eu", "--key", "shed"),
+        *("--max-attempts", "7", "--max-lost", "2", "--timeout", "2m", "--at", "10m"),
+    )
+    assert told["created"]
+    task = engine.tasks.get(told["id"])
+    assert (task.title, task.agent, task.payload) == ("Tidy the shed", "developer", {"shed": 1})
+    assert (task.priority, task.tags, task.key) == (5, ("eu", "gpu"), "shed")
+    assert (task.retry.max_attempts, task.retry.max_lost, task.timeout) == (7, 2, 120.0)
+    assert not task.due
+    assert told["blocked_by"] == [need]
+
+
+def test_the_same_key_is_the_same_task_and_another_body_is_refused(
+    engine: Engine, typed: Typed
+) -> None:
+    first = typed.json("task", "add", "once", "--key", "k")
+    again = typed.json("task", "add", "once", "--key", "k")
+    assert (again["id"], again["created"]) == (first["id"], False)
+    assert "was there, and is ready" in typed.ok("task", "add", "once", "--key", "k")
+    told = typed.refused(2, "task", "add", "twice", "--key", "k")
+    assert told.endswith(f"next:  holdfast show {first['id']}\n")
+    assert len(engine.tasks.list()) == 1
+
+
+def test_a_task_goes_in_the_queue_first_in_line_back_and_away(engine: Engine, typed: Typed) -> None:
+    lone = typed.json("task", "add", "lone", "--idle")["id"]
+    assert typed.ok("task", "enqueue", lone) == f"lone {lone} is ready\n"
+    typed.ok("task", "run-now", lone)
+    assert engine.tasks.get(lone).run_now
+    assert typed.ok("task", "reset", lone) == f"lone {lone} is idle\n"
+    assert typed.ok("task", "delete", lone) == f"{lone} is gone\n"
+    typed.refused(2, "show", lone)
+    needed = create(engine)
+    create(engine, needs=(needed,))
+    told = typed.refused(1, "task", "delete", needed)
+    assert "needed_by_others, other tasks need it or belong to it" in told
+
+
+def test_an_edit_changes_what_was_given_and_only_at_its_version(
+    engine: Engine, typed: Typed
+) -> None:
+    lone = create(engine, "lone")
+    told = typed.json("task", "edit", lone, "--title", "both", "--priority", "3", "--version", "1")
+    assert (told["task"]["title"], told["task"]["priority"]) == ("both", 3)
+    told = typed.refused(1, "task", "edit", lone, "--title", "third", "--version", "1")
+    assert "version_conflict, it is at version 2, not 1" in told
+    assert f"next:  holdfast show {lone} --json" in told
+    assert "nothing to change was given" in typed.refused(2, "task", "edit", lone)
+    finish(engine, lone)
+    assert "invalid_transition" in typed.refused(1, "task", "edit", lone, "--title", "late")
+
+
+def test_a_plan_is_made_of_children_that_follow_each_other(engine: Engine, typed: Typed) -> None:
+    plan = typed.json("task", "add", "feature", "--idle", "--agent", "developer")["id"]
+    typed.ok("plan", "start", plan)
+    first = typed.json("plan", "add", plan, "first")
+    second = typed.json("plan", "add", plan, "second", "--agent", "reviewer")
+    assert (first["agent"], second["agent"]) == ("developer", "reviewer")
+    assert (first["position"], second["position"], second["status"]) == (0, 1, "idle")
+    would = typed.ok("plan", "finalize", plan, "--dry-run")
+    assert would.startswith(f"would plan finalize {plan}: 2 tasks")
+    assert engine.tasks.get(first["id"]).status == "idle"
+    assert typed.json("plan", "finalize", plan)["task"]["state"] == "in progress 0/2"
+    assert typed.json("show", second["id"])["blocked_by"] == [first["id"]]
+    told = typed.refused(1, "plan", "start", plan)
+    assert "invalid_transition" in told
+
+
+def test_a_plan_may_be_a_graph(engine: Engine, typed: Typed) -> None:
+    plan = typed.json("task", "add", "feature", "--idle")["id"]
+    typed.ok("plan", "start", plan)
+    ids = [typed.json("plan", "add", plan, title)["id"] for title in ("a", "b", "c")]
+    graph = (f"{ids[2]}:{ids[0]},{ids[1]}",)
+    typed.ok("plan", "finalize", plan, "--graph", *graph)
+    assert [engine.tasks.get(each).blocked for each in ids] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--payload", "{bad"], "payload: is not JSON"),
+        (["--at", "soon"], "scheduled_for: 'soon' is not a duration"),
+        (["--at", "2000-01-01"], "is before 2001"),
+        (["--timeout", "never"], "timeout: 'never' is not a duration"),
+        (["--needs", "t_7zzz"], "there is no such task"),
+        (["--agent", "no such name"], "agent: 'no such name' is not a name"),
+        (["--max-attempts", "0"], "max_attempts: must be between"),
+        (["--key", "schedule:x"], "key: keys that begin with 'schedule:'"),
+    ],
+)
+def test_bad_fields_are_refused_and_nothing_is_made(
+    engine: Engine, typed: Typed, arguments: list[str], said: str
+) -> None:
+    assert said in typed.refused(2, "task", "add", "x", *arguments)
+    assert engine.tasks.list() == []

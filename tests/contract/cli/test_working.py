@@ -1,0 +1,117 @@
+"""A worker written as a script: every verb carries the token, and a late one is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from tests.contract.cli.typed import Typed
+from tests.contract.stages import NOT_GENUINE, create, start
+
+
+def claim(typed: Typed, *arguments: str) -> dict[str, Any]:
+    said = typed("work", "claim", *arguments)
+    assert said.code == 0, said.err
+    (assignment,) = json.loads(said.out)["assignments"]
+    return dict(assignment)
+
+
+def test_a_script_claims_renews_logs_and_completes(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    run = start(engine, input={"n": 1})
+    got = claim(typed, "--worker", "shell", "--lease", "10m")
+    assert got["task"]["payload"] == {"input": {"n": 1}}
+    task_id, token = got["task"]["id"], got["token"]
+    attempt = (task_id, "--token", token)
+    typed.ok("work", "renew", *attempt, "--progress", "half", "--usage", '{"usd": 0.1}')
+    assert engine.tasks.get(task_id).progress == "half"
+    typed.ok("work", "log", *attempt, "--text", "building \x1b[31m")
+    typed.ok("guard", *attempt)
+    assert "attempt 1  running" in typed.ok("logs", task_id)
+    assert "building \\x1b[31m" in typed.ok("logs", task_id)
+    kept = tmp_path / "holdfast.db.state/logs" / task_id / "1.log"
+    assert kept.read_bytes() == b"building \x1b[31m\n"
+    typed.ok("work", "complete", *attempt, "--output", '{"stories": 3}', "--usage", '{"usd": 0.3}')
+    assert run.task("plan").output == {"stories": 3}
+    assert typed.json("show", run.id)["usage"] == {"usd": 0.3}
+    assert "(as before)" in typed.ok("work", "complete", *attempt, "--output", '{"stories": 3}')
+    told = typed.refused(1, "work", "complete", *attempt, "--output", "4")
+    assert "result_conflict" in told
+    following = claim(typed)
+    assert following["task"]["payload"]["steps"] == {"plan": {"stories": 3}}
+
+
+def test_every_verb_of_a_late_worker_is_refused_and_says_to_stop(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    lone = create(engine)
+    late = claim(typed, lone)
+    assert engine.work.release(lone, late["token"]).ok
+    fresh = claim(typed, lone)
+    assert fresh["attempt"] == 2
+    attempt = (lone, "--token", late["token"])
+    for verb, code in (("complete", "stale_token"), ("fail", "stale_token"), ("renew", "stale")):
+        told = typed.refused(1, "work", verb, *attempt)
+        assert code in told
+        assert "stop, and change nothing more: the attempt is over" in told
+        assert told.endswith(f"next:  holdfast show {lone}\n")
+    assert "already_claimed" in typed.refused(1, "guard", *attempt)
+    assert "already_claimed" in typed.refused(1, "work", "log", *attempt, "--text", "late")
+    assert not (tmp_path / "holdfast.db.state").exists()
+    assert engine.tasks.get(lone).attempt == 2
+    typed.ok("guard", lone, "--token", fresh["token"])
+
+
+def test_a_failure_is_tried_again_unless_it_is_final(engine: Engine, typed: Typed) -> None:
+    lone = create(engine)
+    first = claim(typed, lone)
+    typed.ok("work", "fail", lone, "--token", first["token"], "--error", "no disk")
+    assert engine.tasks.get(lone).error == "no disk"
+    typed.ok("task", "run-now", lone)
+    second = claim(typed, lone)
+    typed.ok("work", "fail", lone, "--token", second["token"], "--final")
+    assert engine.tasks.get(lone).status == "failed"
+    assert f"✗ task {lone}  failed" in typed.ok()
+
+
+def test_nothing_to_claim_is_an_answer(engine: Engine, typed: Typed) -> None:
+    create(engine, agent="developer")
+    said = typed("work", "claim")
+    assert (said.code, json.loads(said.out)) == (1, {"assignments": []})
+    claim(typed, "--agent", "developer")
+
+
+def test_a_released_task_waits_as_long_as_was_said(engine: Engine, typed: Typed) -> None:
+    lone = create(engine)
+    got = claim(typed, lone)
+    typed.ok("work", "release", lone, "--token", got["token"], "--until", "10m")
+    assert engine.tasks.get(lone).state == "scheduled"
+
+
+def test_a_step_is_found_in_the_environment_and_missing_it_is_said(
+    engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lone = create(engine)
+    got = claim(typed, lone)
+    assert "task: is missing; name it, or set HOLDFAST_TASK" in typed.refused(2, "guard")
+    monkeypatch.setenv("HOLDFAST_TASK", lone)
+    assert "token: is missing" in typed.refused(2, "guard")
+    monkeypatch.setenv("HOLDFAST_TOKEN", got["token"])
+    typed.ok("guard")
+    monkeypatch.setenv("HOLDFAST_TOKEN", NOT_GENUINE)
+    typed.refused(1, "guard")
+
+
+def test_what_a_dead_worker_left_is_taken_back_by_the_next_claim(
+    engine: Engine, typed: Typed
+) -> None:
+    lone = create(engine)
+    lost = claim(typed, lone, "--lease", "1ms")
+    assert claim(typed, lone)["attempt"] == 2
+    assert "stale_token" in typed.refused(1, "work", "complete", lone, "--token", lost["token"])
+    assert [each.outcome for each in engine.tasks.attempts(lone)] == ["lost", None]

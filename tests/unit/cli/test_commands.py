@@ -1,0 +1,82 @@
+"""Every command: its help, its example, its module, and what it takes without a conversion."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+import typer
+
+from holdfast.cli import commands, registry
+from tools.commands import Described, every_command
+
+COMMANDS = every_command()
+WORDS = (
+    "init demo run runs show tasks events logs cancel retry approve reject answer why pause resume "
+    "signal worker guard doctor"
+)
+GROUPED = {
+    "task": "add enqueue run-now reset edit delete",
+    "plan": "start add finalize",
+    "workers": "drain evict",
+    "work": "claim renew complete fail release log",
+    "workflow": "list show validate",
+    "schedule": "list pause resume remove preview",
+    "db": "upgrade backup",
+    "lease": "acquire renew release",
+}
+
+
+def test_the_commands_are_those_of_the_design() -> None:
+    grouped = {f"{group} {name}" for group, names in GROUPED.items() for name in names.split()}
+    assert {each.name for each in COMMANDS} == {*WORDS.split(), *grouped}
+
+
+@pytest.mark.parametrize("each", COMMANDS, ids=lambda each: each.name)
+def test_a_command_has_help_and_an_example_that_calls_it(each: Described) -> None:
+    assert each.help.endswith(".")
+    assert len(each.help.splitlines()[0]) <= 100
+    assert f"holdfast {each.name}" in each.example
+    assert [option.name for option in each.options if not option.help] == []
+    assert "--db" in [option.name for option in each.options]
+
+
+@pytest.mark.parametrize("module", commands.MODULES)
+def test_a_module_has_the_commands_it_is_said_to_have(module: str) -> None:
+    commands.load([])
+    names = {
+        each.name
+        for each in registry.app.registered_commands
+        if each.callback is not None and each.callback.__module__ == f"holdfast.cli.{module}"
+    }
+    found = vars(importlib.import_module(f"holdfast.cli.{module}"))
+    groups = {
+        value.info.name
+        for value in found.values()
+        if isinstance(value, typer.Typer) and value is not registry.app
+    }
+    assert names | groups == {*commands.MODULES[module]}
+
+
+@pytest.mark.parametrize(
+    ("value", "annotation", "required", "settled"),
+    [
+        ("text", str, True, True),
+        (("a", "b"), list[str], True, True),
+        (None, str, False, True),
+        (None, str, True, False),
+        ((), list[str], True, False),
+        ("5", int, False, False),
+        (20, int, False, True),
+    ],
+)
+def test_text_and_what_was_not_given_need_no_conversion(
+    *, value: object, annotation: object, required: bool, settled: bool
+) -> None:
+    class Parameter:
+        default = 20
+        type_descriptor = type("Descriptor", (), {"annotation": annotation})
+
+    parameter = Parameter()
+    vars(parameter)["required"] = required
+    assert registry.is_settled(parameter, value) is settled

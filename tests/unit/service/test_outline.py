@@ -1,0 +1,49 @@
+"""The tree of a run, its addresses, and what it used up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.service.outline import name_item, outline, step_names
+from holdfast.service.usage import usage_by_owner, usd
+
+
+def task(identifier: str, step: str, **fields: Any) -> dict[str, Any]:
+    given = {"id": identifier, "kind": "work", "step": step, "title": step, "position": 0}
+    return given | {"status": "queued", "holds": [], "state": "ready", **fields}
+
+
+LOOP = [
+    task("1", "plan", status="done", started_at="2030-01-01T00:00:00Z"),
+    task("2", "build", kind="group"),
+    task("3", "build", kind="group", parent_id="2", item=1, position=1, title="The way out"),
+    task("4", "build", kind="group", parent_id="2", item=0, title="build.0", payload="In"),
+    task("5", "implement", parent_id="4", item=0, status="done"),
+    task("6", "verify", parent_id="4", item=0, status="done"),
+    task("7", "build", kind="group", parent_id="2", item=0, superseded=True),
+]
+
+
+def test_items_stand_in_their_order_under_their_loop_without_the_superseded() -> None:
+    plan, build = outline(LOOP)
+    assert (plan.label, build.label) == ("plan", "build")
+    assert [node.label for node in build.children] == ["0 In", "1 The way out"]
+    assert build.items == (0, 2)
+    assert build.under_way
+    assert plan.took(1_893_456_060_000_000) == 60_000_000
+    assert step_names(LOOP)["6"] == "build.0.verify"
+
+
+def test_an_item_is_called_by_its_title_or_by_itself() -> None:
+    named = [name_item(each) for each in ({"title": "A"}, {"name": "B"}, "C", 4, [1], {"x": 1})]
+    assert named == ["A", "B", "C", "4", "", ""]
+
+
+def test_each_attempt_is_counted_once_and_the_running_one_as_far_as_it_told() -> None:
+    rows = [
+        {"owner": "r", "id": "a", "data": '{"usage":{"usd":1,"tokens":5}}', "usage": None},
+        {"owner": "r", "id": "a", "data": None, "usage": '{"usd": 1, "tokens": 5}'},
+        {"owner": "r", "id": "b", "data": None, "usage": '{"usd": 0.5, "note": "x"}'},
+    ]
+    assert usage_by_owner(rows) == {"r": {"usd": 1.5, "tokens": 5}}
+    assert (usd({"usd": 2}), usd({"usd": True}), usd("x"), usd(None)) == (2.0, None, None, None)

@@ -1,0 +1,53 @@
+"""What the engine says of Python calls, in the words of the command line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from holdfast.service.wording import in_commands
+
+ENGINE = Path(__file__).parents[3] / "src/holdfast/engine"
+# Said to programs alone: in their logs, and of connections that no command has.
+ELSEWHERE = {"hf.hooks.list", "hf.transaction"}
+
+
+SAID = [
+    ('hf.tasks.enqueue("t_1")', "holdfast task enqueue t_1"),
+    ('hf.tasks.run_now("t_1")', "holdfast task run-now t_1"),
+    ('hf.tasks.retry("t_1")', "holdfast retry t_1"),
+    ('hf.runs.retry("r_1")', "holdfast retry r_1"),
+    ('hf.runs.retry("r_1", step=…) does', "holdfast retry r_1 --from STEP does"),
+    ('hf.tasks.reopen("t_1") does', "holdfast retry --again t_1 does"),
+    ('hf.tasks.unhold("t_1")', "holdfast resume t_1"),
+    ('hf.runs.resume("r_1")', "holdfast resume r_1"),
+    ('hf.approve("t_1")', "holdfast approve t_1"),
+    ('hf.answer("t_1", …)', "holdfast answer t_1 …"),
+    ('hf.signal("r_1", "go")', "holdfast signal r_1 go"),
+    ('hf.signal("r_1", "go", …)', "holdfast signal r_1 go"),
+    ('hf.why("t_1") tells more', "holdfast why t_1 tells more"),
+    ('print(hf.why("t_1")) tells more', "holdfast why t_1 tells more"),
+    ('hf.runs.tasks("r_1")', "holdfast tasks --run r_1"),
+    ("hf.workers.list() tells", "holdfast workers tells"),
+    ("hf.tasks.finalize_plan(…) ends that", "holdfast plan finalize ID ends that"),
+    ('hf.worker(agents=["a"]).run()', "holdfast worker --agent a"),
+    ('hf.worker(agents=["a"], tags=["x", "y"])', "holdfast worker --agent a --tag x --tag y"),
+    (
+        "compare what hf.tasks.events(id) or hf.runs.events(id) say with",
+        "compare what holdfast events ID says with",
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "told"), SAID)
+def test_a_call_becomes_the_command_that_does_it(said: str, told: str) -> None:
+    assert in_commands(said) == told
+
+
+def test_every_call_that_the_engine_speaks_of_has_its_command() -> None:
+    text = "".join(path.read_text() for path in ENGINE.glob("*.py"))
+    spoken = {match.rstrip("(") for match in re.findall(r"hf\.[a-z_.]+\(", text)} - ELSEWHERE
+    tested = "".join(said for said, _ in SAID)
+    assert {call for call in spoken if f"{call}(" not in tested} == set()
