@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -127,3 +128,9 @@ def test_an_idle_task_and_its_title_are_options_of_one_call(hf: Holdfast) -> Non
     assert hf.tasks.enqueue(idle.id).ok
     with hf.worker():
         assert idle.result(PATIENCE) == Change("later")
+
+
+def test_what_is_no_task_function_is_no_part_of_a_plan(hf: Holdfast) -> None:
+    plain: Any = len
+    with pytest.raises(InvalidInput, match=r"^function: .* is no task function; put @hf.task"):
+        hf.plan("feature").add(plain, "one")

@@ -166,6 +166,15 @@ def test_a_plan_that_is_planned_again_before_anything_of_it_began_has_its_new_or
     assert engine.tasks.get(parent).status is Status.DONE
 
 
+def test_what_was_said_of_the_children_before_a_task_is_planned_stands(engine: Engine) -> None:
+    parent = create(engine, "feature", enqueue=False)
+    one, two = (create(engine, name, parent=parent, enqueue=False) for name in ("one", "two"))
+    assert engine.tasks.block(one, on=[two]).ok
+    assert engine.tasks.start_planning(parent).ok
+    assert engine.tasks.finalize_plan(parent, graph={}).ok
+    assert states(engine, [one, two]) == ["blocked", "ready"]
+
+
 def test_the_tasks_below_a_task_are_listed_newest_first_or_in_their_order(engine: Engine) -> None:
     parent, (one, two, three) = plan(engine, "one", "two", "three")
     plan(engine, "stranger")

@@ -194,7 +194,7 @@ def test_another_order_against_what_happens_to_the_plan(stage: Stage, kind: str)
     stage.explore(scenario)
 
 
-@pytest.mark.parametrize("kind", ["reopen", "reset", "child"])
+@pytest.mark.parametrize("kind", ["reopen", "child"])
 def test_reset_of_a_plan_against_what_begins_it_again(stage: Stage, kind: str) -> None:
     def scenario(world: World) -> Plans:
         plan(world, "one", "two")
@@ -203,7 +203,6 @@ def test_reset_of_a_plan_against_what_begins_it_again(stage: Stage, kind: str) -
         parent = world.ids["parent"]
         others: dict[str, Operation] = {
             "reopen": ReopenTask(task_id=parent, actor="user"),
-            "reset": ResetTask(task_id=parent, actor="user"),
             "child": ReopenTask(task_id=world.ids["one"], actor="user"),
         }
         return [ResetTask(task_id=parent, actor="user")], [others[kind]]

@@ -10,6 +10,7 @@ from holdfast.api.handle import Handle, Row, failure, id_of, read_task_result
 from holdfast.api.task import TaskFunction
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import PlanningPhase, Status
 from holdfast.model.task import Task
@@ -42,6 +43,9 @@ class Plan(Handle[list[Any]]):
 
         `implement.using(title="Login form")` gives it a title of its own.
         """
+        if not isinstance(function, TaskFunction):
+            reason = f"{function!r} is no task function; put @hf.task above it"
+            raise InvalidInput("function", reason)
         child = function.using(parent=self, enqueue=False)
         return child.enqueue.submit(*args, key=key, **kwargs)
 

@@ -21,13 +21,14 @@ _UNPLANNED = {
 
 
 def start(operation: StartPlanning, group: Group) -> TransitionResult:
-    rows = group.change_tasks("start_planning", task_id=operation.task_id, actor=operation.actor)
-    if rows:
-        _forget_order(group, operation.task_id, operation.actor)
-        return TransitionResult(ok=True, status="idle")
     found = group.tx.read("task_by_id", task_id=operation.task_id)
-    phase = found[0]["planning_phase"] if found else PlanningPhase.NONE
-    return _refused(group, operation.task_id, _UNPLANNED[PlanningPhase(phase)])
+    phase = PlanningPhase(found[0]["planning_phase"]) if found else PlanningPhase.NONE
+    rows = group.change_tasks("start_planning", task_id=operation.task_id, actor=operation.actor)
+    if not rows:
+        return _refused(group, operation.task_id, _UNPLANNED[phase])
+    if phase is PlanningPhase.FINALIZED:
+        _forget_order(group, operation.task_id, operation.actor)
+    return TransitionResult(ok=True, status="idle")
 
 
 def reorder(operation: ReorderPlan, group: Group) -> TransitionResult:
