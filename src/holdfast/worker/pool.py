@@ -83,6 +83,7 @@ class Worker(Startable):
             self._started = True
         try:
             self._versions.lift()
+            self._presence.begin()
         except BaseException:
             self._stopped.set()
             raise
