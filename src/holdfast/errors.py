@@ -71,6 +71,8 @@ class Mistake:
 
 
 class InvalidWorkflowFile(InvalidDefinition):
+    """A workflow file cannot be used; `found` has every mistake, each with its place."""
+
     def __init__(self, name: str, found: Sequence[Mistake]) -> None:
         hints = [f"; {each.hint}" if each.hint else "" for each in found]
         super().__init__(

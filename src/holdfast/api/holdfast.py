@@ -24,6 +24,7 @@ from holdfast.api.options import (
     refuse_unknown,
     step_options,
 )
+from holdfast.api.people import People
 from holdfast.api.plan import Plan
 from holdfast.api.registry import Registry
 from holdfast.api.task import TaskDecorator, TaskFunction
@@ -36,14 +37,13 @@ from holdfast.engine.hook_desk import Hooks
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.schedule_desk import Schedules
-from holdfast.engine.tasks import USER, Tasks
+from holdfast.engine.tasks import Tasks
 from holdfast.engine.why import Explanation
 from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
 from holdfast.engine.worker_desk import Workers
 from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
 from holdfast.model.hook import RUN_ENDS
-from holdfast.model.result import TransitionResult
 from holdfast.model.status import PlanningPhase
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
@@ -67,7 +67,7 @@ class Life:
     workers: WeakSet[Worker] = field(default_factory=WeakSet)
 
 
-class Holdfast:
+class Holdfast(People):
     """Open a store by URL: `sqlite:///file.db` or `postgresql://…`, the same code on both.
 
     Nothing is opened before it is first used, so that a module may make one at import. The
@@ -146,40 +146,6 @@ class Holdfast:
     def hooks(self) -> Hooks:
         """What follows the ends of runs and lone tasks: list and remove; `@hf.on` adds."""
         return self.engine.hooks
-
-    @operation
-    def signal(
-        self,
-        target: str | Handle[Any],
-        name: str,
-        payload: object = None,
-        *,
-        key: str | None = None,
-        actor: str = USER,
-    ) -> Future[TransitionResult]:
-        """Send a run, or a task without one, what its `wait_for` waits for; a `key` once."""
-        return self.engine.signals.send.submit(id_of(target), name, payload, key=key, actor=actor)
-
-    @operation
-    def approve(
-        self, task: str | Handle[Any], note: object = None, *, actor: str = USER
-    ) -> Future[TransitionResult]:
-        """Let an approval pass, or a task that waits for one run again: `run.task("approve")`."""
-        return self.engine.tasks.approve.submit(id_of(task), note, actor=actor)
-
-    @operation
-    def reject(
-        self, task: str | Handle[Any], reason: object = None, *, actor: str = USER
-    ) -> Future[TransitionResult]:
-        """Fail an approval, or a task that waits for one; the reason is its error."""
-        return self.engine.tasks.reject.submit(id_of(task), reason, actor=actor)
-
-    @operation
-    def answer(
-        self, task: str | Handle[Any], answer: object, *, actor: str = USER
-    ) -> Future[TransitionResult]:
-        """Answer what a step asked with `ctx.ask(…)`; its question is in `hf.tasks.get(id)`."""
-        return self.engine.tasks.answer.submit(id_of(task), answer, actor=actor)
 
     def transaction(self) -> AbstractContextManager[Any]:
         """A write transaction of your own on the store: pass what it gives as `connection`.

@@ -35,6 +35,7 @@ class WorkflowBuilder(Body, Startable):
         self._taken: Inputs | None = None
 
     def request(self, /, **given: Any) -> NewRun:
+        """The run that stands for one start."""
         return NewRun(workflow=self.graph, input=self._inputs.encode(given))
 
     @property

@@ -27,9 +27,11 @@ class WorkflowFile(Startable):
 
     @property
     def name(self) -> str:
+        """What the workflow is called in its file."""
         return self.graph.name
 
     def request(self, /, **given: Any) -> NewRun:
+        """The run that stands for one start."""
         return NewRun(workflow=self.graph, input=place_paths(self.graph, given, str(Path.cwd())))
 
     def _first_input(self) -> str:

@@ -34,6 +34,12 @@ _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     (re.compile(rf"hf\.runs\.retry\({_QUOTED}, step=…\)"), r"holdfast retry \1 --from STEP"),
     (re.compile(r"hf\.workers\.list\(\)"), "holdfast workers"),
     (re.compile(r"hf\.tasks\.finalize_plan\(…\)"), "holdfast plan finalize ID"),
+    (re.compile(rf"hf\.tasks\.finalize_plan\({_QUOTED}\)"), r"holdfast plan finalize \1"),
+    (re.compile(rf"hf\.tasks\.start_planning\({_QUOTED}\)"), r"holdfast plan start \1"),
+    (
+        re.compile(rf"hf\.tasks\.create\(NewTask\(title=…, parent={_QUOTED}, enqueue=False\)\)"),
+        r"holdfast plan add \1 TITLE",
+    ),
     (re.compile(rf"hf\.runs\.tasks\({_QUOTED}\)"), r"holdfast tasks --run \1"),
     (
         re.compile(r"hf\.tasks\.events\(id\) or hf\.runs\.events\(id\) say"),

@@ -31,6 +31,12 @@ SAID = [
     ('print(hf.why("t_1")) tells more', "holdfast why t_1 tells more"),
     ('hf.runs.tasks("r_1")', "holdfast tasks --run r_1"),
     ("hf.workers.list() tells", "holdfast workers tells"),
+    ('hf.tasks.start_planning("t_1") begins', "holdfast plan start t_1 begins"),
+    (
+        'hf.tasks.create(NewTask(title=…, parent="t_1", enqueue=False))',
+        "holdfast plan add t_1 TITLE",
+    ),
+    ('hf.tasks.reset("t_1") once', "holdfast task reset t_1 once"),
     ("hf.tasks.finalize_plan(…) ends that", "holdfast plan finalize ID ends that"),
     ('hf.worker(agents=["a"]).run()', "holdfast worker --agent a"),
     ('hf.worker(agents=["a"], tags=["x", "y"])', "holdfast worker --agent a --tag x --tag y"),
