@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
@@ -48,10 +48,18 @@ def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
+@settings(max_examples=500)
 @given(st.recursive(schemas(st.just({})), schemas, max_leaves=4), VALUES)
 def test_a_value_fits_exactly_when_json_schema_says_so(schema: shape.Schema, value: object) -> None:
     wanted = jsonschema.Draft202012Validator(schema).is_valid(value)
     assert (shape.misfits(schema, value) == []) is wanted
+
+
+@pytest.mark.parametrize("part", [{"enum": [1]}, {"const": 1}, {"anyOf": [{"type": "null"}]}])
+def test_a_part_that_says_nothing_of_its_type_is_looked_at_all_the_same(part: shape.Schema) -> None:
+    assert shape.misfits({"properties": {"a": part}}, {"a": 2})
+    assert shape.misfits({"items": part}, [2])
+    assert shape.misfits({"additionalProperties": part}, {"a": 2})
 
 
 PERSON = {
