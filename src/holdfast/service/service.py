@@ -19,6 +19,7 @@ from holdfast.service.queries import Queries
 from holdfast.service.report import report
 from holdfast.service.views import View
 from holdfast.settings import Settings
+from holdfast.store import migrations
 
 # A person who waits at a terminal wants to hear sooner that a store is locked or away.
 PATIENCE = 5.0
@@ -98,8 +99,9 @@ class Service:
 
     def schema(self) -> View:
         """Which store this is, and how far its schema has come."""
-        (row,) = self._engine.database.view(lambda tx: tx.read("newest_migration"))
-        return {"url": self.place.url, "migration": f"{row['number']:04}_{row['name']}"}
+        # To open a store brings it up to what the code knows, or is refused.
+        newest = migrations.load(self._engine.database.dialect)[-1]
+        return {"url": self.place.url, "migration": newest.file.removesuffix(".sql")}
 
     def close(self) -> None:
         if self._own:

@@ -147,6 +147,9 @@ def test_a_file_is_drawn_checked_and_run_with_its_types(
     (tmp_path / "greeting.yaml").write_text(FILE)
     assert "greeting.yaml is in order" in typed.ok("workflow", "validate", "greeting.yaml")
     assert "say" in typed.ok("workflow", "show", "greeting.yaml")
+    assert typed.json("workflow", "add", "greeting.yaml")["created"]
+    assert "was known" in typed.ok("workflow", "add", "greeting.yaml")
+    assert [each["name"] for each in typed.json("workflow", "list")["items"]] == ["greeting"]
     given = ("-i", "name=007", "-i", "times=3")
     run = typed.json("run", "greeting.yaml", *given)
     assert run["input"] == {"name": "007", "times": 3, "where": str(tmp_path)}
