@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Self
 
 from holdfast.engine.engine import Engine
+from holdfast.model.graph import Workflow
 from holdfast.service.addresses import Addresses
 from holdfast.service.commands import Commands
 from holdfast.service.explaining import explain
@@ -16,6 +17,7 @@ from holdfast.service.place import Place
 from holdfast.service.previews import Previews
 from holdfast.service.protocol import Protocol
 from holdfast.service.queries import Queries
+from holdfast.service.rehearsal import Rehearsal
 from holdfast.service.report import report
 from holdfast.service.views import View
 from holdfast.settings import Settings
@@ -87,6 +89,10 @@ class Service:
 
     def heal(self, *, dry_run: bool = False) -> View:
         return heal(self._writer, dry_run=dry_run)
+
+    def rehearse(self, workflow: Workflow) -> None:
+        """Let stubs do all that can be done of the runs in this store."""
+        Rehearsal(self._writer, self.queries, workflow).play()
 
     def report(self, since: int) -> View:
         return report(self._engine, self.queries, since)
