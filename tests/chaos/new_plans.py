@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.engine.operations import (
     AcquireLease,
+    AddWorkflow,
     CancelRun,
     Claim,
     ClaimById,
@@ -20,12 +21,21 @@ from holdfast.engine.operations import (
     StartRun,
     Sweep,
 )
-from holdfast.model.graph import Step
+from holdfast.model.graph import Step, Workflow
 from tests.chaos.people_plans import ACTOR, break_for_good, start_keyed_run
 from tests.chaos.plans import group_of
 from tests.chaos.worker_plans import fail
 from tests.race.scenarios import CHAIN, JOIN
 from tests.race.worlds import LEASE, World
+
+
+@group_of(AddWorkflow)
+def keep_two_definitions(world: World) -> Sequence[Operation]:
+    flows = [Workflow.define(f"kept-{name}-{world.number}", (Step(id=name),)) for name in "ba"]
+    return [
+        AddWorkflow(workflow=each.name, workflow_version=each.version, definition=each.definition)
+        for each in flows
+    ]
 
 
 @group_of(CreateTasks)

@@ -132,7 +132,7 @@ def test_a_task_whose_texts_cannot_be_told_fails_without_an_attempt(engine: Engi
     give(engine, {"found": 1})
     task = only(engine, run, "b")
     assert (task.status, task.attempt, task.failures) == (Status.FAILED, 0, 0)
-    assert task.error == "there is no steps.a.missing; there is found"
+    assert task.error == "step 'b': there is no steps.a.missing; there is found"
     assert engine.runs.get(run).status == "failed"
     events = [event for event in engine.tasks.events(task.id) if event.type == "task.failed"]
     assert [(event.source, event.target, event.actor) for event in events] == [
@@ -178,7 +178,7 @@ steps:
     give(engine, {})
     task = only(engine, run, "v")
     assert (task.status, task.attempt) == (Status.FAILED, 1)
-    assert task.error == "there is no subject.commit; there is nothing"
+    assert task.error == "step 'v': there is no subject.commit; there is nothing"
 
 
 def test_what_a_skipped_step_would_have_given_is_null(engine: Engine) -> None:

@@ -75,23 +75,28 @@ def _draw(service: Service, run_id: str) -> View:
 
 
 def _tell(service: Service, run_id: str, after: int) -> View:
-    names: dict[str, str] = {}
     with _hints(service) as wait:
         while True:
             run = service.queries.run(run_id)
-            page = service.queries.events(run_id, after=after, limit=PAGE)["items"]
-            if any(event.get("task_id", run_id) not in {run_id, *names} for event in page):
-                names = step_names(service.queries.run(run_id)["tasks"])
-            for event in page:
-                name = names.get(event.get("task_id", ""), str(run["workflow"]))
-                line = happening(event, name)
-                if line is not None:
-                    say(line)
-            after = page[-1]["seq"] if page else after
-            if not page and ended(run) is not None:
-                return run
-            if not page:
+            told = tell_events(service, run, after)
+            if told == after:
+                if ended(run) is not None:
+                    return run
                 wait(REDRAW)
+            after = told
+
+
+def tell_events(service: Service, run: View, after: int) -> int:
+    """Print what happened to a run after an event, a line each; the last event that was told."""
+    page = service.queries.events(run["id"], after=after, limit=PAGE)["items"]
+    names = step_names(run["tasks"])
+    if any(event.get("task_id", "") not in {"", *names} for event in page):
+        names = step_names(service.queries.run(run["id"])["tasks"])
+    for event in page:
+        line = happening(event, names.get(event.get("task_id", ""), str(run["workflow"])))
+        if line is not None:
+            say(line)
+    return int(page[-1]["seq"]) if page else after
 
 
 @contextmanager

@@ -48,11 +48,18 @@ def run(
         str | None, typer.Option(help="The program that has its functions, as module:name.")
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Show it until it ends.")] = False,
+    rehearsal: Annotated[
+        bool, typer.Option("--rehearse", help="Of a file: let stubs do it, for nothing.")
+    ] = False,
     json: Json = False,
 ) -> int | None:
     """Start a run of a workflow: by its name, as module:name of a program, or by its file."""
     with _prepared(workflow, app, version=version) as (service, request, program):
         wanted = request(given or [])
+        if rehearsal:
+            from holdfast.cli.rehearsing import rehearse
+
+            return rehearse(wanted, json=json)
         started = service.commands.start(replace(wanted, key=key, priority=priority))
         if json and not wait:
             say_json(started)

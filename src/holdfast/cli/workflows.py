@@ -87,6 +87,20 @@ def validate(path: File, json: Json = False) -> None:
     say(f"{paint('✓', 'green')} {escape(path)} is in order")
 
 
+@command("add", of=workflow, example="holdfast workflow add feature.yaml")
+def add(path: File, json: Json = False) -> None:
+    """Keep the workflow of a file in the store, to be started by its name."""
+    known = _read(path)
+    with opened(begins=True) as service:
+        told = service.commands.add_workflow(known)
+    if json:
+        say_json(told)
+        return
+    said = "is kept" if told["created"] else "was known"
+    say(f"{escape(known.name)} {known.version[:SHORT]} {said}")
+    note(f"start: {with_store(f'holdfast run {known.name} --wait')}")
+
+
 def _read(path: Path) -> Workflow:
     from holdfast.definition.reader import read_workflow_file
 

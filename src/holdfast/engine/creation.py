@@ -8,7 +8,7 @@ from dataclasses import replace
 from holdfast.engine import planning, slots
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.group import Group
-from holdfast.engine.operations import CreateTasks, StartRun
+from holdfast.engine.operations import AddWorkflow, CreateTasks, StartRun
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
 from holdfast.model.run import Created
 from holdfast.model.status import TERMINAL, Hold
@@ -181,6 +181,14 @@ def start_runs(group: Group, operations: Sequence[StartRun]) -> list[Created | H
     if new:
         _insert_runs(group, new)
     return replies
+
+
+def add_workflows(group: Group, operations: Sequence[AddWorkflow]) -> list[bool]:
+    """Keep definitions; of each whether it was not known before."""
+    rows = {(each.workflow, each.workflow_version, each.definition) for each in operations}
+    added = group.tx.write("add_workflows", rows=sorted(rows))
+    new = {(row["name"], row["version"]) for row in added}
+    return [(each.workflow, each.workflow_version) in new for each in operations]
 
 
 def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:

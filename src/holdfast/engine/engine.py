@@ -28,6 +28,7 @@ from holdfast.engine.why import Explanation, explain
 from holdfast.engine.why_run import RunExplanation, explain_run
 from holdfast.engine.work import Work
 from holdfast.engine.worker_desk import Workers
+from holdfast.engine.workflow_desk import Workflows
 from holdfast.engine.writer import Writer
 from holdfast.ids import Ids
 from holdfast.randomness import Randomness, SystemRandomness
@@ -95,6 +96,7 @@ class Engine:
         self._leaves: Listeners[tuple[str, int]] = Listeners()
         self.tasks = Tasks(self._desk)
         self.runs = Runs(self._desk)
+        self.workflows = Workflows(self._desk)
         self.work = Work(self._desk)
         self.leases = Leases(self._desk)
         self.signals = Signals(self._desk)

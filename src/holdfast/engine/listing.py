@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from holdfast.engine import validation
+from holdfast.engine.checks import number, run_id, task_id
 from holdfast.errors import InvalidInput
 from holdfast.model.status import RunStatus, Status
 from holdfast.model.text import clean_name
@@ -28,7 +28,7 @@ def ask_for_runs(
     """The query that gives a page of runs, and its parameters."""
     asked = {
         "count": read_limit(limit),
-        "after": _NEWEST_RUN if after is None else validation.run_id(after, "after"),
+        "after": _NEWEST_RUN if after is None else run_id(after, "after"),
         "workflow": None if workflow is None else clean_name("workflow", workflow),
     }
     if status is None:
@@ -43,18 +43,18 @@ def ask_for_tasks(
     after, status, agent = page["after"], page["status"], page["agent"]
     asked = {
         "count": read_limit(page["limit"]),
-        "after": _NEWEST_TASK if after is None else validation.task_id(after, "after"),
+        "after": _NEWEST_TASK if after is None else task_id(after, "after"),
         "status": None if status is None else _one_of(Status, status),
         "agent": None if agent is None else clean_name("agent", agent),
     }
     if run is not None and parent is not None:
         raise InvalidInput("parent", "a page is of a run or of a parent, not of both")
     if run is not None:
-        return "list_tasks_of_run", {**asked, "run_id": validation.run_id(run, "run")}
+        return "list_tasks_of_run", {**asked, "run_id": run_id(run, "run")}
     if parent is not None:
         return "list_tasks_of_parent", {
             **asked,
-            "parent_id": validation.task_id(parent, "parent"),
+            "parent_id": task_id(parent, "parent"),
         }
     if asked["status"] in {None, Status.DONE}:
         return "list_tasks", asked
@@ -63,7 +63,7 @@ def ask_for_tasks(
 
 
 def read_limit(value: int, field: str = "limit") -> int:
-    return validation.number(field, value, least=1, most=MAX_PAGE)
+    return number(field, value, least=1, most=MAX_PAGE)
 
 
 def _one_of(kind: type[StrEnum], status: object) -> str:

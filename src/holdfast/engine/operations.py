@@ -225,6 +225,21 @@ class CreateTasks(Sized):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class AddWorkflow(Sized):
+    workflow: str
+    workflow_version: str
+    definition: str
+
+    @property
+    def keys(self) -> Keys:
+        return (f"workflow:{self.workflow}",)
+
+    @property
+    def size(self) -> int:
+        return len(self.definition)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StartRun(Sized):
     run_id: str
     workflow: str
@@ -371,6 +386,7 @@ Operation = (
     | ControlledRun
     | AdvanceRun
     | CreateTasks
+    | AddWorkflow
     | StartRun
     | Import
     | Claim

@@ -7,13 +7,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from holdfast.engine import checks
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.blueprint import Place, draw, limits, write_tags
 from holdfast.engine.operations import StartRun
 from holdfast.engine.scripts import tell_run
 from holdfast.engine.slots import RUN_PREFIX
 from holdfast.errors import InvalidInput
-from holdfast.ids import Ids, parse_run_id, parse_task_id
+from holdfast.ids import Ids
 from holdfast.model.duration import Moment, parse_duration, parse_moment
 from holdfast.model.fill import fill
 from holdfast.model.graph import Concurrency, Workflow
@@ -30,32 +31,20 @@ from holdfast.settings import MEBIBYTE
 MAX_TITLE = 500
 MAX_BATCH = 10_000
 MAX_BATCH_BYTES = 64 * MEBIBYTE
-MAX_INTEGER = 2**31 - 1
+MAX_INTEGER = checks.MAX_INTEGER
 JSON_SCALAR_LIMIT = 64 * 1024
 
 T = TypeVar("T")
 
-
-def task_id(value: object, field: str = "task_id") -> str:
-    return parse_task_id(clean_text(field, value), field=field)
-
-
-def run_id(value: object, field: str = "run_id") -> str:
-    return parse_run_id(clean_text(field, value), field=field)
+task_id = checks.task_id
+run_id = checks.run_id
+number = checks.number
 
 
 def target(value: object) -> str:
     """What a signal is for: a run, or a task without one."""
     text = clean_text("target", value)
     return task_id(text, "target") if text.startswith("t_") else run_id(text, "target")
-
-
-def number(field: str, value: object, *, least: int, most: int = MAX_INTEGER) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(field, f"must be a whole number, not {type(value).__name__}")
-    if not least <= value <= most:
-        raise InvalidInput(field, f"must be between {least} and {most}, not {value}")
-    return value
 
 
 def names(field: str, values: object) -> tuple[str, ...]:

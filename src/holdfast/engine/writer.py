@@ -35,6 +35,7 @@ from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
 from holdfast.engine.operations import (
     AcquireLease,
+    AddWorkflow,
     AdvanceRun,
     Claim,
     ClaimById,
@@ -100,6 +101,7 @@ class Writer:
             locks.lock(group, operations)
         # Before any counter is held: who inserts a name may wait for another process.
         batch.together(PutSchedule, lambda chosen: schedules.put(group, chosen))
+        batch.together(AddWorkflow, lambda chosen: creation.add_workflows(group, chosen))
         batch.each(SteerSchedule, lambda operation: schedules.steer(group, operation))
         # Before any counter is locked: hooks come between tasks and counters in every process.
         batch.together(RegisterHooks, lambda chosen: hooks.register(group, chosen))

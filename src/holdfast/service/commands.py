@@ -93,6 +93,11 @@ class Commands:
         made = self._engine.runs.start(run, actor=self._actor)
         return {**self._queries.run(made.id), "created": made.created}
 
+    def add_workflow(self, workflow: Workflow) -> View:
+        """Keep a version of a workflow, so that it can be started by its name."""
+        added = self._engine.workflows.add(workflow)
+        return {"name": workflow.name, "version": workflow.version, "created": added}
+
     def steer_schedule(self, name: str, verb: str) -> View:
         """Pause, resume or remove a schedule."""
         told = getattr(self._engine.schedules, verb)(name)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from holdfast.engine.engine import Engine
 from holdfast.engine.listing import PAGE, ask_for_runs, ask_for_tasks, read_limit
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.errors import NotFound
@@ -25,11 +24,22 @@ from holdfast.service.views import (
 )
 from holdfast.store.database import Row, Transaction
 
+if TYPE_CHECKING:
+    from holdfast.engine.engine import Engine
+
+T = TypeVar("T")
+
+
+class Look(Protocol):
+    def __call__(self, work: Callable[[Transaction], T]) -> T: ...
+
 
 class Queries:
-    def __init__(self, engine: Engine) -> None:
+    """Most need only the store; for the others an engine is opened."""
+
+    def __init__(self, view: Look, engine: Callable[[], Engine]) -> None:
+        self._view = view
         self._engine = engine
-        self._view = engine.database.view
 
     def runs(
         self,
@@ -90,7 +100,7 @@ class Queries:
         return self._view(read)
 
     def attempts(self, task_id: str) -> list[View]:
-        return [view_attempt(each) for each in self._engine.tasks.attempts(task_id)]
+        return [view_attempt(each) for each in self._engine().tasks.attempts(task_id)]
 
     def events(self, identifier: str, *, after: int = 0, limit: int = PAGE) -> View:
         """A page of the history of a run with its tasks, or of one task, oldest first."""
@@ -119,12 +129,12 @@ class Queries:
         return [view_event(read_event(row)) for row in rows]
 
     def schedules(self, *, limit: int = PAGE, after: str | None = None) -> View:
-        found = self._engine.schedules.list(limit=limit, after=after)
+        found = self._engine().schedules.list(limit=limit, after=after)
         return _page([view_schedule(each) for each in found], limit, "name")
 
     def workers(self) -> View:
         """Every worker that has been heard of lately, wherever it is."""
-        return {"items": [view_worker(each) for each in self._engine.workers.list()]}
+        return {"items": [view_worker(each) for each in self._engine().workers.list()]}
 
     def workflows(self) -> View:
         """Every workflow that the store knows, with its newest version first."""

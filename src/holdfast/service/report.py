@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from holdfast.engine.engine import Engine
 from holdfast.engine.records import read_run, read_task
-from holdfast.service.queries import Queries, view_runs, view_tasks
+from holdfast.service.queries import Look, Queries, view_runs, view_tasks
 from holdfast.service.usage import add
 from holdfast.service.views import View, tell_time
 from holdfast.store.database import Transaction
@@ -15,7 +14,7 @@ SHOWN = 500
 RUNNING = 100
 
 
-def report(engine: Engine, queries: Queries, since: int) -> View:
+def report(view: Look, queries: Queries, since: int) -> View:
     def read(tx: Transaction) -> View:
         ended = view_runs(
             tx, [*map(read_run, tx.read("runs_ended_since", since=since, count=SHOWN))]
@@ -23,7 +22,7 @@ def report(engine: Engine, queries: Queries, since: int) -> View:
         lone = tx.read("lone_tasks_failed_since", since=since, count=SHOWN)
         return {"ended": ended, "failed_tasks": view_tasks(tx, map(read_task, lone))}
 
-    told = engine.database.view(read)
+    told = view(read)
     running = queries.runs(status="running", limit=RUNNING)["items"]
     spent: dict[str, float] = {}
     for run in (*told["ended"], *running):

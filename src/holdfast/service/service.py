@@ -4,72 +4,117 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from holdfast.engine.engine import Engine
-from holdfast.service.addresses import Addresses
-from holdfast.service.commands import Commands
-from holdfast.service.explaining import explain
-from holdfast.service.health import examine, heal
-from holdfast.service.logs import last_line
+from holdfast.clock import SystemClock
+from holdfast.randomness import SystemRandomness
 from holdfast.service.place import Place
-from holdfast.service.previews import Previews
-from holdfast.service.protocol import Protocol
 from holdfast.service.queries import Queries
-from holdfast.service.report import report
 from holdfast.service.views import View
 from holdfast.settings import Settings
+from holdfast.store import migrations
+from holdfast.store.database import Database, Transaction, is_postgresql, open_database
+from holdfast.threads import SystemThreads
+
+# What only some commands need is imported by them: the engine alone takes longer than a list.
+if TYPE_CHECKING:
+    from holdfast.engine.engine import Engine
+    from holdfast.model.graph import Workflow
+    from holdfast.service.addresses import Addresses
+    from holdfast.service.commands import Commands
+    from holdfast.service.previews import Previews
+    from holdfast.service.protocol import Protocol
+
+T = TypeVar("T")
 
 # A person who waits at a terminal wants to hear sooner that a store is locked or away.
 PATIENCE = 5.0
 
 
 class Service:
-    """One store. Nothing but the writer is started, and that not before something is written."""
+    """One store. Who only looks opens no engine; its writer starts when something is written."""
 
     def __init__(self, place: Place, engine: Engine | None = None, *, actor: str = "user") -> None:
         self.place = place
         self.actor = actor
-        self._own = engine is None
+        self._given = engine
+        self._opened: Engine | None = None
+        self._database: Database | None = None
         self._writes = engine is not None
-        self._listens = False
-        self._engine = engine or Engine(
-            place.url, settings=Settings(url=place.url, patience=PATIENCE)
-        )
+        self._listens = engine is not None
+
+    @property
+    def _settings(self) -> Settings:
+        return Settings(url=self.place.url, patience=PATIENCE)
+
+    @property
+    def _engine(self) -> Engine:
+        if self._given is not None:
+            return self._given
+        if self._opened is None:
+            from holdfast.engine.engine import Engine
+
+            self._opened = Engine(self.place.url, settings=self._settings)
+        return self._opened
 
     @property
     def _writer(self) -> Engine:
         """The engine with its writer running."""
+        engine = self._engine
         if not self._writes:
             self._writes = True
-            self._engine.commits.start()
-        return self._engine
+            engine.commits.start()
+        return engine
+
+    def _view(self, work: Callable[[Transaction], T]) -> T:
+        """Look at the store, by the engine where there is one."""
+        if self._given is not None or self._opened is not None:
+            return self._engine.database.view(work)
+        if self._database is None:
+            self._database = open_database(
+                self.place.url,
+                clock=SystemClock(),
+                randomness=SystemRandomness(),
+                threads=SystemThreads(),
+                settings=self._settings,
+            )
+            self._database.upgrade()
+        return self._database.view(work)
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back whenever something was committed, here or elsewhere; returns the way out."""
-        if self._own and not self._listens:
+        engine = self._engine
+        if not self._listens:
             self._listens = True
-            self._engine.notifier.start()
-        return self._engine.on_hint(callback)
-
-    @cached_property
-    def addresses(self) -> Addresses:
-        return Addresses(self._engine)
+            engine.notifier.start()
+        return engine.on_hint(callback)
 
     @cached_property
     def queries(self) -> Queries:
-        return Queries(self._engine)
+        return Queries(self._view, lambda: self._engine)
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        from holdfast.service.addresses import Addresses
+
+        return Addresses(self._engine)
 
     @cached_property
     def previews(self) -> Previews:
+        from holdfast.service.previews import Previews
+
         return Previews(self._engine)
 
     @cached_property
     def commands(self) -> Commands:
+        from holdfast.service.commands import Commands
+
         return Commands(self._writer, self.queries, self.actor)
 
     @cached_property
     def protocol(self) -> Protocol:
+        from holdfast.service.protocol import Protocol
+
         return Protocol(self._writer, self.queries, self.place)
 
     def why(
@@ -79,31 +124,50 @@ class Service:
         agents: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
     ) -> View:
+        from holdfast.service.explaining import explain
+
         return explain(self._engine, identifier, agents=agents, tags=tags)
 
     def doctor(self) -> View:
+        from holdfast.service.health import examine
+
         return examine(self._engine, self.place)
 
     def heal(self, *, dry_run: bool = False) -> View:
+        from holdfast.service.health import heal
+
         return heal(self._writer, dry_run=dry_run)
 
+    def rehearse(self, workflow: Workflow) -> None:
+        """Let stubs do all that can be done of the runs in this store."""
+        from holdfast.service.rehearsal import Rehearsal
+
+        Rehearsal(self._writer, self.queries, workflow).play()
+
     def report(self, since: int) -> View:
-        return report(self._engine, self.queries, since)
+        from holdfast.service.report import report
+
+        return report(self._view, self.queries, since)
 
     def last_lines(self, run: View) -> dict[str, tuple[str, float]]:
         """What the running tasks of a run wrote last, and when."""
+        from holdfast.service.logs import last_line
+
         running = [task for task in run["tasks"] if task["status"] == "running"]
         found = {each["id"]: last_line(self.place, each["id"], each["attempt"]) for each in running}
         return {task_id: line for task_id, line in found.items() if line is not None}
 
     def schema(self) -> View:
         """Which store this is, and how far its schema has come."""
-        (row,) = self._engine.database.view(lambda tx: tx.read("newest_migration"))
-        return {"url": self.place.url, "migration": f"{row['number']:04}_{row['name']}"}
+        # To open a store brings it up to what the code knows, or is refused.
+        self._view(lambda _: None)
+        newest = migrations.load("postgresql" if is_postgresql(self.place.url) else "sqlite")[-1]
+        return {"url": self.place.url, "migration": newest.file.removesuffix(".sql")}
 
     def close(self) -> None:
-        if self._own:
-            self._engine.close()
+        for opened in (self._opened, self._database):
+            if opened is not None:
+                opened.close()
 
     def __enter__(self) -> Self:
         return self

@@ -147,6 +147,9 @@ def test_a_file_is_drawn_checked_and_run_with_its_types(
     (tmp_path / "greeting.yaml").write_text(FILE)
     assert "greeting.yaml is in order" in typed.ok("workflow", "validate", "greeting.yaml")
     assert "say" in typed.ok("workflow", "show", "greeting.yaml")
+    assert typed.json("workflow", "add", "greeting.yaml")["created"]
+    assert "was known" in typed.ok("workflow", "add", "greeting.yaml")
+    assert [each["name"] for each in typed.json("workflow", "list")["items"]] == ["greeting"]
     given = ("-i", "name=007", "-i", "times=3")
     run = typed.json("run", "greeting.yaml", *given)
     assert run["input"] == {"name": "007", "times": 3, "where": str(tmp_path)}
@@ -162,6 +165,38 @@ def test_a_file_is_drawn_checked_and_run_with_its_types(
         options = [each for pair in pairs for each in ("-i", pair)]
         assert said in typed.refused(2, "run", "greeting.yaml", *options)
     assert len(engine.runs.list()) == 2
+
+
+REHEARSED = """
+name: feature
+input: {task: string}
+agents: {planner: {external: true}, reviewer: {external: true, tags: [gpu]}}
+steps:
+  - {id: plan, agent: planner, prompt: "{{ input.task }}", outputs: {stories: [{title: string}]}}
+  - id: build
+    for_each: "{{ steps.plan.stories }}"
+    steps:
+      - {id: implement, run: [rm, -rf, /nowhere], outputs: {size: int}}
+      - {id: verify, agent: reviewer, verifies: implement, prompt: "Is {{ subject.size }} good?"}
+  - {id: approve, approval: "Merge?"}
+  - {id: tell, http: {url: "http://127.0.0.1:1/"}}
+"""
+
+
+def test_a_file_is_rehearsed_by_stubs_and_nothing_of_it_is_kept(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "feature.yaml").write_text(REHEARSED)
+    told = typed.json("run", "feature.yaml", "-i", "task=x", "--rehearse")
+    assert told["status"] == "completed"
+    done = [each["step"] for each in told["tasks"] if each["kind"] == "work"]
+    assert sorted(done) == ["implement"] * 2 + ["plan", "tell"] + ["verify"] * 2
+    said = typed("run", "feature.yaml", "-i", "task=x", "--rehearse")
+    assert "build.1.verify  done" in said.out
+    assert "nothing of it is kept" in said.err
+    assert engine.runs.list() == []
+    start(engine)
+    assert "is for workflow files" in typed.refused(2, "run", "chain", "--rehearse")
 
 
 def test_every_mistake_of_a_file_is_told_with_its_place(typed: Typed, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ GROUPED = {
     "plan": "start add finalize",
     "workers": "drain evict",
     "work": "claim renew complete fail release log",
-    "workflow": "list show validate",
+    "workflow": "list show validate add",
     "schedule": "list pause resume remove preview",
     "db": "upgrade backup",
     "lease": "acquire renew release",

@@ -6,6 +6,15 @@ INSERT INTO holdfast_workflow (name, version, definition, created_at)
 SELECT r.workflow, r.digest, r.graph, (SELECT holdfast_now()) FROM {rows} AS r WHERE true
 ON CONFLICT (name, version) DO NOTHING
 
+-- name: add_workflows
+-- purpose: keep definitions before anything is started from them, and tell which of them are new
+-- guards: each version once; the first stands
+-- rows: workflow text, digest text, graph text
+INSERT INTO holdfast_workflow (name, version, definition, created_at)
+SELECT r.workflow, r.digest, r.graph, (SELECT holdfast_now()) FROM {rows} AS r WHERE true
+ON CONFLICT (name, version) DO NOTHING
+RETURNING name, version
+
 -- name: insert_runs
 -- purpose: start runs; one that waits for a concurrency key starts with hold slot
 -- guards: one key, one row

@@ -114,7 +114,3 @@ SELECT name, version, created_at FROM holdfast_workflow ORDER BY name, created_a
 SELECT name, version, created_at, definition FROM holdfast_workflow
 WHERE name = :name
 ORDER BY created_at DESC, version
-
--- name: newest_migration
--- purpose: how far the schema has come
-SELECT number, name FROM holdfast_migration ORDER BY number DESC LIMIT 1

@@ -1,0 +1,82 @@
+"""A rehearsal: a workflow file carried out by stubs that give what each step declares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.engine.engine import Engine
+from holdfast.model.graph import Step, Workflow
+from holdfast.model.status import Kind
+from holdfast.model.step import every
+from holdfast.model.task import Assignment
+from holdfast.service.queries import Queries
+from holdfast.service.refused import accepted
+
+STUB = "rehearsal"
+ITEMS = 2
+_SIMPLE: dict[str, Any] = {
+    "string": "…",
+    "integer": 1,
+    "number": 1.0,
+    "boolean": True,
+    "null": None,
+}
+
+
+class Rehearsal:
+    """Plays every agent and every person of a run until nothing of it can move."""
+
+    def __init__(self, engine: Engine, queries: Queries, workflow: Workflow) -> None:
+        self._engine = engine
+        self._queries = queries
+        self._steps = {step.id: step for step in every(workflow.steps)}
+        work = [step for step in self._steps.values() if step.kind is Kind.WORK]
+        self._agents = sorted({step.agent for step in work})
+        self._tags = sorted({tag for step in work for tag in step.tags})
+
+    def play(self) -> None:
+        while self._work() or self._approve():
+            pass
+
+    def _work(self) -> bool:
+        claimed = (
+            self._engine.work.claim(STUB, agents=self._agents, tags=self._tags)
+            if self._agents
+            else []
+        )
+        for each in claimed:
+            output = give(self._steps[str(each.task.step)], each)
+            accepted(each.task.id, self._engine.work.complete(each.task.id, each.token, output))
+        return bool(claimed)
+
+    def _approve(self) -> bool:
+        asked = self._queries.for_people()
+        for task in asked:
+            accepted(task["id"], self._engine.tasks.approve(task["id"], actor=STUB))
+        return bool(asked)
+
+
+def give(step: Step, assignment: Assignment) -> Any:  # noqa: ANN401 - JSON is any value
+    """What a stub gives for a step: of a verifier a yes, of others what they declare."""
+    if step.verifies is not None:
+        return {"verdict": "accept", "feedback": "", "items": []}
+    work = assignment.work
+    return sample(work.outputs) if work is not None and work.outputs is not None else None
+
+
+def sample(schema: Any) -> Any:  # noqa: ANN401 - JSON Schema, and JSON
+    """A value of the shape that a JSON Schema describes."""
+    if not isinstance(schema, dict):
+        return None
+    for fixed in ("const", "default"):
+        if fixed in schema:
+            return schema[fixed]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    kind = schema.get("type")
+    chosen = kind[0] if isinstance(kind, list) and kind else kind
+    if chosen == "array":
+        return [sample(schema.get("items", {})) for _ in range(ITEMS)]
+    if chosen == "object" or "properties" in schema:
+        return {name: sample(inner) for name, inner in schema.get("properties", {}).items()}
+    return _SIMPLE.get(str(chosen))

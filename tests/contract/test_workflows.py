@@ -1,0 +1,37 @@
+"""Definitions that are kept before anything is started from them: each version once."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
+from tests.contract.raw import raw
+from tests.contract.stages import CHAIN, FORK, start
+
+
+def test_a_version_is_kept_once_and_the_first_stands(
+    engine: Engine, store_url: str, clock: ManualClock
+) -> None:
+    begun = clock.now()
+    assert engine.workflows.add(CHAIN)
+    clock.advance(60)
+    assert not engine.workflows.add(CHAIN)
+    start(engine, CHAIN)
+    start(engine, FORK)
+    assert not engine.workflows.add(FORK)
+    with raw(store_url) as ask:
+        rows = ask("SELECT name, version, created_at FROM holdfast_workflow ORDER BY name")
+    assert [(row["name"], row["version"]) for row in rows] == [
+        ("chain", CHAIN.version),
+        ("fork", FORK.version),
+    ]
+    assert rows[0]["created_at"] == begun
+
+
+def test_what_is_no_workflow_is_refused(engine: Engine) -> None:
+    with pytest.raises(InvalidInput, match="workflow: must be a Workflow, not str"):
+        engine.workflows.add(cast("Any", "chain"))
