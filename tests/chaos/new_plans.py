@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.operations import (
-    AcquireLease,
     AddWorkflow,
     CancelRun,
     Claim,
@@ -15,8 +15,6 @@ from holdfast.engine.operations import (
     Fail,
     Operation,
     Release,
-    ReleaseLease,
-    RenewLease,
     RetryRun,
     StartRun,
     Sweep,

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.engine.operations import (
-    AcquireLease,
-    BlockTask,
-    HoldRun,
-    Lose,
-    Renew,
-    ReopenTask,
-    ResetTask,
-)
+from holdfast.engine.lease_operations import AcquireLease
+from holdfast.engine.operations import BlockTask, HoldRun, Lose, Renew, ReopenTask, ResetTask
 from holdfast.model.graph import Step
 from holdfast.model.status import Hold
 from tests.race.explorer import Plans

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation
+from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.leases import LEASE_SUBJECT
-from holdfast.engine.operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.errors import ShuttingDown
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds

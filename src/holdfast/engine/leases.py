@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
-from holdfast.engine.operations import AcquireLease, ReleaseLease, RenewLease
+from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.task import NamedLease
 from holdfast.model.token import make_token

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from holdfast.engine.asked import RunOperation, TaskOperation
 from holdfast.engine.durable_operations import SendSignal
 from holdfast.engine.group import Group
+from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.operations import (
-    AcquireLease,
     BlockTask,
     CancelTask,
     ClaimById,
     CreateTasks,
     FinalizePlan,
     Operation,
-    ReleaseLease,
-    RenewLease,
     ReopenTask,
     ReorderPlan,
     ResetTask,

@@ -14,6 +14,7 @@ from holdfast.engine.durable_operations import (
     Suspend,
     TakeSignal,
 )
+from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.schedule_operations import (
     PauseSchedule,
     PutSchedule,
@@ -324,29 +325,6 @@ class ClaimById(TaskOperation):
 class Sweep(Sized):
     """Whatever time alone brings: scheduled tasks, limits that lift, keys with room."""
 
-    keys: Keys = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AcquireLease(Sized):
-    key: str
-    owner: str
-    ttl: int
-    keys: Keys = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RenewLease(Sized):
-    key: str
-    fence: int
-    ttl: int
-    keys: Keys = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReleaseLease(Sized):
-    key: str
-    fence: int
     keys: Keys = ()
 
 

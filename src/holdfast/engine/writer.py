@@ -33,8 +33,8 @@ from holdfast.engine.durable_operations import (
 from holdfast.engine.facts import Facts
 from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
+from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.operations import (
-    AcquireLease,
     AddWorkflow,
     AdvanceRun,
     Claim,
@@ -50,10 +50,8 @@ from holdfast.engine.operations import (
     Pull,
     RegisterHooks,
     Release,
-    ReleaseLease,
     RemoveHook,
     Renew,
-    RenewLease,
     StartRun,
     Sweep,
 )
