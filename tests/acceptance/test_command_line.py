@@ -28,7 +28,7 @@ def plan(task: str) -> list[dict[str, str]]:
 
 build = feature.loop("build", over=needs(plan))
 
-@build.step
+@build.step(agent="developer", tags=["fast"])
 def implement(ctx: Context, item: dict[str, str]) -> str:
     if ctx.attempt == 1 and item["title"] == "Logout":
         raise RuntimeError("flaky")
