@@ -17,21 +17,25 @@ WRITES = 256 * 1024 * 1024
 MEASURE = f"""
 import resource, sys
 from pathlib import Path
+from holdfast.worker.redaction import Redaction
 from holdfast.worker.spool import Spool
+from holdfast.worker.transcript import Transcript
 from tests.acceptance.watching import Watched, run
 
-class Spools(Watched):
+class Writes(Watched):
     def wrote(self, data, *, error):
-        spool.write(data)
+        transcript.wrote(data, error=error)
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 with Spool(Path(sys.argv[1]) / "long.log", {MOST}) as spool:
-    run("head", "-c", "4M", "/dev/zero", watched=Spools())
+    transcript = Transcript(spool, Redaction({{"KEY": "correct-horse"}}), 1024 * 1024)
+    run("head", "-c", "4M", "/dev/zero", watched=Writes())
     before = peak()
-    ended, _ = run("head", "-c", "{WRITES}", "/dev/zero", watched=Spools())
+    ended, _ = run("head", "-c", "{WRITES}", "/dev/zero", watched=Writes())
     assert ended.code == 0
+    transcript.end()
     spool.write(b"the end")
 print(peak() - before)
 """

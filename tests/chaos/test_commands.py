@@ -19,13 +19,22 @@ from tests.race.racers import eventually
 # One worker for one command, which writes down who it is and what it does: the first attempt
 # waits for ever, the second one does the work.
 WORKER = """
-import sys
+import os, signal, sys
 from pathlib import Path
+from holdfast import NewTask
 from tests.contract.file_steps import file_steps
 
-with file_steps(sys.argv[1], Path(__file__).parent, lease=1, renewal=0.2):
+def stop_in_the_writer(hf):
+    # Right after a commit: one that is stopped within holds up every other process of the store.
+    stops = [lambda: os.kill(os.getpid(), signal.SIGSTOP)]
+    hf.engine.on_end(lambda _: stops.pop()() if stops else None)
+    hf.tasks.cancel(hf.tasks.create(NewTask(title="last", enqueue=False)).id)
+
+with file_steps(sys.argv[1], Path(__file__).parent, lease=1.5, renewal=0.3) as steps:
     print("working", flush=True)
-    sys.stdin.readline()
+    if sys.stdin.readline() == "stop\\n":
+        stop_in_the_writer(steps.hf)
+        sys.stdin.readline()
 """
 COMMAND = """
 setsid sh -c 'echo $$ >> "$1"; while :; do sleep 0.05; done' - "$1" &
@@ -73,6 +82,17 @@ def working(url: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
+def say(process: subprocess.Popen[str], word: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{word}\n")
+    process.stdin.flush()
+
+
+def is_stopped(process: subprocess.Popen[str]) -> bool:
+    state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return state == "T"
+
+
 def leave(process: subprocess.Popen[str]) -> None:
     """Let a worker go, which ends well."""
     _, errors = process.communicate("\n", timeout=20)
@@ -99,7 +119,8 @@ def test_a_command_whose_worker_is_stopped_ends_with_its_lease_and_is_done_by_an
     with Holdfast(store_url) as hf, working(store_url, tmp_path) as first:
         errand = Errand(hf, tmp_path)
         assert eventually(errand.has_begun)
-        first.send_signal(signal.SIGSTOP)
+        say(first, "stop")
+        assert eventually(lambda: is_stopped(first))
         # Nobody but its keeper is there to end it.
         assert eventually(errand.is_gone)
         with working(store_url, tmp_path) as second:

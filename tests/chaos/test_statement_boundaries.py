@@ -12,6 +12,7 @@ from holdfast.store.macros import WIDE_ROWS
 from holdfast.store.queries import load
 from tests.chaos import (
     durable_plans,
+    file_plans,
     hook_plans,
     import_plans,
     loop_plans,
@@ -28,6 +29,7 @@ from tests.chaos.plans import PLANS, every_kind
 
 PLANNED_BY = (
     durable_plans,
+    file_plans,
     hook_plans,
     import_plans,
     loop_plans,

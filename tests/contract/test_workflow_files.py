@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.clock import ManualClock
 from holdfast.definition.reader import read_workflow_text
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
@@ -14,6 +15,7 @@ from holdfast.model.run import NewRun
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, Task
 from holdfast.model.work import HttpCall, Work
+from tests.contract.raw import raw
 from tests.contract.stages import CHAIN
 from tests.contract.test_loops import of
 
@@ -136,6 +138,21 @@ def test_a_task_whose_texts_cannot_be_told_fails_without_an_attempt(engine: Engi
     assert [(event.source, event.target, event.actor) for event in events] == [
         ("queued", "failed", "advance")
     ]
+
+
+def test_what_could_be_told_and_suddenly_cannot_is_handed_to_nobody(
+    engine: Engine, store_url: str, clock: ManualClock
+) -> None:
+    begin(engine, UNTOLD)
+    given = give(engine, {"missing": "m"})
+    change = "UPDATE holdfast_task SET output = ? WHERE id = ?"
+    with raw(store_url) as run:
+        run(change, "{}", given.task.id)
+        assert engine.work.claim("worker") == []
+        run(change, '{"missing":"m"}', given.task.id)
+    clock.advance(engine.settings.lease + 1)
+    engine.work.recover()
+    assert claim(engine).attempt == 2
 
 
 def test_it_is_told_after_what_it_needs_was_done_again(engine: Engine) -> None:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.body import Body
-from holdfast.api.handle import RunHandle
 from holdfast.api.inputs import Inputs
-from holdfast.api.recurring import Recurring
-from holdfast.engine.edge import operation, then
-from holdfast.errors import InvalidDefinition, InvalidInput
+from holdfast.api.startable import Startable
+from holdfast.errors import InvalidDefinition
 from holdfast.model.graph import Concurrency, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
@@ -21,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
 
 
-class WorkflowBuilder(Body, Recurring):
+class WorkflowBuilder(Body, Startable):
     """Made by `hf.workflow(name)`; its graph is checked when it is first used."""
 
     def __init__(
@@ -38,31 +34,7 @@ class WorkflowBuilder(Body, Recurring):
         self._graph: Workflow | None = None
         self._taken: Inputs | None = None
 
-    @operation
-    def start(
-        self,
-        /,
-        *unnamed: object,
-        key: str | None = None,
-        connection: object = None,
-        **given: Any,
-    ) -> Future[RunHandle]:
-        """Start a run with the steps' inputs by name; a `key` makes it exist once.
-
-        With a `connection` it is part of the application's own transaction there.
-        """
-        if unnamed:
-            first = self._inputs.first or "name"
-            raise InvalidInput("start", f"inputs go by name: start({first}={unnamed[0]!r})")
-        run = replace(self.request(**given), key=key)
-        engine = self._engine()
-        return then(
-            engine.runs.start.submit(run, connection=connection),
-            lambda created: RunHandle(engine, created.id, self._decode, created=created.created),
-        )
-
     def request(self, /, **given: Any) -> NewRun:
-        """The run that stands for one start."""
         return NewRun(workflow=self.graph, input=self._inputs.encode(given))
 
     @property
@@ -81,6 +53,9 @@ class WorkflowBuilder(Body, Recurring):
         if self._taken is None:
             self._taken = Inputs(self.name, self.known.values())
         return self._taken
+
+    def _first_input(self) -> str:
+        return self._inputs.first or "name"
 
     def _changed(self) -> None:
         self._graph = self._taken = None

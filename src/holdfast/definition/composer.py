@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from holdfast.definition.findings import Refused
 from holdfast.definition.nodes import Fields, Items, Mark, Node, Scalar
-from holdfast.definition.tokens import Token, Unreadable
+from holdfast.definition.tokens import Token
 from holdfast.errors import InvalidInput
 from holdfast.model.text import clean_text
 
@@ -53,7 +54,7 @@ class Composer:
 
     def _begin(self, token: Token) -> None:
         if len(self._open) >= MAX_DEPTH:
-            raise Unreadable(token.mark, f"nested deeper than {MAX_DEPTH} levels")
+            raise Refused(token.mark, f"nested deeper than {MAX_DEPTH} levels")
         self._expect_value(token)
         if token.anchor is not None:
             self._anchors[token.anchor] = None
@@ -74,22 +75,22 @@ class Composer:
             try:
                 clean_text("text", token.value, limit=len(token.value))
             except InvalidInput as error:
-                raise Unreadable(token.mark, f"this text {error.reason}") from None
+                raise Refused(token.mark, f"this text {error.reason}") from None
         self._add(token, Scalar(mark=token.mark, end=token.end, value=token.value), 1)
 
     def _look_up(self, token: Token) -> tuple[Node, int]:
         if token.anchor not in self._anchors:
-            raise Unreadable(token.mark, f"nothing before this is named &{token.anchor}")
+            raise Refused(token.mark, f"nothing before this is named &{token.anchor}")
         found = self._anchors[token.anchor]
         if found is None:
-            raise Unreadable(token.mark, f"*{token.anchor} stands inside of itself")
+            raise Refused(token.mark, f"*{token.anchor} stands inside of itself")
         return found
 
     def _add(self, token: Token, node: Node, size: int) -> None:
         """Put a finished value where it belongs; an alias counts as all that it stands for."""
         self._count += size if token.kind == "alias" else 1
         if self._count > MAX_NODES:
-            raise Unreadable(token.mark, f"more than {MAX_NODES} values; split the workflow")
+            raise Refused(token.mark, f"more than {MAX_NODES} values; split the workflow")
         if token.anchor is not None and token.kind != "alias":
             self._anchors[token.anchor] = (node, size)
         if not self._open:
@@ -116,11 +117,11 @@ class Composer:
 
     def _key(self, node: Node) -> str:
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
-            raise Unreadable(node.mark, "a key must be text", "put it in quotes")
+            raise Refused(node.mark, "a key must be text", "put it in quotes")
         if node.value == MERGE:
-            raise Unreadable(node.mark, "mappings are not merged with <<", "write the keys out")
+            raise Refused(node.mark, "mappings are not merged with <<", "write the keys out")
         return node.value
 
     def _expect_value(self, token: Token) -> None:
         if self._open and self._open[-1].token.kind == "{" and self._open[-1].key is None:
-            raise Unreadable(token.mark, "a key must be text, not a list or a mapping")
+            raise Refused(token.mark, "a key must be text, not a list or a mapping")

@@ -12,6 +12,16 @@ MAX_SHOWN = 25
 Hint = str | Callable[[], str]
 
 
+class Refused(Exception):
+    """Something that is not what is wanted at its place: a value, or all the text from there on."""
+
+    def __init__(self, mark: Mark, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.mark = mark
+        self.message = message
+        self.hint = hint
+
+
 class Findings:
     """Hints are looked for last, and for as many mistakes as are told."""
 

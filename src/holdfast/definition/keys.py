@@ -27,6 +27,7 @@ Kind = Literal[
     "templates",
     "text",
     "types",
+    "variables",
 ]
 Does = Literal["work", "loop", "approval"]
 WORK: tuple[Does, ...] = ("work",)
@@ -106,7 +107,7 @@ AGENT = Section(
     keys=(
         _key("command", "command", "the command line that does its work; the prompt is its input"),
         _key("external", "flag", "somebody else pulls its tasks, so it needs no command", "false"),
-        _key("env", "templates", "variables for its command"),
+        _key("env", "variables", "variables for its command"),
         _key("tags", "names", "what a worker must offer to take its steps"),
         *(_key(*each) for each in _TRIES),
         _missing("use", "a preset for a well-known agent"),
@@ -154,7 +155,7 @@ STEP = Section(
         _key("priority", "integer", "higher goes first", "0"),
         _work("tags", "names", "what a worker must offer to take it"),
         _work("concurrency", "concurrency", "how many tasks of one key run at once"),
-        _work("env", "templates", "variables for its command"),
+        _work("env", "variables", "variables for its command"),
         _missing("merge", "the merge of a run's branch"),
         _missing("workspace", "a git worktree for each run"),
     ),

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.definition.composer import Composer
-from holdfast.definition.findings import Findings
+from holdfast.definition.findings import Findings, Refused
 from holdfast.definition.keys import WORKFLOW
 from holdfast.definition.nodes import Fields, Items, Mark, Node
 from holdfast.definition.steps import Agents, Steps
-from holdfast.definition.tokens import Unreadable, read_json, read_yaml
+from holdfast.definition.tokens import read_json, read_yaml
 from holdfast.definition.values import read_section
 from holdfast.errors import InvalidDefinition, InvalidInput, InvalidWorkflowFile, Mistake
 from holdfast.model.declared import Declared
@@ -62,7 +62,7 @@ def _compose(text: str, findings: Findings) -> Node | None:
     top = None
     try:
         top = composer.build(read(text))
-    except Unreadable as error:
+    except Refused as error:
         findings.add(error.mark, error.message, error.hint)
     for name, again, first in composer.repeated:
         findings.add(

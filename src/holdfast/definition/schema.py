@@ -25,6 +25,9 @@ Schema = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
+_VARIABLES: Schema = _TEXTS | {
+    "propertyNames": {"pattern": "^(?!HOLDFAST_)[A-Za-z_][A-Za-z0-9_]*$"},
+}
 _NAME: Schema = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_-]*$", "maxLength": 100}
 _COUNT: Schema = {"type": "integer", "minimum": 1}
 
@@ -64,6 +67,7 @@ KINDS: dict[Kind, tuple[Schema, str]] = {
         {"type": "object", "additionalProperties": {"$ref": "#/$defs/type"}},
         "a mapping of types",
     ),
+    "variables": (_VARIABLES, "a mapping of texts with variables"),
 }
 
 

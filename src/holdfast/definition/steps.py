@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.definition.findings import Findings
+from holdfast.definition.findings import Findings, Refused
 from holdfast.definition.keys import ACTIONS, AGENT, STEP, Does
 from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe
-from holdfast.definition.values import Refused, read_name, read_section
+from holdfast.definition.values import read_name, read_section
 from holdfast.model.flaw import suggest
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.step import Step

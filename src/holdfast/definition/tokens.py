@@ -10,19 +10,10 @@ from typing import Any, Literal
 
 import yaml
 
+from holdfast.definition.findings import Refused
 from holdfast.definition.nodes import Mark
 
 Kind = Literal["scalar", "alias", "[", "]", "{", "}"]
-
-
-class Unreadable(Exception):
-    """The text is neither YAML nor JSON from here on."""
-
-    def __init__(self, mark: Mark, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.mark = mark
-        self.message = message
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +48,7 @@ def read_yaml(text: str) -> Iterator[Token]:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise Unreadable(mark, "a second document begins here; one file, one workflow")
+                    raise Refused(mark, "a second document begins here; one file, one workflow")
             elif isinstance(event, yaml.AliasEvent):
                 yield Token("alias", mark, end, anchor=event.anchor)
             elif isinstance(event, yaml.NodeEvent):
@@ -65,16 +56,14 @@ def read_yaml(text: str) -> Iterator[Token]:
             elif type(event) in _STARTS:
                 yield Token(_STARTS[type(event)], mark, end)
     except yaml.MarkedYAMLError as error:
-        raise Unreadable(*_told(error)) from None
+        raise Refused(*_told(error)) from None
     except yaml.reader.ReaderError as error:
-        raise Unreadable(
-            _place(text, error.position), "a character that YAML does not take"
-        ) from None
+        raise Refused(_place(text, error.position), "a character that YAML does not take") from None
 
 
 def _node(event: Any, mark: Mark, end: int) -> Token:  # noqa: ANN401 - the events have no types
     if event.tag is not None and event.tag != "!":
-        raise Unreadable(mark, f"tags such as {event.tag} are not taken", "leave the tag out")
+        raise Refused(mark, f"tags such as {event.tag} are not taken", "leave the tag out")
     if not isinstance(event, yaml.ScalarEvent):
         return Token(_STARTS[type(event)], mark, end, anchor=event.anchor)
     value = _plain(event.value) if event.implicit[0] else event.value
@@ -122,9 +111,7 @@ def read_json(text: str) -> Iterator[Token]:
     try:
         json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        raise Unreadable(
-            Mark(error.lineno, error.colno), f"this is not JSON: {error.msg}"
-        ) from None
+        raise Refused(Mark(error.lineno, error.colno), f"this is not JSON: {error.msg}") from None
     except (RecursionError, ValueError):
         # Too deep or a number too long for that; whoever builds from the pieces says where.
         pass
@@ -142,11 +129,11 @@ def read_json(text: str) -> Iterator[Token]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise Unreadable(Mark(1, 1), f"{name} is a number that JSON does not have")
+    raise Refused(Mark(1, 1), f"{name} is a number that JSON does not have")
 
 
 def _json_value(text: str, mark: Mark) -> Any:  # noqa: ANN401 - JSON is any value
     try:
         return json.loads(text)
     except ValueError as error:
-        raise Unreadable(mark, f"this is not JSON: {error}") from None
+        raise Refused(mark, f"this is not JSON: {error}") from None

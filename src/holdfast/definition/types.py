@@ -122,12 +122,19 @@ class _SchemaReader:
 
     def _type(self, node: Node) -> Schema:
         if isinstance(node, Items) and node.nodes:
-            kinds = [read_type(inner, self._findings).get("type") for inner in node.nodes]
-            return {"type": [kind for kind in kinds if isinstance(kind, str)]}
+            kinds = [self._word(inner) for inner in node.nodes]
+            return {"type": [kind for kind in kinds if kind is not None]}
         if isinstance(node, Scalar) and isinstance(node.value, str):
             return _short(node, node.value, self._findings)
         self._findings.add(node.mark, f"a type must be a word, not {describe(node)}")
         return {}
+
+    def _word(self, node: Node) -> str | None:
+        """One of several types; null needs no quotes."""
+        if isinstance(node, Scalar) and node.value is None:
+            return "null"
+        kind = self._inner(node).get("type")
+        return kind if isinstance(kind, str) else None
 
     def _properties(self, node: Node) -> dict[str, Schema]:
         if isinstance(node, Fields):

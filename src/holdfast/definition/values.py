@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from holdfast.definition.findings import Findings
+from holdfast.definition.findings import Findings, Refused
 from holdfast.definition.keys import (
     ACTIONS,
     BUDGET,
@@ -19,7 +19,7 @@ from holdfast.definition.keys import (
     Kind,
     Section,
 )
-from holdfast.definition.nodes import Fields, Items, Mark, Node, Scalar, describe, plain
+from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe, plain
 from holdfast.definition.types import read_fields
 from holdfast.errors import InvalidInput
 from holdfast.model.declared import Budget
@@ -34,17 +34,8 @@ from holdfast.model.work import HttpCall
 MAX_NAME = 100
 # No dots or slashes: a name is part of addresses and of paths.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+OWN = "HOLDFAST_"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-class Refused(Exception):
-    """A value that is not what its key wants, and where."""
-
-    def __init__(self, mark: Mark, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.mark = mark
-        self.message = message
-        self.hint = hint
 
 
 def read_section(section: Section, node: Node, findings: Findings) -> dict[str, Any]:
@@ -135,6 +126,17 @@ def _templates(node: Node, _: Findings) -> dict[str, str]:
     if not isinstance(node, Fields):
         raise Refused(node.mark, f"must be a mapping of names to texts, not {describe(node)}")
     return {name: _argument(inner) for name, inner in node.nodes.items()}
+
+
+def _variables(node: Node, findings: Findings) -> dict[str, str]:
+    """Variables of an environment; those that begin with HOLDFAST_ are not the file's to set."""
+    said = _templates(node, findings)
+    for name in said:
+        if not _VARIABLE.fullmatch(name) or name.startswith(OWN):
+            mark = node.keys[name] if isinstance(node, Fields) else node.mark
+            hint = f"letters, digits and _, not starting with a digit or {OWN}"
+            raise Refused(mark, f"{name[:MAX_NAME]!r} is no name of a variable", hint)
+    return said
 
 
 def _count(node: Node, _: Findings) -> int:
@@ -238,4 +240,5 @@ READERS: dict[Kind, Callable[[Node, Findings], Any]] = {
     "templates": _templates,
     "text": _text,
     "types": read_fields,
+    "variables": _variables,
 }

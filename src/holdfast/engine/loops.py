@@ -18,7 +18,7 @@ from holdfast.model.rendering import render_title
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Kind
 from holdfast.model.step import Step
-from holdfast.model.template import SKIPPED
+from holdfast.model.template import SKIPPED, Scope
 from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 
@@ -106,6 +106,7 @@ def _start(group: Group, loop: Row, count: int) -> list[Row]:
 def _make_items(group: Group, loop: Row, step: Step) -> None:
     """Make the next items, idle, each with its value; its body comes with its turn."""
     values = _list(group, loop, step)
+    around = {} if step.title is None else _scope(loop)
     first = loop["made"]
     chosen = values[first : first + ITEMS_AT_ONCE]
     items = [
@@ -118,7 +119,7 @@ def _make_items(group: Group, loop: Row, step: Step) -> None:
             item=first + place,
             position=first + place,
             step=loop["step"],
-            title=_title(loop, step, value) or f"{loop['step']}.{first + place}",
+            title=_title(step, around | {"item": value}) or f"{loop['step']}.{first + place}",
             agent="default",
             status="idle",
             priority=loop["priority"],
@@ -143,7 +144,7 @@ def _body(group: Group, loop: Row, step: Step, item: Row) -> tuple[TaskRow, ...]
         parent_id=item["entity"],
         parent_epoch=item["epoch"],
         item=item["item"],
-        scope=lambda: _scope(loop, _value(group, item["entity"])),
+        scope=lambda: _scope(loop) | {"item": _value(group, item["entity"])},
     )
     return draw(step.steps, place, group.ids)
 
@@ -152,18 +153,16 @@ def _value(group: Group, item_id: str) -> object:
     return read_value(group.tx.read("items_around", ids=[item_id])[0]["payload"])
 
 
-def _scope(loop: Row, item: object) -> dict[str, Any]:
-    """What is known of an item before any step of it is done."""
+def _scope(loop: Row) -> dict[str, Any]:
+    """What is known of the items of a loop before any step of them is done."""
     run = loop | {"id": loop["run_id"], "key": loop["run_key"]}
-    return {"input": json.loads(loop["input"]), "run": tell_run(run), "item": item}
+    return {"input": json.loads(loop["input"]), "run": tell_run(run)}
 
 
-def _title(loop: Row, step: Step, item: object) -> str | None:
-    """What people read of an item; its place where that cannot be told."""
-    if step.title is None:
-        return None
+def _title(step: Step, scope: Scope) -> str | None:
+    """What people read of an item; nothing where that cannot be told."""
     with suppress(Unresolved):
-        return render_title(step, _scope(loop, item))
+        return render_title(step, scope)
     return None
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.engine.graphs import Scripted
 from holdfast.engine.group import Group
 from holdfast.engine.records import read_value
-from holdfast.model import shape
+from holdfast.model import shape, verdict
 from holdfast.model.feedback import in_words
 from holdfast.model.rendering import render_key, render_title, render_work
 from holdfast.model.template import SKIPPED, Scope
@@ -32,7 +32,10 @@ class Script:
 
     def work(self, feedback: object, attempt: int) -> Work:
         """What a worker is given; raises `Unresolved`."""
-        return render_work(self.scripted.work, self._scope(feedback, attempt))
+        work = render_work(self.scripted.work, self._scope(feedback, attempt))
+        if self.scripted.step.verifies is None or work.outputs is not None:
+            return work
+        return replace(work, outputs=verdict.SHAPE)
 
     def try_out(self) -> str | None:
         """Its title, where it has one; raises `Unresolved` when any of its texts cannot be told."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Self
 
 from holdfast.errors import InvalidInput
 
+MOST_NAMED = 20
 ROOTS = ("input", "steps", "item")
 _BRACES = re.compile(r"\{\{\s*(?P<path>[^{}]*?)\s*\}\}")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_:/@+-]*")
@@ -59,7 +61,7 @@ class Reference:
 def _enter(value: object, part: str, shown: str) -> object:
     if isinstance(value, Mapping):
         if part not in value:
-            known = ", ".join(map(str, value)) or "nothing"
+            known = ", ".join(map(str, islice(value, MOST_NAMED))) or "nothing"
             raise Unresolved(f"there is no {shown}; there is {known}")
         return value[part]
     if isinstance(value, Sequence) and not isinstance(value, str) and part.isdigit():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from holdfast.errors import InvalidInput
 from holdfast.model.reference import Reference
@@ -60,7 +62,9 @@ def render_work(work: Work, scope: Scope) -> Work:
     later: dict[str, tuple[str, ...]] = {}
 
     def text(place: str, written: str) -> str:
-        rendered = parse(place, written).text(scope)
+        # A value inside of a URL is one part of it, whatever it holds.
+        inside = partial(quote, safe="") if place == "http.url" else str
+        rendered = parse(place, written).text(scope, inside)
         if rendered.segments:
             later[place] = rendered.segments
         return rendered.text

@@ -203,16 +203,21 @@ def enter(schema: Schema | None, path: tuple[str, ...]) -> Schema | None:
     for part in path:
         if schema is None:
             return None
-        known = schema.get("properties")
-        if known is not None and part in known:
-            schema = known[part]
-        elif known is not None and not schema.get("additionalProperties"):
-            raise KeyError(part, tuple(known))
-        elif part.isdigit():
-            schema = schema.get("items")
-        else:
-            schema = None
+        schema = _enter(schema, part)
     return schema
+
+
+def _enter(schema: Schema, part: str) -> Schema | None:
+    known, wanted = schema.get("properties"), schema.get("type")
+    kinds = {wanted} if isinstance(wanted, str) else set(wanted or ("array", "object"))
+    if known is not None and part in known:
+        found: Schema = known[part]
+        return found
+    if "object" in kinds and (known is None or schema.get("additionalProperties")):
+        return None
+    if "array" in kinds and part.isdigit():
+        return schema.get("items")
+    raise KeyError(part, tuple(known or ()))
 
 
 def describe(value: object) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from os.path import normpath
+from pathlib import PurePath
 from typing import Any
 
 from holdfast.errors import InvalidInput
@@ -9,7 +11,7 @@ from holdfast.model.declared import Declared
 from holdfast.model.graph import Workflow
 from holdfast.model.reference import Unresolved
 from holdfast.model.rendering import render_key
-from holdfast.model.shape import check_input
+from holdfast.model.shape import check_input, map_paths
 
 
 def fill_input(workflow: Workflow, given: object) -> Any:  # noqa: ANN401 - JSON is any value
@@ -30,6 +32,15 @@ def _fill(declared: Declared, given: object) -> Any:  # noqa: ANN401 - JSON is a
     if given is None or isinstance(given, dict):
         return given or {}
     raise InvalidInput("input", f"must be an object, not {type(given).__name__}")
+
+
+def place_paths(workflow: Workflow, given: object, folder: str) -> Any:  # noqa: ANN401 - JSON
+    """An input with its defaults, and its paths as they are from a folder."""
+    filled = fill_input(workflow, given)
+    declared = workflow.declared
+    if declared is None or declared.input is None:
+        return filled
+    return map_paths(declared.input, filled, lambda path: normpath(PurePath(folder, path)))
 
 
 def tell_key(workflow: Workflow, given: object) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -63,15 +63,17 @@ class Template:
             return resolve(self.parts[0], scope)
         return self.text(scope).text
 
-    def text(self, scope: Scope) -> Text:
+    def text(self, scope: Scope, inside: Callable[[str], str] = str) -> Text:
+        """The text; `inside` changes each value that does not stand at its very beginning."""
         segments = [""]
         shown: list[str] = []
-        for part in self.parts:
+        for number, part in enumerate(self.parts):
             if isinstance(part, Reference) and part.root in DEFERRED:
                 segments += [str(part), ""]
                 shown.append(f"{{{{ {part} }}}}")
             else:
                 told = part if isinstance(part, str) else tell(resolve(part, scope))
+                told = inside(told) if number and isinstance(part, Reference) else told
                 segments[-1] += told
                 shown.append(told)
         return Text("".join(shown), tuple(segments) if len(segments) > 1 else ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
@@ -10,6 +10,21 @@ from holdfast.errors import InvalidInput
 
 ACCEPT: Final = "accept"
 REJECT: Final = "reject"
+
+# What a verifier has to give that declares nothing else.
+SHAPE: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "verdict": {"enum": [ACCEPT, REJECT]},
+        "feedback": {"description": "what is to be done otherwise, when it is rejected"},
+        "items": {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0},
+            "description": "of a loop: the places of the items that are meant, counted from 0",
+        },
+    },
+    "required": ["verdict"],
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.engine.engine import Engine
 from holdfast.errors import ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.model.work import Work
@@ -20,24 +19,14 @@ from holdfast.worker.execution import StepFailed
 from holdfast.worker.filling import fill, takes_prompt
 from holdfast.worker.orphans import end_record, record_of
 from holdfast.worker.output import Answer, Answered, ask, ask_again, read_answer
+from holdfast.worker.post import InvalidOutput, Post
 from holdfast.worker.process import Process
 from holdfast.worker.questions import Questions, questions_of
-from holdfast.worker.secrets import Secrets
 from holdfast.worker.spool import Spool
-from holdfast.worker.state import State
 from holdfast.worker.surroundings import SHORT_PROMPT, Files, files_in, inherited, variables
 from holdfast.worker.transcript import Transcript
 
 log = logging.getLogger("holdfast.worker")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Post:
-    """Where the steps of a worker are carried out."""
-
-    engine: Engine
-    state: State
-    secrets: Secrets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +40,6 @@ class Turn:
 
 class CommandFailed(StepFailed):
     """A command that could not be run, ended badly, or had to be ended."""
-
-
-class InvalidOutput(StepFailed):
-    """A command gave something else than its step declares to give."""
 
 
 class CommandStep:
@@ -142,13 +127,13 @@ class CommandStep:
         watch = Watching(self._post, self._assignment, self._context, transcript)
         try:
             ended = Process(command, limits, watch, self._post.engine.clock).run()
+            if ended.abandoned:
+                end_record(watch.record)
         except CannotStart as error:
             raise CommandFailed(str(error)) from error
         finally:
             transcript.end()
             watch.end()
-        if ended.abandoned:
-            end_record(watch.record)
         return ended
 
     def _judge(self, ended: Ended, transcript: Transcript) -> None:

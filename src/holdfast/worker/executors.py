@@ -7,10 +7,9 @@ from typing import Any
 
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
-from holdfast.worker.command_step import CommandStep, Post
 from holdfast.worker.context import Context
 from holdfast.worker.execution import Functions, Invocation, StepFailed
-from holdfast.worker.orphans import end_orphans
+from holdfast.worker.post import Post
 from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State, state_of
 
@@ -37,6 +36,10 @@ class Executors:
     def begin(self) -> None:
         """End what workers that were killed have left running, and take away its files."""
         state = self._post.state
+        if not state.processes.is_dir():
+            return
+        from holdfast.worker.orphans import end_orphans  # noqa: PLC0415
+
         for gone in end_orphans(state.processes):
             shutil.rmtree(state.files(gone.task, gone.attempt), ignore_errors=True)
 
@@ -47,11 +50,13 @@ class Executors:
         work = assignment.work
         if work is None:
             return self._functions.bind(assignment, context)
+        # Imported where they are wanted: most programs have neither commands nor calls.
         if work.command is not None:
+            from holdfast.worker.command_step import CommandStep  # noqa: PLC0415
+
             step = CommandStep(self._post, assignment, context, work)
             return Invocation(function=step.run, arguments={}, encode=_as_it_is)
         if work.http is not None:
-            # Imported here: it takes long, and most programs never call out.
             from holdfast.worker.http_call import HttpStep  # noqa: PLC0415
 
             call = HttpStep(self._post, assignment, context, work)

@@ -15,11 +15,11 @@ from holdfast.model.effect import Wait
 from holdfast.model.shape import misfits
 from holdfast.model.task import Assignment
 from holdfast.model.work import HttpCall, Work
-from holdfast.worker.command_step import InvalidOutput, Post
 from holdfast.worker.context import Context
 from holdfast.worker.durable import Suspended
 from holdfast.worker.execution import StepFailed
 from holdfast.worker.filling import fill
+from holdfast.worker.post import InvalidOutput, Post
 from holdfast.worker.questions import questions_of
 
 CONNECT = 10.0

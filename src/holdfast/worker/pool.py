@@ -19,9 +19,17 @@ from holdfast.model.worker import EVICT
 from holdfast.store.group import is_writer
 from holdfast.threads import Running, program_ends
 from holdfast.worker.crew import Crew
-from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
+from holdfast.worker.execution import (
+    Execution,
+    Functions,
+    Invocation,
+    UnknownFunction,
+    tell_waiting,
+)
 from holdfast.worker.heartbeat import Heartbeat
+from holdfast.worker.leaving import evict, give_back
 from holdfast.worker.options import WorkerOptions
+from holdfast.worker.override import Override
 from holdfast.worker.presence import Presence
 from holdfast.worker.signals import die, signals
 from holdfast.worker.startable import Startable
@@ -29,8 +37,6 @@ from holdfast.worker.versions import Versions
 
 LOOK_EVERY = 0.1
 HEAR_EVERY = 0.2
-SHOWN = 10
-ABANDONED_WITHIN = 3.0
 
 log = logging.getLogger("holdfast.worker")
 
@@ -68,6 +74,7 @@ class Worker(Startable):
         self._heartbeat = Heartbeat(engine, self._executions)
         self._versions = Versions(engine, functions)
         self._presence = Presence(engine, options)
+        self._override = Override(engine, options)
 
     def start(self) -> Self:
         with self._lock:
@@ -76,6 +83,7 @@ class Worker(Startable):
             self._started = True
         try:
             self._versions.lift()
+            self._presence.begin()
         except BaseException:
             self._stopped.set()
             raise
@@ -123,11 +131,11 @@ class Worker(Startable):
             while not (heard or self._stopping.wait(HEAR_EVERY)):
                 pass
             if heard:
-                log.warning("interrupted; %s", self._waits_for())
+                log.warning("interrupted; %s", tell_waiting(self._executions()))
             self._drain()
             while not self._stopped.wait(HEAR_EVERY):
                 if len(heard) > 1:
-                    self._abandon()
+                    give_back(self._executions, self._engine.clock, self._stopped.wait)
                     die(heard[-1])
 
     def _drain(self) -> None:
@@ -141,32 +149,11 @@ class Worker(Startable):
         if not self._stopping.is_set():
             log.warning("%s was told to go: %s", self, told)
         self._drain()
-        for each in self._executions() if told == EVICT else []:
-            if not each.abandon():
-                each.end()
-
-    def _abandon(self) -> None:
-        """Stop what can be stopped, and give it back."""
-        stopped = [each for each in self._executions() if each.abandon()]
-        give_up = self._engine.clock.monotonic() + ABANDONED_WITHIN
-        while {each.key for each in stopped} & self._running.keys():
-            if self._engine.clock.monotonic() > give_up:
-                return
-            self._stopped.wait(LOOK_EVERY)
+        if told == EVICT:
+            evict(self._executions())
 
     def __str__(self) -> str:
         return str(self._options)
-
-    def _waits_for(self) -> str:
-        running = sorted(str(each) for each in self._executions())
-        if not running:
-            return "nothing is running"
-        more = f" and {len(running) - SHOWN} more" if len(running) > SHOWN else ""
-        return (
-            f"waiting for {', '.join(running[:SHOWN])}{more}; a second Ctrl-C or SIGTERM stops "
-            "now: commands are given back, and what else was running is tried again when its "
-            "lease has run out"
-        )
 
     def _executions(self) -> list[Execution]:
         with self._lock:
@@ -225,6 +212,7 @@ class Worker(Startable):
         try:
             self._begin_arrived()
             self._obey(self._presence.step())
+            self._begin_now()
             if not self._stopping.is_set():
                 self._versions.lift()
                 self._ask_for_more()
@@ -289,6 +277,17 @@ class Worker(Startable):
                     self._busy -= len(claimed)
             else:
                 self._begin(executions)
+
+    def _begin_now(self) -> None:
+        """Take what is to run now though every place is taken: one such task at a time."""
+        full = self._busy >= self._options.concurrency and not self._stopping.is_set()
+        asked_for = self._override.ask({each.key for each in self._executions()}) if full else 0
+        with self._lock:
+            self._busy += asked_for
+        for assignments, asked in self._override.take():
+            with self._lock:
+                self._busy += len(assignments) - 1
+            self._begin([self._execution(each, asked) for each in assignments])
 
     def _execution(self, assignment: Assignment, asked: float) -> Execution:
         work, timeout = assignment.work, assignment.task.timeout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 
 from holdfast.engine.engine import Engine
@@ -24,6 +24,13 @@ class Presence:
         self._asked: Future[Row | None] | None = None
         self._started_at: int | None = None
         self._warned = False
+
+    def begin(self) -> None:
+        """Be known before the first task is claimed; a store that cannot hear it now may later."""
+        self._due = self._engine.clock.monotonic() + self._engine.settings.renewal
+        self._asked = self._say()
+        wait([self._asked])
+        self._hear()
 
     def step(self) -> str | None:
         """Say it where it is due; the answer is what the worker is told, once."""

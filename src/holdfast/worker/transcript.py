@@ -9,6 +9,7 @@ from holdfast.worker.spool import Spool
 
 LAST_LINE = 200
 KEPT_ERRORS = 4_000
+COMPLAINT = 1_500
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -40,7 +41,7 @@ class Transcript:
     def complaint(self) -> str:
         """The last it said, of its errors or else of anything."""
         said = self._ends[True].strip() or self._ends[False][-KEPT_ERRORS:].strip()
-        return _CONTROL.sub("", said.decode("utf-8", "replace"))
+        return _CONTROL.sub("", said.decode("utf-8", "replace"))[-COMPLAINT:]
 
     def _note(self, clean: bytes, *, error: bool) -> None:
         if not clean:

@@ -39,6 +39,24 @@ ONE = "name: w\nagents: {dev: {command: [dev]}}\nsteps:\n"
         ("  - {id: a, ¦merge: {into: main}}", "'merge' is not there yet", ""),
         ("  - {id: a, run: ['{{ ¦imput.x }}']}", "begins with none of input", ""),
         ("  - {id: a, run: [¦'{{ x y }}']}", "'{{ x y }}' is no variable", ""),
+        (
+            "  - {id: a, run: [x], env: {¦A=B: x}}",
+            "env: 'A=B' is no name of a variable",
+            "letters, digits and _",
+        ),
+        ("  - {id: a, run: [x], env: {¦HOLDFAST_TOKEN: x}}", "no name of a variable", ""),
+        (
+            """  - {id: a, run: [x], outputs: {n: int, l: [string]}}
+  - {id: b, run: ['{{ ¦steps.a.n.x }}']}""",
+            "steps.a.n.x: there is no 'x'; there is nothing",
+            "",
+        ),
+        (
+            """  - {id: a, run: [x], outputs: {n: int, l: [string]}}
+  - {id: b, run: ['{{ steps.a.l.0 }} {{ ¦steps.a.l.first }}']}""",
+            "there is no 'first'",
+            "",
+        ),
         ("  - {id: a, run: ['{{ ¦item }}']}", "item stands in no loop", ""),
         ("  - {id: a, run: ['{{ ¦subject }}']}", "subject is what a step verifies", ""),
         ("  - {id: a, run: ['{{ ¦steps.b }}']}", "'b' is no step it can see", ""),

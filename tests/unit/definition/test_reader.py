@@ -144,6 +144,44 @@ def test_words_that_older_yaml_takes_for_something_else_stay_text() -> None:
     assert step.work.command == ("no", "12:30", "0o7", "1.5", "010", "true")
 
 
+def test_types_are_read_in_short_and_as_json_schema() -> None:
+    text = """
+name: w
+input:
+  a: "[string]"
+  b: {type: [string, null], maxLength: 3}
+  c: {type: object, properties: {type: string, n: int?}, required: [type]}
+  d: {x: bool?, y: [path]}
+  e: any?
+steps: [{id: s, run: [x]}]
+"""
+    declared = read(text.replace('"[string]"', "[string]")).declared
+    assert declared is not None
+    assert declared.input == {
+        "type": "object",
+        "properties": {
+            "a": {"type": "array", "items": {"type": "string"}},
+            "b": {"type": ["string", "null"], "maxLength": 3},
+            "c": {
+                "type": "object",
+                "properties": {"type": {"type": "string"}, "n": {"type": ["integer", "null"]}},
+                "required": ["type"],
+            },
+            "d": {
+                "type": "object",
+                "properties": {
+                    "x": {"type": ["boolean", "null"]},
+                    "y": {"type": "array", "items": {"type": "string", "format": "path"}},
+                },
+                "required": ["y"],
+            },
+            "e": {},
+        },
+        "required": ["a", "c", "d"],
+        "additionalProperties": False,
+    }
+
+
 def test_an_alias_stands_for_what_it_names() -> None:
     first, second = read("{name: w, steps: [{id: a, run: &r [x, y]}, {id: b, run: *r}]}").steps
     assert first.work is not None

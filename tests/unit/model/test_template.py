@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -97,7 +98,9 @@ def test_a_hostile_value_changes_nothing_but_its_own_text(hostile: str) -> None:
         prompt=f"Do {hostile} in <env.HOME>",
         command=("run", hostile, f"--prompt=<prompt.>{hostile}"),
         env={"X": hostile, "TOKEN": "<secret.TOKEN>"},
-        http=HttpCall(url=f"http://h/{hostile}", headers={"A": hostile}, body={"x": [hostile]}),
+        http=HttpCall(
+            url=f"http://h/{quote(hostile, safe='')}", headers={"A": hostile}, body={"x": [hostile]}
+        ),
         input={"x": hostile},
     )
 
@@ -114,6 +117,13 @@ def test_inside_of_json_a_variable_keeps_its_type() -> None:
     rendered = render_work(Work(http=HttpCall(url="u", body=body)), SCOPE)
     assert rendered.http is not None
     assert rendered.http.body == {"n": 3, "l": [[1, "b"], "x 3"], "b": False}
+
+
+def test_a_value_inside_of_a_url_is_one_part_of_it_and_one_before_it_its_beginning() -> None:
+    scope = {"input": {"base": "http://h/v1", "id": "../x?y=#"}}
+    rendered = render_work(Work(http=HttpCall(url="{{ input.base }}/{{ input.id }}")), scope)
+    assert rendered.http is not None
+    assert rendered.http.url == "http://h/v1/..%2Fx%3Fy%3D%23"
 
 
 def test_a_key_that_no_store_could_keep_goes_by_its_digest() -> None:

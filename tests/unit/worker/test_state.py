@@ -1,0 +1,41 @@
+"""Where a worker keeps its logs and records, by the store it works for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.worker.state import state_of
+
+
+@pytest.mark.parametrize(
+    ("url", "root"),
+    [
+        ("sqlite:///shop.db", "shop.db.state"),
+        ("sqlite:///data/shop.db", "data/shop.db.state"),
+        ("sqlite:///.holdfast/store.db", ".holdfast"),
+        ("postgresql://host/shop", ".holdfast"),
+    ],
+)
+def test_the_state_is_beside_the_store_or_in_the_current_folder(
+    url: str, root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert state_of(url, {}).root == tmp_path / root
+
+
+def test_the_state_of_a_server_is_found_upwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (tmp_path / ".holdfast").mkdir()
+    monkeypatch.chdir(inner)
+    assert state_of("postgresql://host/shop", {}).root == tmp_path / ".holdfast"
+
+
+def test_the_environment_has_the_last_word(tmp_path: Path) -> None:
+    state = state_of("sqlite:///shop.db", {"HOLDFAST_HOME": str(tmp_path)})
+    assert state.root == tmp_path
+    assert state.log("t_1", 2) == tmp_path / "logs" / "t_1" / "2.log"
