@@ -169,13 +169,14 @@ def _prepared(
 
 def _of_workflow(workflow: Workflow, pairs: list[str]) -> NewRun:
     """The run of a file, or of what the store knows; its types say what is text and what a path."""
-    from holdfast.api.workflow_file import absolute
     from holdfast.model.run import NewRun
+    from holdfast.model.starting import place_paths
 
     declared = None if workflow.declared is None else workflow.declared.input
     kinds = {} if declared is None else declared.get("properties", {})
     texts = {name for name, kind in kinds.items() if kind.get("type") == "string"}
-    return NewRun(workflow=workflow, input=absolute(workflow, _read_typed(pairs, texts)))
+    given = place_paths(workflow, _read_typed(pairs, texts), str(Path.cwd()))
+    return NewRun(workflow=workflow, input=given)
 
 
 def _read_typed(pairs: list[str], texts: set[str]) -> dict[str, Any]:
