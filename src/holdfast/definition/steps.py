@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.definition.findings import Findings, Refused
-from holdfast.definition.keys import ACTIONS, AGENT, STEP, Does
+from holdfast.definition.keys import AGENT, STEP, Does
 from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe
 from holdfast.definition.values import read_name, read_section
 from holdfast.model.flaw import suggest
@@ -19,8 +19,6 @@ IDLE_TIMEOUT = 600.0
 _RETRY = ("max_attempts", "max_lost", "backoff", "backoff_max")
 _COURSE = ("when", "on_failure", "verifies", "max_rounds", "priority", "concurrency", "title")
 _DOING = ("run", "http", "workflow")
-
-__all__ = ["ACTIONS", "Agents", "Steps"]
 
 
 @dataclass(kw_only=True)

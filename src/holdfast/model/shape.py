@@ -11,8 +11,9 @@ from typing import Any
 from holdfast.errors import InvalidInput
 
 Schema = Mapping[str, Any]
-# Where something does not fit, and why.
-Misfit = tuple[str, str]
+# From the value as a whole down to a part of it: written out only where something does not fit.
+Place = str | tuple["Place", str | int]
+Misfit = tuple[Place, str]
 MAX_MISFITS = 10
 ANNOTATIONS = frozenset({"title", "description", "default", "examples", "format", "$comment"})
 
@@ -20,75 +21,99 @@ ANNOTATIONS = frozenset({"title", "description", "default", "examples", "format"
 def misfits(schema: Schema, value: object, place: str = "it") -> list[str]:
     """What is wrong with a value, each with its place; the first few of it."""
     found = islice(_misfits(schema, value, place), MAX_MISFITS)
-    return [f"{where} {reason}" for where, reason in found]
+    return [f"{_shown(where)} {reason}" for where, reason in found]
+
+
+def _shown(place: Place) -> str:
+    if isinstance(place, str):
+        return place
+    around, part = place
+    return f"{_shown(around)}[{part}]" if isinstance(part, int) else f"{_shown(around)}.{part}"
 
 
 def fits(schema: Schema, value: object) -> bool:
     return next(_misfits(schema, value, ""), None) is None
 
 
-def _misfits(schema: Schema, value: Any, place: str) -> Iterator[Misfit]:  # noqa: ANN401 - JSON
-    wanted = schema.get("type")
-    kinds = [wanted] if isinstance(wanted, str) else wanted
-    if kinds is not None and not any(TYPES[kind][0](value) for kind in kinds):
+def _misfits(schema: Schema, value: Any, place: Place) -> Iterator[Misfit]:  # noqa: ANN401 - JSON
+    if not _has_type(schema, value):
+        wanted = schema["type"]
+        kinds = [wanted] if isinstance(wanted, str) else wanted
         words = " or ".join(TYPES[kind][1] for kind in kinds)
         yield place, f"must be {words}, not {describe(value)}"
         return
-    for keyword, check in _CHECKS.items():
-        if keyword in schema:
-            yield from check(schema, value, place)
-    for keyword, (measure, holds, words) in _LIMITS.items():
-        size = measure(value) if keyword in schema else None
-        if size is not None and not holds(size, schema[keyword]):
-            yield place, f"{words} {schema[keyword]}, not {size}"
+    for keyword in schema:
+        if keyword in _CHECKS:
+            yield from _CHECKS[keyword](schema, value, place)
+        elif keyword in _LIMITS:
+            measure, holds, words = _LIMITS[keyword]
+            size = measure(value)
+            if size is not None and not holds(size, schema[keyword]):
+                yield place, f"{words} {schema[keyword]}, not {size}"
 
 
-def _enum(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+def _has_type(schema: Schema, value: object) -> bool:
+    wanted = schema.get("type")
+    if wanted is None:
+        return True
+    if isinstance(wanted, str):
+        return TYPES[wanted][0](value)
+    return any(TYPES[kind][0](value) for kind in wanted)
+
+
+def _is_open(schema: Schema, value: object) -> bool:
+    """Whether there is more to say of a part than that its type is right, which is all of most."""
+    return len(schema) > 1 or "type" not in schema or not _has_type(schema, value)
+
+
+def _enum(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
     if not any(same(value, each) for each in schema["enum"]):
         allowed = ", ".join(map(str, schema["enum"][:MAX_MISFITS]))
         yield place, f"must be one of {allowed}"
 
 
-def _const(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+def _const(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
     if not same(value, schema["const"]):
         yield place, f"must be {schema['const']!r}"
 
 
-def _any_of(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+def _any_of(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
     if not any(fits(each, value) for each in schema["anyOf"]):
         yield place, "is none of what it may be"
 
 
-def _required(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+def _required(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
     if isinstance(value, dict):
-        yield from (
-            (f"{place}.{name}", "is missing") for name in schema["required"] if name not in value
-        )
+        for name in schema["required"]:
+            if name not in value:
+                yield (place, name), "is missing"
 
 
-def _properties(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+def _properties(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
     if isinstance(value, dict):
         for name, inner in schema["properties"].items():
-            if name in value:
-                yield from _misfits(inner, value[name], f"{place}.{name}")
+            if name in value and _is_open(inner, value[name]):
+                yield from _misfits(inner, value[name], (place, name))
 
 
-def _additional(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+def _additional(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
     if not isinstance(value, dict):
         return
     known, more = schema.get("properties", {}), schema["additionalProperties"]
     for name in value:
         if name not in known and more is False:
             there = ", ".join(known) or "nothing"
-            yield f"{place}.{name}", f"is not declared; there is {there}"
+            yield (place, name), f"is not declared; there is {there}"
         elif name not in known and isinstance(more, Mapping):
-            yield from _misfits(more, value[name], f"{place}.{name}")
+            yield from _misfits(more, value[name], (place, name))
 
 
-def _items(schema: Schema, value: object, place: str) -> Iterator[Misfit]:
+def _items(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
     if isinstance(value, list):
+        wanted = schema["items"]
         for number, inner in enumerate(value):
-            yield from _misfits(schema["items"], inner, f"{place}[{number}]")
+            if _is_open(wanted, inner):
+                yield from _misfits(wanted, inner, (place, number))
 
 
 def _is_number(value: object) -> bool:
@@ -116,7 +141,7 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "object": (lambda value: isinstance(value, dict), "an object"),
     "null": (lambda value: value is None, "null"),
 }
-_CHECKS: dict[str, Callable[[Schema, Any, str], Iterator[Misfit]]] = {
+_CHECKS: dict[str, Callable[[Schema, Any, Place], Iterator[Misfit]]] = {
     "enum": _enum,
     "const": _const,
     "anyOf": _any_of,
@@ -175,8 +200,8 @@ def check_input(schema: Schema, given: Any) -> Any:  # noqa: ANN401 - JSON is an
     filled = fill(schema, {} if given is None else given)
     found = list(islice(_misfits(schema, filled, "input"), MAX_MISFITS))
     if found:
-        more = "".join(f"; {place} {reason}" for place, reason in found[1:])
-        raise InvalidInput(found[0][0], found[0][1] + more)
+        more = "".join(f"; {_shown(place)} {reason}" for place, reason in found[1:])
+        raise InvalidInput(_shown(found[0][0]), found[0][1] + more)
     return filled
 
 

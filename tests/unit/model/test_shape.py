@@ -6,52 +6,60 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.model import shape
 
-LEAVES = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-3, 3),
-    st.sampled_from([0.5, 1.0, -2.0]),
-    st.sampled_from(["", "a", "ab"]),
-)
-NAMES = st.sampled_from(["a", "b", "c"])
+LEAVES = st.sampled_from([None, True, False, 0, 1, 1.0, 0.5, -2, "", "a", "ab"])
+NAMES = st.sampled_from(["a", "b"])
 VALUES: st.SearchStrategy[Any] = st.recursive(
     LEAVES,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
-    max_leaves=6,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=2),
+    max_leaves=4,
 )
 KINDS = st.sampled_from(list(shape.TYPES))
+PLAIN = st.one_of(
+    st.just({}),
+    st.fixed_dictionaries({"type": KINDS | st.lists(KINDS, min_size=2, max_size=3, unique=True)}),
+    st.fixed_dictionaries({"enum": st.lists(LEAVES, min_size=1, max_size=3)}),
+    st.fixed_dictionaries({"const": VALUES}),
+    st.fixed_dictionaries({"minLength": st.integers(0, 2), "maximum": st.integers(-2, 1)}),
+    st.fixed_dictionaries({"maxLength": st.integers(0, 1), "minimum": st.integers(-2, 1)}),
+    st.fixed_dictionaries({"exclusiveMinimum": st.integers(-2, 1)}),
+    st.fixed_dictionaries({"exclusiveMaximum": st.integers(-2, 1)}),
+    st.fixed_dictionaries({"minItems": st.integers(0, 2), "maxItems": st.integers(0, 2)}),
+)
 
 
-def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.fixed_dictionaries(
-        {},
-        optional={
-            "type": KINDS | st.lists(KINDS, min_size=1, max_size=2, unique=True),
-            "enum": st.lists(VALUES, min_size=1, max_size=3),
-            "const": VALUES,
-            "properties": st.dictionaries(NAMES, inner, max_size=2),
-            "required": st.lists(NAMES, max_size=2, unique=True),
-            "additionalProperties": st.booleans() | inner,
-            "items": inner,
-            "anyOf": st.lists(inner, min_size=1, max_size=2),
-            "minLength": st.integers(0, 2),
-            "maxItems": st.integers(0, 2),
-            "minimum": st.integers(-2, 2),
-            "exclusiveMaximum": st.integers(-2, 2),
-        },
+def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        st.fixed_dictionaries({"items": inner}, optional={"type": st.just("array")}),
+        st.fixed_dictionaries({"anyOf": st.lists(inner, min_size=1, max_size=2)}),
+        st.fixed_dictionaries(
+            {"properties": st.fixed_dictionaries({"a": inner})},
+            optional={
+                "type": st.just("object"),
+                "required": st.lists(NAMES, max_size=2, unique=True),
+                "additionalProperties": st.booleans() | inner,
+            },
+        ),
     )
 
 
-@given(st.recursive(schemas(st.just({})), schemas, max_leaves=4), VALUES)
+@settings(max_examples=400)
+@given(st.recursive(PLAIN, nested, max_leaves=4), VALUES)
 def test_a_value_fits_exactly_when_json_schema_says_so(schema: shape.Schema, value: object) -> None:
     wanted = jsonschema.Draft202012Validator(schema).is_valid(value)
     assert (shape.misfits(schema, value) == []) is wanted
+
+
+@pytest.mark.parametrize("part", [{"enum": [1]}, {"const": 1}, {"anyOf": [{"type": "null"}]}])
+def test_a_part_that_says_nothing_of_its_type_is_looked_at_all_the_same(part: shape.Schema) -> None:
+    assert shape.misfits({"properties": {"a": part}}, {"a": 2})
+    assert shape.misfits({"items": part}, [2])
+    assert shape.misfits({"additionalProperties": part}, {"a": 2})
 
 
 PERSON = {
