@@ -210,7 +210,6 @@ def test_a_command_starts_in_the_blink_of_an_eye(tmp_path: Path) -> None:
     more = {
         "HOLDFAST_HOME": str(tmp_path / "home"),
         "PYTHONPYCACHEPREFIX": str(tmp_path / "cache"),
-        "PYTHONDONTWRITEBYTECODE": "",
     }
     code = "from holdfast.cli.main import main; main()"
     # Typer alone takes this long where 300 ms are a blink: a busy machine is given more.
