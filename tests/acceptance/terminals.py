@@ -29,7 +29,9 @@ _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 def environment(**more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     path = os.pathsep.join([str(ROOT / "src"), kept.get("PYTHONPATH", "")])
-    kept.pop("NO_COLOR", None)
+    # Programs that are started by the dozen need not be compiled each time.
+    for name in ("NO_COLOR", "PYTHONDONTWRITEBYTECODE"):
+        kept.pop(name, None)
     return kept | {"PYTHONPATH": path, "TERM": "xterm"} | more
 
 

@@ -28,7 +28,7 @@ def plan(task: str) -> list[dict[str, str]]:
 
 build = feature.loop("build", over=needs(plan))
 
-@build.step
+@build.step(agent="developer", tags=["fast"])
 def implement(ctx: Context, item: dict[str, str]) -> str:
     if ctx.attempt == 1 and item["title"] == "Logout":
         raise RuntimeError("flaky")
@@ -210,7 +210,6 @@ def test_a_command_starts_in_the_blink_of_an_eye(tmp_path: Path) -> None:
     more = {
         "HOLDFAST_HOME": str(tmp_path / "home"),
         "PYTHONPYCACHEPREFIX": str(tmp_path / "cache"),
-        "PYTHONDONTWRITEBYTECODE": "",
     }
     code = "from holdfast.cli.main import main; main()"
     # Typer alone takes this long where 300 ms are a blink: a busy machine is given more.

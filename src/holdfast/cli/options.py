@@ -41,14 +41,6 @@ TaskAddress = Annotated[
         autocompletion=complete_id,
     ),
 ]
-RunAddress = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN",
-        help="A run: its id, the beginning of it, or @last.",
-        autocompletion=complete_id,
-    ),
-]
 WorkflowName = Annotated[
     str, typer.Argument(metavar="WORKFLOW", help="A workflow.", autocompletion=complete_workflow)
 ]

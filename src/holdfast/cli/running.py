@@ -85,33 +85,51 @@ def _watch(
 
 @contextmanager
 def _helped(service: Service, workflow: Workflow, program: Program | None) -> Iterator[str | None]:
-    """A worker beside the run: of its program, or for commands where none lives; what to type."""
+    """A worker beside the run, of its program or for what no live worker does; how to type it."""
     # What a step raised is told with its events.
     show_logs(logging.ERROR)
     if program is not None:
-        worker = program.holdfast.worker().start()
-        yield f"holdfast worker {program.name}"
-        _stop(worker)
+        with _working(program.holdfast, workflow, wanted_agents(workflow)):
+            yield f"holdfast worker {program.name}"
         return
-    agents, lives = agents_of(workflow), bool(service.queries.workers()["items"])
-    if workflow.declared is None or lives:
-        if not lives:
+    live = service.queries.workers()["items"]
+    served = {agent for each in live if "told" not in each for agent in each["agents"]}
+    missing = [agent for agent in wanted_agents(workflow) if agent not in served]
+    if workflow.declared is None or not missing:
+        if not live:
             note("No worker lives. Its functions are in a program: holdfast worker module:name")
         yield None
         return
     from holdfast.api.holdfast import Holdfast
 
-    with Holdfast(service.place.url) as helper:
-        worker = helper.worker(agents=agents).start()
-        yield " ".join(["holdfast worker", *(f"--agent {agent}" for agent in agents)])
+    with Holdfast(service.place.url) as helper, _working(helper, workflow, missing):
+        yield " ".join(["holdfast worker", *(f"--agent {agent}" for agent in missing)])
+
+
+@contextmanager
+def _working(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> Iterator[None]:
+    from holdfast.model.step import every
+
+    tags = sorted({tag for step in every(workflow.steps) for tag in step.tags})
+    worker = holdfast.worker(agents=agents or ["default"], tags=tags).start()
+    try:
+        yield
+    finally:
         _stop(worker)
 
 
-def agents_of(workflow: Workflow) -> list[str]:
-    """The agents that the steps of a workflow are for."""
+def wanted_agents(workflow: Workflow) -> list[str]:
+    """The agents of the steps that a worker of ours can do: of a file, those that say how."""
     from holdfast.model.step import every
 
-    return sorted({step.agent for step in every(workflow.steps) if step.kind == "work"})
+    steps = [step for step in every(workflow.steps) if step.kind == "work"]
+    if workflow.declared is not None:
+        steps = [
+            step
+            for step in steps
+            if step.work and (step.work.command or step.work.http or step.work.workflow)
+        ]
+    return sorted({step.agent for step in steps})
 
 
 def _stop(worker: Worker) -> None:
@@ -157,8 +175,8 @@ def _of_workflow(workflow: Workflow, pairs: list[str]) -> NewRun:
     declared = None if workflow.declared is None else workflow.declared.input
     kinds = {} if declared is None else declared.get("properties", {})
     texts = {name for name, kind in kinds.items() if kind.get("type") == "string"}
-    given = _read_typed(pairs, texts)
-    return NewRun(workflow=workflow, input=place_paths(workflow, given, str(Path.cwd())))
+    given = place_paths(workflow, _read_typed(pairs, texts), str(Path.cwd()))
+    return NewRun(workflow=workflow, input=given)
 
 
 def _read_typed(pairs: list[str], texts: set[str]) -> dict[str, Any]:

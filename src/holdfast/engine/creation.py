@@ -8,7 +8,8 @@ from dataclasses import replace
 from holdfast.engine import planning, slots
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.group import Group
-from holdfast.engine.operations import AddWorkflow, CreateTasks, StartRun
+from holdfast.engine.operations import CreateTasks, StartRun
+from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
 from holdfast.model.run import Created
 from holdfast.model.status import TERMINAL, Hold

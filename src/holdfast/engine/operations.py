@@ -29,6 +29,7 @@ from holdfast.engine.worker_operations import (
     RegisterWorker,
     TellWorker,
 )
+from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.model.hook import hook_step
 from holdfast.model.status import Hold
 
@@ -223,21 +224,6 @@ class CreateTasks(Sized):
     @property
     def size(self) -> int:
         return sum(task.size for task in self.tasks)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AddWorkflow(Sized):
-    workflow: str
-    workflow_version: str
-    definition: str
-
-    @property
-    def keys(self) -> Keys:
-        return (f"workflow:{self.workflow}",)
-
-    @property
-    def size(self) -> int:
-        return len(self.definition)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from holdfast.engine import validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation
-from holdfast.engine.operations import AddWorkflow
+from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.model.graph import Workflow
 
 

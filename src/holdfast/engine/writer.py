@@ -58,6 +58,7 @@ from holdfast.engine.operations import (
 from holdfast.engine.schedule_operations import PutSchedule, SteerSchedule, Tick
 from holdfast.engine.taking import Handed, Takers
 from holdfast.engine.worker_operations import NoteStop, WorkerOperation
+from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.errors import HoldfastError
 from holdfast.ids import Ids
 from holdfast.model.result import TransitionResult

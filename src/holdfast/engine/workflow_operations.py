@@ -1,0 +1,22 @@
+"""What is asked about workflows: that a definition is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.engine.asked import Keys, Sized
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AddWorkflow(Sized):
+    workflow: str
+    workflow_version: str
+    definition: str
+
+    @property
+    def keys(self) -> Keys:
+        return (f"workflow:{self.workflow}",)
+
+    @property
+    def size(self) -> int:
+        return len(self.definition)
