@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.operations import (
-    AddWorkflow,
     CancelRun,
     Claim,
     ClaimById,

@@ -321,11 +321,12 @@ class Tasks:
     @reading
     def attempts(self, task_id: str) -> Page[Attempt]:
         """Every lease the task ever had, and how each ended."""
-        rows = self._desk.view(lambda tx: tx.read("stops_of", task_id=task_id))
+        identifier = validation.task_id(task_id)
+        rows = self._desk.view(lambda tx: tx.read("stops_of", task_id=identifier))
         stops = {
             row["attempt"]: (row["stopped_at"], row["ended"], row["remaining"]) for row in rows
         }
-        return with_stops(read_attempts(self.events(task_id)), stops)
+        return with_stops(read_attempts(self.events(identifier)), stops)
 
     def _row(self, task: NewTask) -> TaskRow:
         limit = self._desk.settings.max_payload

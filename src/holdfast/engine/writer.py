@@ -35,7 +35,6 @@ from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
 from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.operations import (
-    AddWorkflow,
     AdvanceRun,
     Claim,
     ClaimById,
