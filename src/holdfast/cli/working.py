@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
 
 CHUNK = 65_536
+# So that a lease holds when some renewals come late.
+RENEWALS = 5
 
 workers = group("workers", "See which workers live; have one go.", alone=True)
 work = group("work", "Be a worker from a script: claim, renew, complete, fail, release, log.")
@@ -58,17 +60,22 @@ def worker(
         int | None, typer.Option(help="How many steps at once; the number of cores.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Its name; host and process.")] = None,
+    lease: Annotated[
+        str | None, typer.Option(help="How long it may be silent; 30s, or as APP says.")
+    ] = None,
 ) -> None:
     """Pull and run steps until Ctrl-C; what runs then may finish, a second Ctrl-C ends at once."""
     show_logs(logging.INFO)
     options = {"agents": agent, "tags": tag, "concurrency": concurrency, "name": name}
-    with _program(app) as program:
+    with _program(app, lease) as program:
         note(f"store {shown_url(program.settings.url)}")
         program.worker(**{each: value for each, value in options.items() if value}).run()
 
 
-def _program(app: str | None) -> Holdfast:
+def _program(app: str | None, lease: str | None) -> Holdfast:
     if app is not None:
+        if lease is not None:
+            raise InvalidInput("lease", f"is for {app} itself to say: Holdfast(…, lease={lease!r})")
         from holdfast.cli.program import load_app
 
         return load_app(app)
@@ -76,7 +83,10 @@ def _program(app: str | None) -> Holdfast:
 
     found = place()
     found.make()
-    return Holdfast(found.url)
+    if lease is None:
+        return Holdfast(found.url)
+    seconds = parse_duration("lease", lease)
+    return Holdfast(found.url, lease=seconds, renewal=seconds / RENEWALS)
 
 
 @workers.callback(invoke_without_command=True)
