@@ -13,6 +13,7 @@ from holdfast.cli.session import with_store
 from holdfast.cli.standing import what_to_say
 from holdfast.cli.terminal import is_terminal, note, paint, say
 from holdfast.cli.tree import draw_run
+from holdfast.cli.words import one_line
 from holdfast.service.outline import Node, outline, step_names
 from holdfast.service.service import Service
 
@@ -135,6 +136,8 @@ def _say_end(run: View, worker: str | None) -> int:
     if code == NEEDS_PERSON:
         for leaf in _leaves(run):
             if leaf.asks_person:
+                if not is_terminal():
+                    note(f"asked:     {one_line(leaf.task.get('question') or leaf.task['title'])}")
                 note(f"needs you: {with_store(what_to_say(leaf.task))}")
         if worker is not None:
             note(f"then:      {with_store(worker)}")

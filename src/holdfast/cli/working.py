@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +17,7 @@ from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import chosen_store, opened, place, shown_url
 from holdfast.cli.steering import say_answer
 from holdfast.cli.tables import say_table
-from holdfast.cli.terminal import escape, note, say, say_json
+from holdfast.cli.terminal import escape, note, say, say_json, tell_json
 from holdfast.cli.words import ago
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import parse_duration
@@ -146,9 +146,15 @@ def claim(
     number: Annotated[int, typer.Option("--max", min=1, max=1000, help="How many at most.")] = 1,
     lease: Lease = "30s",
     name: Annotated[str | None, typer.Option("--worker", help="The worker's name.")] = None,
+    shell: Annotated[
+        bool, typer.Option("--shell", help="Print variables for eval, of one task.")
+    ] = False,
 ) -> int | None:
     """Lease ready tasks and print them with their tokens as JSON; exits 1 when there is none."""
     from holdfast.service.protocol import Offer
+
+    if shell and number > 1:
+        raise InvalidInput("max", "must be 1 with --shell: its variables are of one task")
 
     offer = Offer(
         worker=name or f"{socket.gethostname().partition('.')[0]}-work",
@@ -159,8 +165,34 @@ def claim(
     with opened(begins=True) as service:
         found = None if task is None else service.addresses.task(task)
         got = service.protocol.claim(offer, most=number, task_id=found)
-    say_json(got)
+    if not shell:
+        say_json(got)
+    for each in got["assignments"] if shell else ():
+        for line in _assignments(each):
+            say(line)
     return 0 if got["assignments"] else 1
+
+
+def _assignments(claimed: dict[str, Any]) -> Iterator[str]:
+    """A claim as the variables that the other commands of the protocol read."""
+    import shlex
+
+    from holdfast.worker.surroundings import SHORT_PROMPT
+
+    task = claimed["task"]
+    payload = task.get("payload")
+    prompt = payload.get("prompt") if isinstance(payload, dict) else None
+    for name, value in (
+        ("TASK", task["id"]),
+        ("TITLE", task["title"]),
+        ("ATTEMPT", str(claimed["attempt"])),
+        ("TOKEN", claimed["token"]),
+        ("PAYLOAD", tell_json(payload)),
+        ("PROMPT", prompt if isinstance(prompt, str) else ""),
+    ):
+        # A longer one would keep every program from starting; what was set before must not stay.
+        fits = len(value.encode(errors="replace")) <= SHORT_PROMPT
+        yield f"export HOLDFAST_{name}={shlex.quote(value)}" if fits else f"unset HOLDFAST_{name}"
 
 
 @command("renew", of=work, example="holdfast work renew t_… --token … --progress half")
