@@ -68,7 +68,7 @@ def _served(task: Task, workers: Sequence[LiveWorker]) -> View | None:
         if task.agent in each.agents and {*task.tags} <= {*each.tags} and each.told is None
     ]
     wanted = f'"{task.agent}"' + (f" with {', '.join(task.tags)}" if task.tags else "")
-    many = "live worker" if len(workers) == 1 else "live workers"
+    many = "live worker" if len(serve) == len(workers) == 1 else "live workers"
     verb = "serves" if len(serve) == 1 else "serve"
     detail = f"{len(serve)} of {len(workers)} {many} {verb} {wanted}"
     return {"name": "worker", "ok": bool(serve), "detail": detail}
