@@ -94,7 +94,7 @@ def test_a_plan_may_be_a_graph(engine: Engine, typed: Typed) -> None:
     ("arguments", "said"),
     [
         (["--payload", "{bad"], "payload: is not JSON"),
-        (["--at", "soon"], "scheduled_for: 'soon' is not a duration"),
+        (["--at", "soon"], "scheduled_for: 'soon' is no moment"),
         (["--at", "2000-01-01"], "is before 2001"),
         (["--timeout", "never"], "timeout: 'never' is not a duration"),
         (["--needs", "t_7zzz"], "there is no such task"),
