@@ -31,7 +31,7 @@ RUN = ("run", "feature.yaml", "-i", "task=Add SSO", "--wait")
 MISTAKES = {
     "{{ steps.plan.stories }}": "{{ steps.plan.storys }}",
     "agent: developer": "agent: develper",
-    "prompt: \"Review": "promt: \"Review",
+    'prompt: "Review': 'promt: "Review',
 }
 # How a live tree goes back to where it began.
 _REDRAWN = re.compile(r"(?:\r?\x1b\[2K(?:\x1b\[1A)?)+")
@@ -66,8 +66,9 @@ def take_run(folder: Path) -> tuple[str, str]:
         run_id = service.addresses.run("@last")
         with Accident(service, run_id, workers):
             assert screen.ends() == 0
-    frames = [each for each in _REDRAWN.split(screen.raw) if "(1 lost)" in each and "└ editing" in each]
-    return 'holdfast run feature.yaml -i task="Add SSO" --wait', frames[-1]
+    frames = _REDRAWN.split(screen.raw)
+    again = [each for each in frames if "(1 lost)" in each and "└ editing" in each]
+    return 'holdfast run feature.yaml -i task="Add SSO" --wait', again[-1]
 
 
 def take_why(folder: Path) -> tuple[str, str]:
