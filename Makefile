@@ -14,8 +14,8 @@ LOCKED := $(VENV)/locked
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
-demo: $(READY)  ## watch pipelines run, crash and recover
-	$(BIN)/python examples/demo.py
+demo: $(READY)  ## watch a workflow run, lose a worker and go on
+	@$(BIN)/holdfast demo
 
 test: $(READY)  ## run every test, on real SQLite, PostgreSQL and Redis
 	$(BIN)/python -m pytest -n 2 --dist=worksteal $(ARGS)

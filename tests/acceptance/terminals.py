@@ -48,6 +48,16 @@ def holdfast(folder: Path, *arguments: str, **more: str) -> subprocess.Completed
     )
 
 
+def on_path(folder: Path) -> dict[str, str]:
+    """An environment in which `holdfast` is a program that a shell finds."""
+    tool = folder / "bin" / "holdfast"
+    tool.parent.mkdir()
+    tool.write_text(f"#!{sys.executable}\n{PROGRAM.replace('; ', chr(10))}\n")
+    tool.chmod(0o755)
+    kept = environment()
+    return kept | {"PATH": f"{tool.parent}:{kept['PATH']}"}
+
+
 class Terminal:
     """What a command has written on its terminal so far."""
 

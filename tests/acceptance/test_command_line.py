@@ -177,14 +177,6 @@ def test_a_reader_that_leaves_early_is_not_complained_about(tmp_path: Path) -> N
         assert child.wait(PATIENCE) in {1, 141}
 
 
-def test_the_demonstration_runs_to_its_end(tmp_path: Path) -> None:
-    shown = holdfast(tmp_path, "demo")
-    assert shown.returncode == 0, shown.stderr
-    assert "build.1.verify  rejected  the signature is not checked" in shown.stdout
-    assert shown.stdout.endswith("The doctor's 25 checks find nothing.\n")
-    assert list(tmp_path.iterdir()) == []
-
-
 UNWANTED = {"asyncio", "httpx", "jsonschema", "psycopg", "pydantic", "rich", "yaml"}
 
 
@@ -234,3 +226,9 @@ def _start(folder: Path, arguments: list[str], more: dict[str, str]) -> float:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return median(times[1:])
+
+
+def test_a_program_says_the_lease_of_its_worker_itself(tmp_path: Path) -> None:
+    refused = holdfast(tmp_path, "worker", "shop:hf", "--lease", "2s")
+    assert refused.returncode == 2
+    assert "lease: is for shop:hf itself to say: Holdfast(…, lease='2s')" in refused.stderr

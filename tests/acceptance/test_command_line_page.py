@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
-from tests.acceptance.terminals import PROGRAM, ROOT, environment
+from tests.acceptance.terminals import ROOT, on_path
 
 PAGE = ROOT / "docs" / "how-to" / "command-line.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -26,15 +25,10 @@ def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
         )
     (tmp_path / "page.sh").write_text("\n".join(script))
     (tmp_path / "shop.py").write_text((ROOT / "examples" / "shop.py").read_text())
-    tool = tmp_path / "bin" / "holdfast"
-    tool.parent.mkdir()
-    tool.write_text(f"#!{sys.executable}\n{PROGRAM.replace('; ', chr(10))}\n")
-    tool.chmod(0o755)
-    more = environment()
     shown = subprocess.run(
         ["/bin/sh", "page.sh"],
         cwd=tmp_path,
-        env=more | {"PATH": f"{tool.parent}:{more['PATH']}"},
+        env=on_path(tmp_path),
         capture_output=True,
         text=True,
         timeout=110,

@@ -1,20 +1,71 @@
-"""The demo, as `make demo` runs it."""
+"""The demo, as `make demo` and `holdfast demo` run it."""
 
 from __future__ import annotations
 
+import json
+import re
+import signal
 import subprocess
 import sys
+import time
+import zipfile
 from pathlib import Path
 
-DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
+from holdfast.worker.keeper import start_of
+from tests.acceptance.terminals import ROOT, holdfast, terminal
 
 
-def test_the_demo_kills_a_worker_and_still_does_each_step_once() -> None:
-    shown = subprocess.run(
-        [sys.executable, str(DEMO)], capture_output=True, text=True, timeout=90, check=False
-    )
+def alive(folder: Path) -> list[int]:
+    """The workers that a demo has started, and the commands of theirs, that still run."""
+    logs = [log.read_text() for log in folder.glob("worker-*.log")]
+    workers = {int(each) for log in logs for each in re.findall(r"\(process (\d+)", log)}
+    assert workers
+    records = [json.loads(each.read_text()) for each in folder.glob(".holdfast/processes/*")]
+    commands = {each["command"] for each in records if each["command"]}
+    return [pid for pid in workers | commands if start_of(pid)]
+
+
+def test_the_demo_kills_a_worker_and_its_step_is_taken_up(tmp_path: Path) -> None:
+    began = time.monotonic()
+    shown = holdfast(tmp_path, "demo", TMPDIR=str(tmp_path))
+    assert time.monotonic() - began < 30
     assert shown.returncode == 0, shown.stdout + shown.stderr
-    assert "kill -9" in shown.stdout
-    assert "refused, stale_token" in shown.stdout
-    assert "no violations" in shown.stdout
-    assert "Each step done once, in order." in shown.stdout
+    (folder,) = tmp_path.glob("holdfast-demo-*")
+    assert "build.1.verify  rejected  add a signature check" in shown.stdout
+    killed = re.search(r"kill -9 \d+: (worker-\d) dies in the middle of (\S+)\.", shown.stdout)
+    assert killed is not None
+    (other,) = {"worker-1", "worker-2"} - {killed[1]}
+    assert f"  {killed[2]}  attempt 1 by {killed[1]}: lost\n" in shown.stdout
+    assert f"  {killed[2]}  attempt 2 by {other}: completed\n" in shown.stdout
+    assert "refused, stale_token: attempt 1 has ended" in shown.stdout
+    assert "invariants of the store, all hold" in shown.stdout
+    assert 'Result  {"summary": "three stories, each accepted: ready to merge"}' in shown.stdout
+    assert alive(folder) == []
+    following = re.findall(r"^  holdfast ((?:show|why|events)\b.*?)   ", shown.stdout, re.MULTILINE)
+    assert len(following) == 4
+    for command in following:
+        assert holdfast(folder, *command.split()).returncode == 0, command
+
+
+def test_ctrl_c_ends_the_demo_with_all_its_workers_and_says_how_to_go_on(tmp_path: Path) -> None:
+    with terminal(tmp_path, "demo", TMPDIR=str(tmp_path)) as screen:
+        screen.until("└ editing")
+        screen.child.send_signal(signal.SIGINT)
+        assert screen.ends() == 130
+    (folder,) = tmp_path.glob("holdfast-demo-*")
+    assert alive(folder) == []
+    assert "Traceback" not in screen.text
+    assert f"Go on: cd {folder} && holdfast worker --agent developer" in screen.text
+    assert '{"log"' not in screen.text
+    told = json.loads(holdfast(folder, "show", "--json").stdout)
+    assert told["status"] == "running"
+
+
+def test_a_wheel_holds_what_the_demo_shows(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    files = sorted(each.name for each in (ROOT / "examples" / "feature").iterdir())
+    inside = zipfile.ZipFile(wheel).namelist()
+    assert files
+    assert [name for name in files if f"holdfast/cli/feature/{name}" not in inside] == []

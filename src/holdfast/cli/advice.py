@@ -81,7 +81,8 @@ def _after_error(error: HoldfastError) -> str | None:
             away = isinstance(error, StoreUnreachable)
             return None if away else "holdfast runs --db URL   (another store)"
         case InvalidWorkflowFile():
-            return f"holdfast workflow validate {error.field}"
+            check = "workflow validate"
+            return None if called == check else f"holdfast {check} {error.field}"
         case _:
             return None if called is None else f"holdfast {called} --help"
 

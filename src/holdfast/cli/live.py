@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,10 +13,12 @@ from holdfast.cli.session import with_store
 from holdfast.cli.standing import what_to_say
 from holdfast.cli.terminal import is_terminal, note, paint, say
 from holdfast.cli.tree import draw_run
+from holdfast.cli.words import one_line
 from holdfast.service.outline import Node, outline, step_names
 from holdfast.service.service import Service
 
 View = dict[str, Any]
+Aside = Callable[[], Sequence[str]]
 REDRAW = 1.0
 PAGE = 1_000
 INTERRUPTED = 130
@@ -29,16 +31,18 @@ def watch(
     *,
     worker: str | None = None,
     quiet: bool = False,
-    after: int = 0,
+    aside: Aside = tuple,
 ) -> int:
     """Show a run until it ends or only a person can move it; the answer is the exit code.
 
-    A `worker` is the command for a worker like the one beside it, which stops with it.
+    A `worker` is the command for a worker like the one beside it, which stops with it. `aside` is
+    asked for lines of something else that happens meanwhile.
     """
     try:
         if quiet:
             return _wait(service, run_id)
-        run = _draw(service, run_id) if is_terminal() else _tell(service, run_id, after)
+        shown = _draw if is_terminal() else _tell
+        run = shown(service, run_id, aside)
     except KeyboardInterrupt:
         _say_left(run_id, worker)
         return INTERRUPTED
@@ -52,7 +56,7 @@ def _wait(service: Service, run_id: str) -> int:
     return code
 
 
-def _draw(service: Service, run_id: str) -> View:
+def _draw(service: Service, run_id: str, aside: Aside) -> View:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -61,7 +65,7 @@ def _draw(service: Service, run_id: str) -> View:
     with Live(console=console, auto_refresh=False, transient=True) as live, _hints(service) as wait:
         while True:
             run = service.queries.run(run_id)
-            lines = draw_run(run, service.last_lines(run))
+            lines = [*draw_run(run, service.last_lines(run)), *aside()]
             room = max(5, console.height - 1)
             hidden = [] if len(lines) <= room else [paint(f"… {len(lines) - room + 1} more", "dim")]
             visible = lines if not hidden else [*lines[: room - 1], *hidden]
@@ -74,11 +78,15 @@ def _draw(service: Service, run_id: str) -> View:
     return run
 
 
-def _tell(service: Service, run_id: str, after: int) -> View:
+def _tell(service: Service, run_id: str, aside: Aside) -> View:
+    after = heard = 0
     with _hints(service) as wait:
         while True:
             run = service.queries.run(run_id)
             told = tell_events(service, run, after)
+            for line in (said := aside())[heard:]:
+                say(line)
+            heard = len(said)
             if told == after:
                 if ended(run) is not None:
                     return run
@@ -133,6 +141,8 @@ def _say_end(run: View, worker: str | None) -> int:
     if code == NEEDS_PERSON:
         for leaf in _leaves(run):
             if leaf.asks_person:
+                if not is_terminal():
+                    note(f"asked:     {one_line(leaf.task.get('question') or leaf.task['title'])}")
                 note(f"needs you: {with_store(what_to_say(leaf.task))}")
         if worker is not None:
             note(f"then:      {with_store(worker)}")

@@ -81,7 +81,7 @@ def _write(target: Path, text: str) -> None:
 
 @command("demo", example="holdfast demo")
 def demo() -> int | None:
-    """Watch a pipeline in a store of its own: a loop, a verifier that rejects once, a retry."""
+    """Watch agents build a feature in a folder of its own, while one of their workers is killed."""
     from holdfast.cli.demonstration import demonstrate
 
     return demonstrate()

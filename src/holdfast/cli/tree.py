@@ -92,11 +92,24 @@ class _Drawing:
             return [*question, with_store(what_to_say(task))]
         if node.status != "running" or node.children:
             return []
-        progress = [one_line(task["progress"])] if "progress" in task else []
+        progress = _progress(task)
         if task["id"] not in self._said:
             return progress
         line, when = self._said[task["id"]]
-        return [*progress, f"{one_line(line)}  {span((time.time() - when) * SECOND)} ago"]
+        said = f"{one_line(line)}  {span((time.time() - when) * SECOND)} ago"
+        return [said] if _is_log(task) else [*progress, said]
+
+
+def _progress(task: View) -> list[str]:
+    if "progress" not in task:
+        return []
+    return [one_line(task["progress"]["log"] if _is_log(task) else task["progress"])]
+
+
+def _is_log(task: View) -> bool:
+    """Whether its progress is no more than the last line of its log, as commands have it."""
+    progress = task.get("progress")
+    return isinstance(progress, dict) and progress.keys() == {"log"}
 
 
 def _shorten(nodes: Sequence[Node]) -> list[Node]:

@@ -73,7 +73,7 @@ def show_workflow(
         say_json({"version": known.version, **text.loads(known.definition)})
         return
     _draw(known)
-    note(f"start: {with_store(f'holdfast run {name} --wait')}")
+    note(f"start: {with_store(' '.join(['holdfast run', name, *_inputs(known), '--wait']))}")
 
 
 @command("validate", of=workflow, example="holdfast workflow validate feature.yaml")
@@ -99,6 +99,12 @@ def add(path: File, json: Json = False) -> None:
     said = "is kept" if told["created"] else "was known"
     say(f"{escape(known.name)} {known.version[:SHORT]} {said}")
     note(f"start: {with_store(f'holdfast run {known.name} --wait')}")
+
+
+def _inputs(known: Workflow) -> list[str]:
+    """What has to be given to start it, as it is typed."""
+    declared = (known.declared.input if known.declared else None) or {}
+    return [f"-i {name}=…" for name in declared.get("required", ())]
 
 
 def _read(path: Path) -> Workflow:

@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +17,7 @@ from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import chosen_store, opened, place, shown_url
 from holdfast.cli.steering import say_answer
 from holdfast.cli.tables import say_table
-from holdfast.cli.terminal import escape, note, say, say_json
+from holdfast.cli.terminal import escape, note, say, say_json, tell_json
 from holdfast.cli.words import ago
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import parse_duration
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
 
 CHUNK = 65_536
+# So that a lease holds when some renewals come late.
+RENEWALS = 5
 
 workers = group("workers", "See which workers live; have one go.", alone=True)
 work = group("work", "Be a worker from a script: claim, renew, complete, fail, release, log.")
@@ -58,17 +60,22 @@ def worker(
         int | None, typer.Option(help="How many steps at once; the number of cores.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Its name; host and process.")] = None,
+    lease: Annotated[
+        str | None, typer.Option(help="How long it may be silent; 30s, or as APP says.")
+    ] = None,
 ) -> None:
     """Pull and run steps until Ctrl-C; what runs then may finish, a second Ctrl-C ends at once."""
     show_logs(logging.INFO)
     options = {"agents": agent, "tags": tag, "concurrency": concurrency, "name": name}
-    with _program(app) as program:
+    with _program(app, lease) as program:
         note(f"store {shown_url(program.settings.url)}")
         program.worker(**{each: value for each, value in options.items() if value}).run()
 
 
-def _program(app: str | None) -> Holdfast:
+def _program(app: str | None, lease: str | None) -> Holdfast:
     if app is not None:
+        if lease is not None:
+            raise InvalidInput("lease", f"is for {app} itself to say: Holdfast(…, lease={lease!r})")
         from holdfast.cli.program import load_app
 
         return load_app(app)
@@ -76,7 +83,10 @@ def _program(app: str | None) -> Holdfast:
 
     found = place()
     found.make()
-    return Holdfast(found.url)
+    if lease is None:
+        return Holdfast(found.url)
+    seconds = parse_duration("lease", lease)
+    return Holdfast(found.url, lease=seconds, renewal=seconds / RENEWALS)
 
 
 @workers.callback(invoke_without_command=True)
@@ -136,9 +146,15 @@ def claim(
     number: Annotated[int, typer.Option("--max", min=1, max=1000, help="How many at most.")] = 1,
     lease: Lease = "30s",
     name: Annotated[str | None, typer.Option("--worker", help="The worker's name.")] = None,
+    shell: Annotated[
+        bool, typer.Option("--shell", help="Print variables for eval, of one task.")
+    ] = False,
 ) -> int | None:
     """Lease ready tasks and print them with their tokens as JSON; exits 1 when there is none."""
     from holdfast.service.protocol import Offer
+
+    if shell and number > 1:
+        raise InvalidInput("max", "must be 1 with --shell: its variables are of one task")
 
     offer = Offer(
         worker=name or f"{socket.gethostname().partition('.')[0]}-work",
@@ -149,8 +165,34 @@ def claim(
     with opened(begins=True) as service:
         found = None if task is None else service.addresses.task(task)
         got = service.protocol.claim(offer, most=number, task_id=found)
-    say_json(got)
+    if not shell:
+        say_json(got)
+    for each in got["assignments"] if shell else ():
+        for line in _assignments(each):
+            say(line)
     return 0 if got["assignments"] else 1
+
+
+def _assignments(claimed: dict[str, Any]) -> Iterator[str]:
+    """A claim as the variables that the other commands of the protocol read."""
+    import shlex
+
+    from holdfast.worker.surroundings import SHORT_PROMPT
+
+    task = claimed["task"]
+    payload = task.get("payload")
+    prompt = payload.get("prompt") if isinstance(payload, dict) else None
+    for name, value in (
+        ("TASK", task["id"]),
+        ("TITLE", task["title"]),
+        ("ATTEMPT", str(claimed["attempt"])),
+        ("TOKEN", claimed["token"]),
+        ("PAYLOAD", tell_json(payload)),
+        ("PROMPT", prompt if isinstance(prompt, str) else ""),
+    ):
+        # A longer one would keep every program from starting; what was set before must not stay.
+        fits = len(value.encode(errors="replace")) <= SHORT_PROMPT
+        yield f"export HOLDFAST_{name}={shlex.quote(value)}" if fits else f"unset HOLDFAST_{name}"
 
 
 @command("renew", of=work, example="holdfast work renew t_… --token … --progress half")

@@ -113,7 +113,7 @@ class TaskReading:
 
     def _clause(self, name: str, *, ok: bool) -> Clause:
         # A time that has come is only written down by the next claim; it does not hold anyone up.
-        if name == "due" and not ok and self._has_come():
+        if name == "due" and not ok and (self._has_come() or self._follows()):
             ok = True
         if ok:
             return Clause(name=name, ok=True)
@@ -244,10 +244,20 @@ class TaskReading:
     def _has_come(self) -> bool:
         return self._task.scheduled_for is not None and self._task.scheduled_for <= self._now
 
+    def _follows(self) -> bool:
+        """Whether it is looked at when its needs are done, and has no time of its own."""
+        return self._task.blocked and self._untimed
+
+    @property
+    def _untimed(self) -> bool:
+        return self._task.scheduled_for is None and self._task.waits_for is None
+
     def _due(self) -> tuple[str, str]:
         task = self._task
         if task.waits_for is not None:
             return self._awaited(task.waits_for)
+        if self._untimed:
+            return "its condition and its texts are about to be looked at", ""
         detail = f"its time comes in {self._seconds(task.scheduled_for or 0)}"
         if task.failures and task.error is not None:
             left = task.retry.max_attempts - task.failures

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.engine.engine import Engine
 from holdfast.engine.why import Explanation
+from holdfast.engine.why_run import RunExplanation
 from holdfast.model.status import Kind, Status
 from holdfast.model.task import Task
 from holdfast.model.worker import LiveWorker
@@ -23,19 +24,38 @@ def explain(
     if identifier.startswith("t_"):
         told = engine.why(identifier, agents=agents, tags=tags)
         return _view_task(told, _served(told.task, engine.workers.list()))
-    of_run = engine.why_run(identifier, agents=agents, tags=tags)
-    fixes = [of_run.fix, *(fix for each in of_run.tasks for fix in each.own_fixes)]
+    return _view_run(engine.why_run(identifier, agents=agents, tags=tags), engine.workers.list())
+
+
+def _view_run(told: RunExplanation, workers: Sequence[LiveWorker]) -> View:
+    free = [each for each in told.tasks if each.claimable]
+    alone = {each.task.id: served for each in free if (served := _unserved(each.task, workers))}
+    fixes = [told.fix, *(fix for each in told.tasks for fix in each.own_fixes)]
+    fixes += [each.fix for each in free if each.task.id in alone]
+    lines = {
+        each.task.id: ": ".join([each.line, *alone.get(each.task.id, ())]) for each in told.tasks
+    }
     return {
-        "id": of_run.run.id,
-        "status": of_run.run.status.value,
-        "summary": in_commands(of_run.summary),
+        "id": told.run.id,
+        "status": told.run.status.value,
+        "summary": in_commands(told.summary),
         "tasks": [
-            {"id": each.task.id, "state": each.task.state, "line": in_commands(each.line)}
-            for each in of_run.tasks
+            {
+                "id": each.task.id,
+                "state": each.task.state,
+                "line": in_commands(lines[each.task.id]),
+            }
+            for each in told.tasks
         ],
-        "more": of_run.more,
+        "more": told.more,
         "fixes": _commands(fixes),
     }
+
+
+def _unserved(task: Task, workers: Sequence[LiveWorker]) -> list[str]:
+    """That no live worker would take it, in words."""
+    served = _served(task, workers)
+    return [] if served is None or served["ok"] else [served["detail"]]
 
 
 def _view_task(told: Explanation, served: View | None) -> View:
@@ -68,7 +88,7 @@ def _served(task: Task, workers: Sequence[LiveWorker]) -> View | None:
         if task.agent in each.agents and {*task.tags} <= {*each.tags} and each.told is None
     ]
     wanted = f'"{task.agent}"' + (f" with {', '.join(task.tags)}" if task.tags else "")
-    many = "live worker" if len(workers) == 1 else "live workers"
+    many = "live worker" if len(serve) == len(workers) == 1 else "live workers"
     verb = "serves" if len(serve) == 1 else "serve"
     detail = f"{len(serve)} of {len(workers)} {many} {verb} {wanted}"
     return {"name": "worker", "ok": bool(serve), "detail": detail}

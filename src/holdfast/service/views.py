@@ -186,6 +186,7 @@ def view_assignment(assignment: Assignment) -> View:
         item=assignment.item,
         feedback=assignment.feedback,
         steps=assignment.needs or None,
+        prompt=None if assignment.work is None else assignment.work.prompt,
     )
     if around:
         own = task.get("payload")

@@ -47,7 +47,7 @@ class Invocation:
     function: Callable[..., object]
     arguments: dict[str, Any]
     encode: Callable[[object], object]
-    asynchronous: bool = False
+    asynchronous: bool
 
 
 class StepFailed(Exception):

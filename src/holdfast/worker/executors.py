@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from typing import Any
 
 from holdfast.engine.engine import Engine
@@ -55,12 +56,12 @@ class Executors:
             from holdfast.worker.command_step import CommandStep  # noqa: PLC0415
 
             step = CommandStep(self._post, assignment, context, work)
-            return Invocation(function=step.run, arguments={}, encode=_as_it_is)
+            return _invoke(step.run, asynchronous=False)
         if work.http is not None:
             from holdfast.worker.http_call import HttpStep  # noqa: PLC0415
 
             call = HttpStep(self._post, assignment, context, work)
-            return Invocation(function=call.run, arguments={}, encode=_as_it_is)
+            return _invoke(call.run, asynchronous=True)
         if work.workflow is not None:
             message = f"a worker cannot start the workflow {work.workflow} as a step yet"
             raise StepFailed(message, retryable=False)
@@ -69,6 +70,10 @@ class Executors:
     def clean(self, value: Any) -> Any:  # noqa: ANN401 - JSON is any value
         """A value without the secrets that are known by now."""
         return self._post.secrets.redaction.value(value)
+
+
+def _invoke(function: Callable[[], object], *, asynchronous: bool) -> Invocation:
+    return Invocation(function=function, arguments={}, encode=_as_it_is, asynchronous=asynchronous)
 
 
 def _as_it_is(result: object) -> object:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from holdfast.engine.engine import Engine
@@ -23,6 +25,14 @@ LOOP = Workflow.define(
     "stories",
     (Step(id="plan"), Step(id="merge", needs=("plan",), approval="Merge it?")),
 )
+
+ASKING = """\
+name: asking
+agents: {cook: {external: true}}
+steps:
+  - {id: make, agent: cook, prompt: "Make it"}
+  - {id: serve, run: [echo, "{{ steps.make }}"]}
+"""
 
 
 @pytest.fixture
@@ -138,6 +148,26 @@ def test_a_store_with_nothing_in_it_says_how_to_begin(typed: Typed) -> None:
     refused = typed.refused(2, "show")
     assert "nothing was ever run; `holdfast run WORKFLOW` starts one" in refused
     assert "holdfast run WORKFLOW --wait" in typed.ok()
+
+
+def test_why_a_run_waits_names_the_worker_that_is_missing(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "asking.yaml").write_text(ASKING)
+    typed.ok("run", "asking.yaml")
+    shown = typed.ok("why", "@last")
+    assert 'make is queued, not running (ready): 0 of 0 live workers serve "cook"\n' in shown
+    assert "serve is queued, not running (blocked): waits for make (queued)\n" in shown
+    assert shown.endswith("Fix:   holdfast worker --agent cook\n")
+    engine.workers.register("w", agents=["cook"])
+    assert "Fix:" not in typed.ok("why", "@last")
+
+
+def test_how_to_start_a_workflow_names_what_it_must_be_given(typed: Typed, tmp_path: Path) -> None:
+    file = tmp_path / "asking.yaml"
+    file.write_text(ASKING + "input: {topic: string, size: {type: int, default: 3}, extra: int?}\n")
+    said = typed("workflow", "show", "asking.yaml")
+    assert said.err == "start: holdfast run asking.yaml -i topic=… --wait\n"
 
 
 def test_why_says_which_command_helps(engine: Engine, typed: Typed) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,13 @@ import pytest
 from holdfast.engine.engine import Engine
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import NOT_GENUINE, create, start
+
+ASKING = """\
+name: asking
+agents: {cook: {external: true}}
+steps:
+  - {id: make, agent: cook, prompt: "Make {{ input.task }}"}
+"""
 
 
 def claim(typed: Typed, *arguments: str) -> dict[str, Any]:
@@ -115,3 +123,31 @@ def test_what_a_dead_worker_left_is_taken_back_by_the_next_claim(
     assert claim(typed, lone)["attempt"] == 2
     assert "stale_token" in typed.refused(1, "work", "complete", lone, "--token", lost["token"])
     assert [each.outcome for each in engine.tasks.attempts(lone)] == ["lost", None]
+
+
+def test_a_claim_as_variables_is_read_by_a_shell_as_it_was_written(
+    engine: Engine, typed: Typed
+) -> None:
+    hostile = "it's $(date) `date` \\n"
+    lone = create(engine, title=hostile, payload={"prompt": hostile})
+    said = typed("work", "claim", "--shell")
+    assert said.code == 0, said.err
+    script = said.out + 'printf \'%s|\' "$HOLDFAST_TASK" "$HOLDFAST_TITLE" "$HOLDFAST_PROMPT"'
+    read = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
+    assert read.stdout == f"{lone}|{hostile}|{hostile}|"
+    assert typed("work", "claim", "--shell").code == 1
+    assert "must be 1 with --shell" in typed.refused(2, "work", "claim", "--shell", "--max", "2")
+
+
+def test_what_is_too_long_for_a_variable_is_left_out(engine: Engine, typed: Typed) -> None:
+    create(engine, payload={"text": "x" * 40_000})
+    told = typed.ok("work", "claim", "--shell")
+    assert "unset HOLDFAST_PAYLOAD\n" in told
+    assert "xxx" not in told
+
+
+def test_a_script_is_given_the_prompt_of_a_workflow_file(typed: Typed, tmp_path: Path) -> None:
+    file = tmp_path / "asking.yaml"
+    file.write_text(ASKING)
+    typed.ok("run", str(file), "-i", "task=tea")
+    assert claim(typed, "--agent", "cook")["task"]["payload"]["prompt"] == "Make tea"

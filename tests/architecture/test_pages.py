@@ -1,0 +1,34 @@
+"""What pages lead to is there, and what their pictures show is nobody's own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for folder in (".", "docs", "examples")
+    for path in (ROOT / folder).glob("*.md" if folder == "." else "**/*.md")
+)
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)[^)]*\)")
+FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+PICTURES = sorted((ROOT / "docs" / "pictures").glob("*.svg"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
+    text = FENCED.sub("", (ROOT / page).read_text(encoding="utf-8"))
+    links = LINK.findall(text)
+    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda path: path.name)
+def test_a_picture_is_shown_and_holds_no_path_and_no_font_from_elsewhere(picture: Path) -> None:
+    drawn = picture.read_text(encoding="utf-8")
+    text = re.sub(r"<[^>]*>", "", drawn).replace("&#160;", " ")
+    assert "$ holdfast " in text
+    assert re.findall(r"(?:^|\s)/\w|@font-face|url\((?!#)", drawn.replace("/>", ">")) == []
+    assert f"docs/pictures/{picture.name}" in (ROOT / "README.md").read_text(encoding="utf-8")
