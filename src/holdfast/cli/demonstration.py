@@ -11,7 +11,7 @@ from pathlib import Path
 
 from holdfast.cli.accident import SCENE, Accident, tokens_in, working
 from holdfast.cli.live import INTERRUPTED, watch
-from holdfast.cli.running import agents_of
+from holdfast.cli.running import wanted_agents
 from holdfast.cli.session import chosen_store, serving, with_store
 from holdfast.cli.terminal import note, paint, say
 from holdfast.cli.words import count, one_line
@@ -51,7 +51,7 @@ def _show(folder: Path) -> int:
     place.make()
     chosen_store.set(str(home / FILE))
     workflow = read_workflow_file(folder / WORKFLOW)
-    agents = agents_of(workflow)
+    agents = wanted_agents(workflow)
     say("Four scripted agents build a feature, story by story; a verifier sends one story back.")
     say(f"{len(WORKERS)} workers take turns, and one of them will be killed while it works.\n")
     with serving(place) as service:
