@@ -18,6 +18,7 @@ from holdfast.service.place import FOLDER
 from holdfast.service.service import Service
 
 Workers = Mapping[str, "subprocess.Popen[bytes]"]
+PACKAGES = str(Path(__file__).parents[2])
 LEASE = 3
 LOOK_EVERY = 0.05
 STOPS_WITHIN = 5.0
@@ -39,13 +40,15 @@ def working(folder: Path, names: Sequence[str], agents: Sequence[str]) -> Iterat
 
 def _start(folder: Path, name: str, agents: Sequence[str]) -> subprocess.Popen[bytes]:
     kept = {each: value for each, value in os.environ.items() if not each.startswith("HOLDFAST_")}
+    # A path that is not absolute would lead elsewhere from the folder.
+    path = os.pathsep.join([PACKAGES, kept.get("PYTHONPATH", "")])
     options = ["--name", name, "--concurrency", "1", "--lease", f"{LEASE}s"]
     options += [part for agent in agents for part in ("--agent", agent)]
     with (folder / f"{name}.log").open("wb") as log:
         return subprocess.Popen(  # noqa: S603 - this program itself
             [sys.executable, "-m", "holdfast", "worker", *options],
             cwd=folder,
-            env=kept | {"KEEP_TOKENS": str(tokens_in(folder))},
+            env=kept | {"PYTHONPATH": path, "KEEP_TOKENS": str(tokens_in(folder))},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -98,12 +101,19 @@ class Accident:
 
     def _watch(self) -> None:
         while not self._over.wait(LOOK_EVERY):
-            run = self._service.queries.run(self._run_id)
-            names = step_names(run["tasks"])
-            for task in self._begun(run):
-                if names[task["id"]] == SCENE:
-                    self._strike(task)
-                    return
+            if all(process.poll() is not None for process in self._workers.values()):
+                self.told = ["No worker is left, so the run is cancelled; worker-….log says more."]
+                self._service.commands.cancel(self._run_id)
+                return
+            if self.task is None:
+                self._look()
+
+    def _look(self) -> None:
+        run = self._service.queries.run(self._run_id)
+        names = step_names(run["tasks"])
+        for task in self._begun(run):
+            if names[task["id"]] == SCENE:
+                self._strike(task)
 
     def _begun(self, run: dict[str, Any]) -> list[dict[str, Any]]:
         """What runs and has said something, once there is somebody to take it up."""

@@ -101,8 +101,8 @@ def _say_lost(service: Service, task_id: str, folder: Path) -> bool:
 
 def _say_next(folder: Path) -> None:
     # A store that the environment names would come before the one of the folder.
-    if not {"HOLDFAST_DB", "HOLDFAST_HOME"} & os.environ.keys():
-        chosen_store.set(None)
+    elsewhere = {"HOLDFAST_DB", "HOLDFAST_HOME"} & os.environ.keys()
+    chosen_store.set(f"{FOLDER}/{FILE}" if elsewhere else None)
     say(f"\n{paint('Look around', 'bold')}")
     unknown = [] if shutil.which("holdfast") else [(f"alias holdfast='{_called()}'", "")]
     for command, purpose in (
