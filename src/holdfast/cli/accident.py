@@ -15,10 +15,13 @@ from typing import Any, Self
 from holdfast.cli.terminal import paint
 from holdfast.service.outline import step_names
 from holdfast.service.place import FOLDER
+from holdfast.service.refused import Refused
 from holdfast.service.service import Service
 
 Workers = Mapping[str, "subprocess.Popen[bytes]"]
 PACKAGES = str(Path(__file__).parents[2])
+# By which a person, a service manager or a closed terminal ends a program.
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LEASE = 3
 LOOK_EVERY = 0.05
 STOPS_WITHIN = 5.0
@@ -64,7 +67,7 @@ def tokens_in(folder: Path) -> Path:
 
 def _end(workers: Workers) -> None:
     """Let them leave in peace, then give back what they run, then not at all."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in ENDING}
     try:
         for patience in (0.5, STOPS_WITHIN):
             for process in workers.values():
@@ -76,7 +79,8 @@ def _end(workers: Workers) -> None:
             process.kill()
             process.wait()
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Accident:
@@ -102,11 +106,17 @@ class Accident:
     def _watch(self) -> None:
         while not self._over.wait(LOOK_EVERY):
             if all(process.poll() is not None for process in self._workers.values()):
-                self.told = ["No worker is left, so the run is cancelled; worker-….log says more."]
-                self._service.commands.cancel(self._run_id)
+                self._give_up()
                 return
             if self.task is None:
                 self._look()
+
+    def _give_up(self) -> None:
+        left = "No worker is left, so the run is cancelled; worker-….log says more."
+        self.told = [*self.told, left]
+        # It may just have ended.
+        with suppress(Refused):
+            self._service.commands.cancel(self._run_id)
 
     def _look(self) -> None:
         run = self._service.queries.run(self._run_id)
