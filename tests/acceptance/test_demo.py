@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -15,10 +16,14 @@ from holdfast.worker.keeper import start_of
 from tests.acceptance.terminals import ROOT, holdfast, terminal
 
 
+def workers_of(folder: Path) -> set[int]:
+    logs = [log.read_text() for log in folder.glob("worker-*.log")]
+    return {int(each) for log in logs for each in re.findall(r"\(process (\d+)", log)}
+
+
 def alive(folder: Path) -> list[int]:
     """The workers that a demo has started, and the commands of theirs, that still run."""
-    logs = [log.read_text() for log in folder.glob("worker-*.log")]
-    workers = {int(each) for log in logs for each in re.findall(r"\(process (\d+)", log)}
+    workers = workers_of(folder)
     assert workers
     records = [json.loads(each.read_text()) for each in folder.glob(".holdfast/processes/*")]
     commands = {each["command"] for each in records if each["command"]}
@@ -59,6 +64,20 @@ def test_ctrl_c_ends_the_demo_with_all_its_workers_and_says_how_to_go_on(tmp_pat
     assert '{"log"' not in screen.text
     told = json.loads(holdfast(folder, "show", "--json").stdout)
     assert told["status"] == "running"
+
+
+def test_a_demo_that_has_lost_every_worker_says_so_and_ends(tmp_path: Path) -> None:
+    with terminal(tmp_path, "demo", TMPDIR=str(tmp_path)) as screen:
+        screen.until("└ three stories")
+        (folder,) = tmp_path.glob("holdfast-demo-*")
+        while len(workers_of(folder)) < 2:
+            pass
+        for pid in workers_of(folder):
+            os.kill(pid, signal.SIGKILL)
+        assert screen.ends() == 3
+    last = screen.text[screen.text.rindex("feature r_") :]
+    assert "· cancelled ·" in last
+    assert "No worker is left, so the run is cancelled" in last
 
 
 def test_a_wheel_holds_what_the_demo_shows(tmp_path: Path) -> None:

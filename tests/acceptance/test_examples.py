@@ -8,18 +8,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from holdfast import Holdfast, NewTask
 from tests.acceptance.terminals import PATIENCE, ROOT, on_path
+from tests.race.racers import eventually
 
-T = TypeVar("T")
 ORDERING = """
 import asyncio, httpx, json
 from orders import app, hf
@@ -82,13 +80,6 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-def eventually(look: Callable[[], T | None]) -> T:
-    end = time.monotonic() + PATIENCE
-    while (found := look()) is None:
-        assert time.monotonic() < end
-    return found
-
-
 def test_a_pipeline_fans_out_tries_one_day_again_and_comes_together(desk: Desk) -> None:
     ran = desk.typed("holdfast", "run", "pipeline:week", "-i", "days=7", "--wait", "--json")
     run = json.loads(ran.stdout)
@@ -125,9 +116,9 @@ def test_a_shell_script_that_slept_past_its_lease_is_refused_and_goes_on(desk: D
     with Holdfast(f"sqlite:///{store}") as hf:
         first, second = (add_count(hf, text) for text in ("to be or not to be", "one two"))
         with desk.started("sh", "worker.sh") as script:
-            eventually(lambda: hf.tasks.get(first).lease)
+            assert eventually(lambda: hf.tasks.get(first).lease is not None)
             os.killpg(script.pid, signal.SIGSTOP)
-            eventually(lambda: hf.tasks.get(first).lost or None)
+            assert eventually(lambda: hf.tasks.get(first).lost == 1)
             (taken,) = hf.work.claim_by_id(first, "other", agents=["counter"])
             assert hf.work.complete(first, taken.token, {"words": 99}).ok
             go.touch()

@@ -15,9 +15,13 @@ from typing import Any, Self
 from holdfast.cli.terminal import paint
 from holdfast.service.outline import step_names
 from holdfast.service.place import FOLDER
+from holdfast.service.refused import Refused
 from holdfast.service.service import Service
 
 Workers = Mapping[str, "subprocess.Popen[bytes]"]
+PACKAGES = str(Path(__file__).parents[2])
+# By which a person, a service manager or a closed terminal ends a program.
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LEASE = 3
 LOOK_EVERY = 0.05
 STOPS_WITHIN = 5.0
@@ -39,13 +43,15 @@ def working(folder: Path, names: Sequence[str], agents: Sequence[str]) -> Iterat
 
 def _start(folder: Path, name: str, agents: Sequence[str]) -> subprocess.Popen[bytes]:
     kept = {each: value for each, value in os.environ.items() if not each.startswith("HOLDFAST_")}
+    # A path that is not absolute would lead elsewhere from the folder.
+    path = os.pathsep.join([PACKAGES, kept.get("PYTHONPATH", "")])
     options = ["--name", name, "--concurrency", "1", "--lease", f"{LEASE}s"]
     options += [part for agent in agents for part in ("--agent", agent)]
     with (folder / f"{name}.log").open("wb") as log:
         return subprocess.Popen(  # noqa: S603 - this program itself
             [sys.executable, "-m", "holdfast", "worker", *options],
             cwd=folder,
-            env=kept | {"KEEP_TOKENS": str(tokens_in(folder))},
+            env=kept | {"PYTHONPATH": path, "KEEP_TOKENS": str(tokens_in(folder))},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -61,7 +67,7 @@ def tokens_in(folder: Path) -> Path:
 
 def _end(workers: Workers) -> None:
     """Let them leave in peace, then give back what they run, then not at all."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in ENDING}
     try:
         for patience in (0.5, STOPS_WITHIN):
             for process in workers.values():
@@ -73,7 +79,8 @@ def _end(workers: Workers) -> None:
             process.kill()
             process.wait()
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Accident:
@@ -98,12 +105,25 @@ class Accident:
 
     def _watch(self) -> None:
         while not self._over.wait(LOOK_EVERY):
-            run = self._service.queries.run(self._run_id)
-            names = step_names(run["tasks"])
-            for task in self._begun(run):
-                if names[task["id"]] == SCENE:
-                    self._strike(task)
-                    return
+            if all(process.poll() is not None for process in self._workers.values()):
+                self._give_up()
+                return
+            if self.task is None:
+                self._look()
+
+    def _give_up(self) -> None:
+        left = "No worker is left, so the run is cancelled; worker-….log says more."
+        self.told = [*self.told, left]
+        # It may just have ended.
+        with suppress(Refused):
+            self._service.commands.cancel(self._run_id)
+
+    def _look(self) -> None:
+        run = self._service.queries.run(self._run_id)
+        names = step_names(run["tasks"])
+        for task in self._begun(run):
+            if names[task["id"]] == SCENE:
+                self._strike(task)
 
     def _begun(self, run: dict[str, Any]) -> list[dict[str, Any]]:
         """What runs and has said something, once there is somebody to take it up."""

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from holdfast.cli.accident import SCENE, Accident, tokens_in, working
+from holdfast.cli.accident import ENDING, SCENE, Accident, tokens_in, working
 from holdfast.cli.live import INTERRUPTED, watch
 from holdfast.cli.running import wanted_agents
 from holdfast.cli.session import chosen_store, serving, with_store
@@ -32,8 +32,8 @@ SOURCES = (Path(__file__).parent / "feature", Path(__file__).parents[3] / "examp
 
 def demonstrate() -> int:
     """Show it in a folder of its own, which stays: there is something to look at."""
-    # Whoever ends it by a signal that would be the end at once has workers to stop first.
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # A signal that would be the end at once: there are workers to stop first.
+    for number in ENDING:
         signal.signal(number, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
     try:
@@ -101,8 +101,8 @@ def _say_lost(service: Service, task_id: str, folder: Path) -> bool:
 
 def _say_next(folder: Path) -> None:
     # A store that the environment names would come before the one of the folder.
-    if not {"HOLDFAST_DB", "HOLDFAST_HOME"} & os.environ.keys():
-        chosen_store.set(None)
+    elsewhere = {"HOLDFAST_DB", "HOLDFAST_HOME"} & os.environ.keys()
+    chosen_store.set(f"{FOLDER}/{FILE}" if elsewhere else None)
     say(f"\n{paint('Look around', 'bold')}")
     unknown = [] if shutil.which("holdfast") else [(f"alias holdfast='{_called()}'", "")]
     for command, purpose in (

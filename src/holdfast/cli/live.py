@@ -73,7 +73,7 @@ def _draw(service: Service, run_id: str, aside: Aside) -> View:
             if ended(run) is not None:
                 break
             wait(REDRAW)
-    for line in draw_run(run):
+    for line in (*draw_run(run), *aside()):
         say(line)
     return run
 

@@ -246,18 +246,13 @@ class TaskReading:
 
     def _follows(self) -> bool:
         """Whether it is looked at when its needs are done, and has no time of its own."""
-        return self._task.blocked and self._untimed
-
-    @property
-    def _untimed(self) -> bool:
-        return self._task.scheduled_for is None and self._task.waits_for is None
+        task = self._task
+        return task.blocked and task.scheduled_for is None and task.waits_for is None
 
     def _due(self) -> tuple[str, str]:
         task = self._task
         if task.waits_for is not None:
             return self._awaited(task.waits_for)
-        if self._untimed:
-            return "its condition and its texts are about to be looked at", ""
         detail = f"its time comes in {self._seconds(task.scheduled_for or 0)}"
         if task.failures and task.error is not None:
             left = task.retry.max_attempts - task.failures
