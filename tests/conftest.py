@@ -7,6 +7,7 @@ wheels: a PostgreSQL where databases may be created, and a Redis.
 from __future__ import annotations
 
 import os
+import signal
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,11 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from tests import servers
 from tests.engines import opened
+
+# A suite that was started in the background ignores these, and so would the programs it starts.
+for each in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(each) is signal.SIG_IGN:
+        signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL)
 
 # A property is about what holds, not about how fast this machine is today.
 hypothesis.settings.register_profile("holdfast", deadline=None)
