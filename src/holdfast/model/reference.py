@@ -12,7 +12,6 @@ from holdfast.errors import InvalidInput
 
 MOST_NAMED = 20
 ROOTS = ("input", "steps", "item")
-_BRACES = re.compile(r"\{\{\s*(?P<path>[^{}]*?)\s*\}\}")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_:/@+-]*")
 
 
@@ -30,8 +29,7 @@ class Reference:
     def parse(cls, field: str, text: object, *, roots: tuple[str, ...] = ROOTS) -> Self:
         if not isinstance(text, str):
             raise InvalidInput(field, f"must be a reference, not {type(text).__name__}")
-        braces = _BRACES.fullmatch(text.strip())
-        parts = tuple((braces["path"] if braces else text.strip()).split("."))
+        parts = tuple(_without_braces(text.strip()).split("."))
         if not all(_PART.fullmatch(part) for part in parts):
             raise InvalidInput(field, f"{text!r} is no reference such as {{{{ steps.plan.list }}}}")
         if parts[0] not in roots:
@@ -61,6 +59,10 @@ class Reference:
 
     def __str__(self) -> str:
         return ".".join(self.parts)
+
+
+def _without_braces(text: str) -> str:
+    return text[2:-2].strip() if text.startswith("{{") and text.endswith("}}") else text
 
 
 def _enter(value: object, part: str, shown: str) -> object:
