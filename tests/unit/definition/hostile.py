@@ -58,7 +58,7 @@ JSON_TEXTS = {
     "a number of many digits": '{"name": ' + "1" * 5_000 + "}",
     "a lone surrogate": '{"name": "\\ud800"}',
     "no number": '{"name": NaN}',
-    "a number too large": '{"name": "w", "steps": [{"id": "a", "http": {"url": "u", "body": 1e999}}]}',
+    "a number too large": '{"name": "w", "steps": [{"id": "a", "run": ["x"], "timeout": 1e999}]}',
     "a stray word": '{"name": "w", "steps" []}',
     "nothing": "",
 }
