@@ -93,6 +93,14 @@ def _ways_out(url: str) -> int:
     )
 
 
+def try_texts(step: Step, scope: Scope) -> None:
+    """Raise `Unresolved` when the work or the concurrency key of a step cannot be told."""
+    if step.work is not None:
+        render_work(step.work, scope)
+    if step.concurrency is not None:
+        render_key(step.concurrency.key, scope)
+
+
 def finish_work(work: Work, look_up: Callable[[str, str], str]) -> Work:
     """What is left to the worker, filled in: `look_up("env", "HOME")`, `look_up("prompt", "")`.
 
