@@ -11,6 +11,8 @@ from typing import Any, Self
 from holdfast.errors import InvalidInput
 
 MOST_NAMED = 20
+# Python reads no number of thousands of digits, and no list is so long.
+MAX_DIGITS = 18
 ROOTS = ("input", "steps", "item")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_:/@+-]*")
 
@@ -72,7 +74,7 @@ def _enter(value: object, part: str, shown: str) -> object:
             raise Unresolved(f"there is no {shown}; there is {known}")
         return value[part]
     if isinstance(value, Sequence) and not isinstance(value, str) and part.isdigit():
-        if int(part) >= len(value):
+        if len(part) > MAX_DIGITS or int(part) >= len(value):
             raise Unresolved(f"there is no {shown}; the list has {len(value)}")
         return value[int(part)]
     raise Unresolved(f"{shown} leads into {type(value).__name__}, which holds no other values")

@@ -57,7 +57,14 @@ def test_a_text_is_rendered(text: str, rendered: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{{ input.missing }}", "{{ steps.plan.stories.7 }}", "{{ input.n.x }}", "{{ item }}"]
+    "text",
+    [
+        "{{ input.missing }}",
+        "{{ steps.plan.stories.7 }}",
+        "{{ steps.plan.stories." + "9" * 5_000 + " }}",
+        "{{ input.n.x }}",
+        "{{ item }}",
+    ],
 )
 def test_a_variable_that_leads_to_nothing_is_unresolved(text: str) -> None:
     with pytest.raises(Unresolved):
