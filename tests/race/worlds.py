@@ -18,7 +18,6 @@ from holdfast.engine.operations import (
     CreateTasks,
     StartRun,
 )
-from holdfast.engine.picker import Claimed
 from holdfast.engine.schedule_operations import Fired
 from holdfast.ids import Ids
 from holdfast.model.effect import Recorded
@@ -219,8 +218,8 @@ class World:
                 return (self.names[reply.id], reply.created)
             case Fired() | Schedule():
                 return _told(reply)
-            case list() | Claimed():
-                return self.describe(reply.read() if isinstance(reply, Claimed) else reply)
+            case list():
+                return self.describe(reply)
             case _:
                 return type(reply).__name__ if isinstance(reply, Exception) else reply
 
