@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.operations import Operation, Pull
+from holdfast.engine.picker import Claimed
 from holdfast.randomness import SeededRandomness
 from tests.chaos import leaky
 from tests.chaos.boundaries import Boundary, watch
@@ -59,7 +60,8 @@ def open_store(report: Connection, errand: Errand, place: int | None) -> None:
 
 
 def _reply(future: Future[object]) -> object:
-    return future.exception() or future.result()
+    told = future.exception() or future.result()
+    return told.read() if isinstance(told, Claimed) else told
 
 
 def recover(report: Connection, errand: Errand, runs: Sequence[str]) -> None:

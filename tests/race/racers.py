@@ -13,6 +13,7 @@ import psycopg
 
 from holdfast.clock import ManualClock
 from holdfast.engine.operations import Operation
+from holdfast.engine.picker import Claimed
 from holdfast.engine.writer import Writer
 from holdfast.ids import Ids
 from holdfast.randomness import SeededRandomness, SystemRandomness
@@ -157,7 +158,11 @@ class Racer:
             gate.pass_by(COMMIT, transaction)
             return replies
 
-        return self._thread.submit(self.database.transact, work)
+        def perform() -> list[object]:
+            replies = self.database.transact(work)
+            return [each.read() if isinstance(each, Claimed) else each for each in replies]
+
+        return self._thread.submit(perform)
 
     def perform(self, operations: Sequence[Operation]) -> list[object]:
         return self.start(operations).result(PATIENCE)

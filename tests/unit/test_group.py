@@ -233,6 +233,23 @@ def test_a_hook_that_fails_takes_nothing_back(caplog: pytest.LogCaptureFixture) 
     assert "the commit stands" in caplog.text
 
 
+def test_a_result_is_made_once_by_who_asks_for_it_and_so_is_its_error() -> None:
+    desk = Desk()
+    made: list[object] = []
+    kept = desk.group.submit(Note(keys=("a",), number=5), made.append)
+    broken = desk.group.submit(Note(keys=("b",), number=0), lambda number: 1 // number)
+    refused = desk.group.submit(Note(keys=("c",), refusal=ValueError()), made.append)
+    desk.group.step()
+    assert kept.done()
+    assert made == []
+    assert (kept.exception(0), kept.result(0), kept.result(0)) == (None, None, None)
+    assert made == [5]
+    assert isinstance(broken.exception(0), ZeroDivisionError)
+    with pytest.raises(ZeroDivisionError):
+        broken.result(0)
+    assert isinstance(refused.exception(0), ValueError)
+
+
 def test_nobody_is_told_of_a_commit_that_failed() -> None:
     desk = Desk()
     desk.submit(Note(keys=("a",), error=ZeroDivisionError()))

@@ -116,8 +116,7 @@ AGENT = Section(
 )
 STEP = Section(
     name="step",
-    about="One of `steps:`: work for an agent, a command, an HTTP call, another workflow, a loop, "
-    "or an approval.",
+    about="One of `steps:`: work for an agent, a command, an HTTP call, a loop, or an approval.",
     keys=(
         _required("id", "name", "the name of the step, once in a file"),
         _key("title", "template", "what people read of it; of a loop, of each of its items"),
@@ -125,8 +124,6 @@ STEP = Section(
         _work("prompt", "template", "what the agent is asked to do"),
         _work("run", "command", "a command line to run, as a list"),
         _work("http", "http", "a request to make"),
-        _work("workflow", "name", "another workflow to run"),
-        _work("input", "any", "what that workflow is started with; its texts are templates"),
         _work("outputs", "types", "what it must give; an attempt that gives something else failed"),
         _key(
             "needs",
@@ -156,6 +153,8 @@ STEP = Section(
         _work("tags", "names", "what a worker must offer to take it"),
         _work("concurrency", "concurrency", "how many tasks of one key run at once"),
         _work("env", "variables", "variables for its command"),
+        _missing("workflow", "another workflow to run"),
+        _missing("input", "what that workflow is started with"),
         _missing("merge", "the merge of a run's branch"),
         _missing("workspace", "a git worktree for each run"),
     ),

@@ -104,11 +104,9 @@ class Steps:
             prompt=said.get("prompt"),
             command=command,
             http=said.get("http"),
-            workflow=said.get("workflow"),
             env=agent.get("env", {}) | said.get("env", {}),
             outputs=said.get("outputs"),
             idle_timeout=None if command is None else merged.get("idle_timeout", IDLE_TIMEOUT),
-            input=said.get("input"),
         )
         retry = {name: merged[name] for name in _RETRY if name in merged}
         return Step(
@@ -149,10 +147,8 @@ class Steps:
             mark = node.keys[chosen[1]]
             self._findings.add(mark, f"a step has one of {' and '.join(map(repr, chosen))}")
         elif not chosen and "agent" not in node.nodes and "merge" not in node.nodes:
-            hint = "give it agent and prompt, run, http, workflow, for_each or approval"
+            hint = "give it agent and prompt, run, http, for_each or approval"
             self._findings.add(node.mark, "this step says nothing to do", hint)
-        if "input" in node.nodes and "workflow" not in node.nodes:
-            self._findings.add(node.keys["input"], "input is what a `workflow:` is started with")
         if "max_rounds" in node.nodes and "verifies" not in node.nodes:
             hint = "of a detour: on_failure: {goto: step, max_rounds: 2}"
             self._findings.add(node.keys["max_rounds"], "max_rounds are those of a verifier", hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ _STARTS: dict[type[yaml.Event], Kind] = {
 _PLAIN: dict[str, bool | None] = {"": None, "~": None, "null": None, "true": True, "false": False}
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?")
+_SHOWN = 30
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -134,6 +136,9 @@ def _refuse_constant(name: str) -> None:
 
 def _json_value(text: str, mark: Mark) -> Any:  # noqa: ANN401 - JSON is any value
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except ValueError as error:
         raise Refused(mark, f"this is not JSON: {error}") from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Refused(mark, f"{text[:_SHOWN]} is a number too large to be kept")
+    return value

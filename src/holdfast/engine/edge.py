@@ -73,12 +73,14 @@ class Call(Documented, Generic[P, T]):
 
         future = self.submit(*args, **kwargs)
         try:
-            return await asyncio.wrap_future(future)
+            await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             # When it is under way or written already, nobody else will hear what it gave.
             if not future.cancel():
                 future.add_done_callback(self._take_back)
             raise
+        # Its own word, and not what was copied from it: it may still have to be made.
+        return future.result()
 
     def _take_back(self, future: Future[T]) -> None:
         if self._undo is not None and future.exception() is None:

@@ -27,9 +27,9 @@ DUE_AT_ONCE = 1_000
 log = logging.getLogger("holdfast.engine")
 
 
-def claim(group: Group, claims: Sequence[Claim]) -> list[list[Assignment]]:
+def claim(group: Group, claims: Sequence[Claim]) -> list[Claimed]:
     mark_due(group)
-    return [serve(group, each).read() for each in claims]
+    return [serve(group, each) for each in claims]
 
 
 def serve(group: Group, request: Claim) -> Claimed:
@@ -37,11 +37,11 @@ def serve(group: Group, request: Claim) -> Claimed:
     return _gather(group, _claim(group, request))
 
 
-def claim_by_id(group: Group, claims: Sequence[ClaimById]) -> list[list[Assignment]]:
+def claim_by_id(group: Group, claims: Sequence[ClaimById]) -> list[Claimed]:
     mark_due(group)
     named = group.tx.read("keys_of_tasks", ids=[each.task_id for each in claims])
     slots.hold(group, {row["concurrency_key"] for row in named})
-    return [_gather(group, _claim_by_id(group, each)).read() for each in claims]
+    return [_gather(group, _claim_by_id(group, each)) for each in claims]
 
 
 def mark_due(group: Group) -> None:

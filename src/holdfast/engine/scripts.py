@@ -12,7 +12,7 @@ from holdfast.engine.group import Group
 from holdfast.engine.records import read_value
 from holdfast.model import shape, verdict
 from holdfast.model.feedback import in_words
-from holdfast.model.rendering import render_key, render_title, render_work
+from holdfast.model.rendering import render_title, render_work, try_texts
 from holdfast.model.template import SKIPPED, Scope
 from holdfast.model.work import Work
 from holdfast.store.database import Row
@@ -40,11 +40,8 @@ class Script:
     def try_out(self) -> str | None:
         """Its title, where it has one; raises `Unresolved` when any of its texts cannot be told."""
         scope = self._scope("", 0)
-        step = self.scripted.step
-        render_work(self.scripted.work, scope)
-        if step.concurrency is not None:
-            render_key(step.concurrency.key, scope)
-        return render_title(step, scope)
+        try_texts(self.scripted.step, scope)
+        return render_title(self.scripted.step, scope)
 
     def _scope(self, feedback: object, attempt: int) -> Scope:
         steps = {

@@ -22,7 +22,7 @@ from holdfast.model.hook import HOOK_PREFIX
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import SCHEDULE_PREFIX
-from holdfast.model.starting import fill_input, tell_key
+from holdfast.model.starting import check_texts, fill_input, tell_key
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
@@ -153,11 +153,9 @@ def new_run(
     priority = signed("priority", run.priority)
     identifier = ids.run()
     concurrency, slot = workflow.concurrency, tell_key(workflow, filled)
-    place = Place(
-        run_id=identifier,
-        priority=priority,
-        scope=lambda: {"input": filled, "run": tell_run(identifier, workflow.name, key)},
-    )
+    scope = {"input": filled, "run": tell_run(identifier, workflow.name, key)}
+    check_texts(workflow, scope)
+    place = Place(run_id=identifier, priority=priority, scope=lambda: scope)
     return StartRun(
         run_id=identifier,
         workflow=workflow.name,

@@ -75,7 +75,8 @@ class Work:
                     validation.task_id(each, "passing")
                     for each in validation.listed("passing", passing)
                 ),
-            )
+            ),
+            read=Claimed.read,
         )
 
     def take(self, taker: Taker) -> Callable[[], None]:
@@ -127,7 +128,8 @@ class Work:
                 agents=validation.agents(agents),
                 tags=validation.tags(tags),
                 lease=self._lease(lease),
-            )
+            ),
+            read=Claimed.read,
         )
 
     @reading

@@ -11,7 +11,7 @@ from holdfast.model import graph_text
 from holdfast.model.declared import Declared
 from holdfast.model.graph_checks import MAX_PRIORITY, MAX_STEPS, find_flaws
 from holdfast.model.reference import Reference
-from holdfast.model.rendering import references
+from holdfast.model.rendering import is_uncertain, references
 from holdfast.model.step import Concurrency, OnFailure, Step, every
 from holdfast.model.text import clean_name, digest
 
@@ -56,6 +56,15 @@ class Workflow:
             for step in every(self.steps)
             for reference in references(step)
             if reference.root == "input"
+        )
+
+    @cached_property
+    def settled(self) -> tuple[Step, ...]:
+        """The steps whose texts are made of what is known when a run starts."""
+        return tuple(
+            step
+            for step in every(self.steps)
+            if step.work is not None and references(step) and not is_uncertain(step)
         )
 
     @cached_property

@@ -11,8 +11,9 @@ from typing import Any, Self
 from holdfast.errors import InvalidInput
 
 MOST_NAMED = 20
+# Python reads no number of thousands of digits, and no list is so long.
+MAX_DIGITS = 18
 ROOTS = ("input", "steps", "item")
-_BRACES = re.compile(r"\{\{\s*(?P<path>[^{}]*?)\s*\}\}")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_:/@+-]*")
 
 
@@ -30,8 +31,7 @@ class Reference:
     def parse(cls, field: str, text: object, *, roots: tuple[str, ...] = ROOTS) -> Self:
         if not isinstance(text, str):
             raise InvalidInput(field, f"must be a reference, not {type(text).__name__}")
-        braces = _BRACES.fullmatch(text.strip())
-        parts = tuple((braces["path"] if braces else text.strip()).split("."))
+        parts = tuple(_without_braces(text.strip()).split("."))
         if not all(_PART.fullmatch(part) for part in parts):
             raise InvalidInput(field, f"{text!r} is no reference such as {{{{ steps.plan.list }}}}")
         if parts[0] not in roots:
@@ -63,6 +63,10 @@ class Reference:
         return ".".join(self.parts)
 
 
+def _without_braces(text: str) -> str:
+    return text[2:-2].strip() if text.startswith("{{") and text.endswith("}}") else text
+
+
 def _enter(value: object, part: str, shown: str) -> object:
     if isinstance(value, Mapping):
         if part not in value:
@@ -70,7 +74,7 @@ def _enter(value: object, part: str, shown: str) -> object:
             raise Unresolved(f"there is no {shown}; there is {known}")
         return value[part]
     if isinstance(value, Sequence) and not isinstance(value, str) and part.isdigit():
-        if int(part) >= len(value):
+        if len(part) > MAX_DIGITS or int(part) >= len(value):
             raise Unresolved(f"there is no {shown}; the list has {len(value)}")
         return value[int(part)]
     raise Unresolved(f"{shown} leads into {type(value).__name__}, which holds no other values")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from holdfast.errors import InvalidInput
-from holdfast.model.reference import Reference
+from holdfast.model.reference import Reference, Unresolved
 from holdfast.model.step import Step
-from holdfast.model.template import Scope, parse
+from holdfast.model.template import Room, Scope, Template, parse
 from holdfast.model.text import MAX_TEXT, clean_key, digest
 from holdfast.model.work import HttpCall, Work
 
+_LONGEST_WAY_OUT = len("%2e%2e")
 _UNCERTAIN = frozenset({"steps", "item", "subject"})
 
 
@@ -60,19 +62,43 @@ def wanted_steps(step: Step) -> frozenset[str]:
 def render_work(work: Work, scope: Scope) -> Work:
     """The work as a worker gets it; raises `Unresolved` where a variable leads to nothing."""
     later: dict[str, tuple[str, ...]] = {}
+    room = Room()
 
     def text(place: str, written: str) -> str:
-        # A value inside of a URL is one part of it, whatever it holds.
-        inside = partial(quote, safe="") if place == "http.url" else str
-        rendered = parse(place, written).text(scope, inside)
+        template = parse(place, written)
+        is_url = place == "http.url"
+        rendered = template.text(scope, partial(quote, safe="") if is_url else str, room)
+        if is_url:
+            _check_url(template, rendered.text, scope)
         if rendered.segments:
             later[place] = rendered.segments
         return rendered.text
 
-    return replace(
-        _change_texts(work, text, lambda place, written: parse(place, written).value(scope)),
-        later=later,
+    def value(place: str, written: str) -> Any:  # noqa: ANN401 - JSON is any value
+        return parse(place, written).value(scope, room)
+
+    return replace(_change_texts(work, text, value), later=later)
+
+
+def _check_url(template: Template, rendered: str, scope: Scope) -> None:
+    """A value inside of a URL is one part of its path, and never a way out of it."""
+    if _ways_out(rendered) > _ways_out(template.text(scope, lambda _: "value").text):
+        raise Unresolved("a value in http.url is . or .., which leads elsewhere")
+
+
+def _ways_out(url: str) -> int:
+    path = re.split(r"[?#]", url, maxsplit=1)[0]
+    return sum(
+        len(part) <= _LONGEST_WAY_OUT and unquote(part) in {".", ".."} for part in path.split("/")
     )
+
+
+def try_texts(step: Step, scope: Scope) -> None:
+    """Raise `Unresolved` when the work or the concurrency key of a step cannot be told."""
+    if step.work is not None:
+        render_work(step.work, scope)
+    if step.concurrency is not None:
+        render_key(step.concurrency.key, scope)
 
 
 def finish_work(work: Work, look_up: Callable[[str, str], str]) -> Work:

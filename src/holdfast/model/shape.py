@@ -14,13 +14,16 @@ Schema = Mapping[str, Any]
 # From the value as a whole down to a part of it: written out only where something does not fit.
 Place = str | tuple["Place", str | int]
 Misfit = tuple[Place, str]
+# The scalars of each enum that was met while one value is checked, by the identity of the enum.
+Listed = dict[int, frozenset[tuple[bool, object]]]
 MAX_MISFITS = 10
+_SCALARS = (str, int, float, type(None))
 ANNOTATIONS = frozenset({"title", "description", "default", "examples", "format", "$comment"})
 
 
 def misfits(schema: Schema, value: object, place: str = "it") -> list[str]:
     """What is wrong with a value, each with its place; the first few of it."""
-    found = islice(_misfits(schema, value, place), MAX_MISFITS)
+    found = islice(_misfits(schema, value, place, {}), MAX_MISFITS)
     return [f"{_shown(where)} {reason}" for where, reason in found]
 
 
@@ -32,10 +35,19 @@ def _shown(place: Place) -> str:
 
 
 def fits(schema: Schema, value: object) -> bool:
-    return next(_misfits(schema, value, ""), None) is None
+    return _fits(schema, value, {})
 
 
-def _misfits(schema: Schema, value: Any, place: Place) -> Iterator[Misfit]:  # noqa: ANN401 - JSON
+def _fits(schema: Schema, value: object, listed: Listed) -> bool:
+    return next(_misfits(schema, value, "", listed), None) is None
+
+
+def _misfits(
+    schema: Schema,
+    value: Any,  # noqa: ANN401 - JSON
+    place: Place,
+    listed: Listed,
+) -> Iterator[Misfit]:
     if not _has_type(schema, value):
         wanted = schema["type"]
         kinds = [wanted] if isinstance(wanted, str) else wanted
@@ -44,7 +56,7 @@ def _misfits(schema: Schema, value: Any, place: Place) -> Iterator[Misfit]:  # n
         return
     for keyword in schema:
         if keyword in _CHECKS:
-            yield from _CHECKS[keyword](schema, value, place)
+            yield from _CHECKS[keyword](schema, value, place, listed)
         elif keyword in _LIMITS:
             measure, holds, words = _LIMITS[keyword]
             size = measure(value)
@@ -66,37 +78,51 @@ def _is_open(schema: Schema, value: object) -> bool:
     return len(schema) > 1 or "type" not in schema or not _has_type(schema, value)
 
 
-def _enum(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
-    if not any(same(value, each) for each in schema["enum"]):
+def _enum(schema: Schema, value: object, place: Place, listed: Listed) -> Iterator[Misfit]:
+    if not _is_listed(schema["enum"], value, listed):
         allowed = ", ".join(map(str, schema["enum"][:MAX_MISFITS]))
         yield place, f"must be one of {allowed}"
 
 
-def _const(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
+def _is_listed(allowed: list[Any], value: object, listed: Listed) -> bool:
+    if not isinstance(value, _SCALARS):
+        return any(same(value, each) for each in allowed)
+    if id(allowed) not in listed:
+        scalars = (each for each in allowed if isinstance(each, _SCALARS))
+        listed[id(allowed)] = frozenset(map(_scalar, scalars))
+    return _scalar(value) in listed[id(allowed)]
+
+
+def _scalar(value: object) -> tuple[bool, object]:
+    """Two of these are equal where `same` says so of their values."""
+    return isinstance(value, bool), value
+
+
+def _const(schema: Schema, value: object, place: Place, _: Listed) -> Iterator[Misfit]:
     if not same(value, schema["const"]):
         yield place, f"must be {schema['const']!r}"
 
 
-def _any_of(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
-    if not any(fits(each, value) for each in schema["anyOf"]):
+def _any_of(schema: Schema, value: object, place: Place, listed: Listed) -> Iterator[Misfit]:
+    if not any(_fits(each, value, listed) for each in schema["anyOf"]):
         yield place, "is none of what it may be"
 
 
-def _required(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
+def _required(schema: Schema, value: object, place: Place, _: Listed) -> Iterator[Misfit]:
     if isinstance(value, dict):
         for name in schema["required"]:
             if name not in value:
                 yield (place, name), "is missing"
 
 
-def _properties(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
+def _properties(schema: Schema, value: object, place: Place, listed: Listed) -> Iterator[Misfit]:
     if isinstance(value, dict):
         for name, inner in schema["properties"].items():
             if name in value and _is_open(inner, value[name]):
-                yield from _misfits(inner, value[name], (place, name))
+                yield from _misfits(inner, value[name], (place, name), listed)
 
 
-def _additional(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
+def _additional(schema: Schema, value: object, place: Place, listed: Listed) -> Iterator[Misfit]:
     if not isinstance(value, dict):
         return
     known, more = schema.get("properties", {}), schema["additionalProperties"]
@@ -105,19 +131,25 @@ def _additional(schema: Schema, value: object, place: Place) -> Iterator[Misfit]
             there = ", ".join(known) or "nothing"
             yield (place, name), f"is not declared; there is {there}"
         elif name not in known and isinstance(more, Mapping):
-            yield from _misfits(more, value[name], (place, name))
+            yield from _misfits(more, value[name], (place, name), listed)
 
 
-def _items(schema: Schema, value: object, place: Place) -> Iterator[Misfit]:
+def _items(schema: Schema, value: object, place: Place, listed: Listed) -> Iterator[Misfit]:
     if isinstance(value, list):
         wanted = schema["items"]
         for number, inner in enumerate(value):
             if _is_open(wanted, inner):
-                yield from _misfits(wanted, inner, (place, number))
+                yield from _misfits(wanted, inner, (place, number), listed)
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:  # noqa: ANN401 - JSON is any value
+    return _is_number(value) and (isinstance(value, int) or value.is_integer())
 
 
 def _number(value: Any) -> float | None:  # noqa: ANN401 - JSON is any value
@@ -134,14 +166,14 @@ def _count(value: object) -> float | None:
 
 TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "string": (lambda value: isinstance(value, str), "text"),
-    "integer": (lambda value: _is_number(value) and value == math.floor(value), "a whole number"),
+    "integer": (_is_whole, "a whole number"),
     "number": (_is_number, "a number"),
     "boolean": (lambda value: isinstance(value, bool), "true or false"),
     "array": (lambda value: isinstance(value, list), "a list"),
     "object": (lambda value: isinstance(value, dict), "an object"),
     "null": (lambda value: value is None, "null"),
 }
-_CHECKS: dict[str, Callable[[Schema, Any, Place], Iterator[Misfit]]] = {
+_CHECKS: dict[str, Callable[[Schema, Any, Place, Listed], Iterator[Misfit]]] = {
     "enum": _enum,
     "const": _const,
     "anyOf": _any_of,
@@ -198,7 +230,7 @@ def check_input(schema: Schema, given: Any) -> Any:  # noqa: ANN401 - JSON is an
     Nothing at all stands for an input without fields.
     """
     filled = fill(schema, {} if given is None else given)
-    found = list(islice(_misfits(schema, filled, "input"), MAX_MISFITS))
+    found = list(islice(_misfits(schema, filled, "input", {}), MAX_MISFITS))
     if found:
         more = "".join(f"; {_shown(place)} {reason}" for place, reason in found[1:])
         raise InvalidInput(_shown(found[0][0]), found[0][1] + more)
@@ -247,4 +279,5 @@ def _enter(schema: Schema, part: str) -> Schema | None:
 
 def describe(value: object) -> str:
     """The kind of a value, as it is told to people."""
-    return next((words for check, words in TYPES.values() if check(value)), type(value).__name__)
+    named = (words for check, words in TYPES.values() if check(value))
+    return next(named, str(value) if isinstance(value, float) else type(value).__name__)

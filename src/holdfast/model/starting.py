@@ -10,8 +10,9 @@ from holdfast.errors import InvalidInput
 from holdfast.model.declared import Declared
 from holdfast.model.graph import Workflow
 from holdfast.model.reference import Unresolved
-from holdfast.model.rendering import render_key
+from holdfast.model.rendering import render_key, try_texts
 from holdfast.model.shape import check_input, map_paths
+from holdfast.model.template import Scope
 
 
 def fill_input(workflow: Workflow, given: object) -> Any:  # noqa: ANN401 - JSON is any value
@@ -24,6 +25,16 @@ def fill_input(workflow: Workflow, given: object) -> Any:  # noqa: ANN401 - JSON
         except Unresolved as error:
             raise InvalidInput(str(reference), f"step {step!r} uses it, and {error}") from None
     return filled
+
+
+def check_texts(workflow: Workflow, scope: Scope) -> None:
+    """Refuse an input that a step's texts cannot be made of: no worker could be given them."""
+    told = {**scope, "feedback": "", "attempt": 0}
+    for step in workflow.settled:
+        try:
+            try_texts(step, told)
+        except Unresolved as error:
+            raise InvalidInput("input", f"step {step.id!r} uses it, and {error}") from None
 
 
 def _fill(declared: Declared, given: object) -> Any:  # noqa: ANN401 - JSON is any value

@@ -11,12 +11,15 @@ from typing import Any, Final
 
 from holdfast.errors import InvalidInput
 from holdfast.model.reference import Reference, Unresolved
+from holdfast.settings import MEBIBYTE
 
 # What the worker alone knows: it stays in a rendered text until the worker fills it in.
 DEFERRED = ("env", "secret", "prompt")
 ROOTS = ("input", "run", "steps", "item", "subject", "feedback", "attempt", *DEFERRED)
 RUN_FIELDS = ("id", "workflow", "key", "branch")
 MAX_VARIABLES = 100
+# Of all texts of a step together: they are made while others wait.
+MAX_RENDERED = MEBIBYTE
 
 _VARIABLE = re.compile(
     r"""\{\{\s*(?:(?P<path>[^{}'"\s]+)|'(?P<single>[^']*)'|"(?P<double>[^"]*)")\s*\}\}"""
@@ -33,6 +36,19 @@ class Skipped:
 
 SKIPPED: Final = Skipped()
 Scope = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Room:
+    """How many characters there may still be."""
+
+    left: int = MAX_RENDERED
+
+    def take(self, text: str) -> str:
+        self.left -= len(text)
+        if self.left < 0:
+            raise Unresolved(f"its texts would be longer than {MAX_RENDERED} characters together")
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +73,32 @@ class Template:
     def references(self) -> tuple[Reference, ...]:
         return tuple(part for part in self.parts if isinstance(part, Reference))
 
-    def value(self, scope: Scope) -> Any:  # noqa: ANN401 - JSON is any value
+    def value(self, scope: Scope, room: Room | None = None) -> Any:  # noqa: ANN401 - JSON is any value
         """What it stands for: exactly one variable keeps its type, anything else is text."""
+        room = room or Room()
         if len(self.parts) == 1 and isinstance(self.parts[0], Reference):
-            return resolve(self.parts[0], scope)
-        return self.text(scope).text
+            found = resolve(self.parts[0], scope)
+            room.take(tell(found))
+            return found
+        return self.text(scope, room=room).text
 
-    def text(self, scope: Scope, inside: Callable[[str], str] = str) -> Text:
+    def text(
+        self, scope: Scope, inside: Callable[[str], str] = str, room: Room | None = None
+    ) -> Text:
         """The text; `inside` changes each value that does not stand at its very beginning."""
-        segments = [""]
+        room = room or Room()
+        segments: list[list[str]] = [[]]
         shown: list[str] = []
         for number, part in enumerate(self.parts):
             if isinstance(part, Reference) and part.root in DEFERRED:
-                segments += [str(part), ""]
+                segments += [[str(part)], []]
                 shown.append(f"{{{{ {part} }}}}")
             else:
                 told = part if isinstance(part, str) else tell(resolve(part, scope))
                 told = inside(told) if number and isinstance(part, Reference) else told
-                segments[-1] += told
+                segments[-1].append(room.take(told))
                 shown.append(told)
-        return Text("".join(shown), tuple(segments) if len(segments) > 1 else ())
+        return Text("".join(shown), tuple(map("".join, segments)) if len(segments) > 1 else ())
 
 
 def parse(field: str, text: str) -> Template:

@@ -75,15 +75,41 @@ class Entry(Generic[O]):
             logger.exception("whoever was told of a commit failed; the commit stands")
 
 
+class Reply(Future[Any]):
+    """A future whose result is made of the reply by whoever asks for it first."""
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._read = read
+        self._making = threading.Lock()
+        self._made: Future[Any] | None = None
+
+    def result(self, timeout: float | None = None) -> Any:  # noqa: ANN401 - whatever is made
+        return self._make(super().result(timeout)).result()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        error = super().exception(timeout)
+        return self._make(super().result()).exception() if error is None else error
+
+    def _make(self, reply: object) -> Future[Any]:
+        with self._making:
+            if self._made is None:
+                self._made = Future()
+                try:
+                    self._made.set_result(self._read(reply))
+                except BaseException as error:  # noqa: BLE001 - it is the caller's to see
+                    self._made.set_exception(error)
+        return self._made
+
+
 class Asked(Entry[O]):
     """An operation with a future, of what `read` makes of the reply."""
 
-    __slots__ = ("future", "read")
+    __slots__ = ("future",)
 
     def __init__(self, operation: O, read: Callable[[Any], Any] | None = None) -> None:
         super().__init__(operation)
-        self.future: Future[Any] = Future()
-        self.read = read
+        self.future: Future[Any] = Future() if read is None else Reply(read)
 
     def begin(self) -> bool:
         return self.future.set_running_or_notify_cancel()
@@ -91,13 +117,8 @@ class Asked(Entry[O]):
     def tell(self, reply: object) -> None:
         if isinstance(reply, BaseException):
             self.future.set_exception(reply)
-            return
-        try:
-            made = reply if self.read is None else self.read(reply)
-        except BaseException as error:  # noqa: BLE001 - it is the caller's to see
-            self.future.set_exception(error)
         else:
-            self.future.set_result(made)
+            self.future.set_result(reply)
 
 
 class GroupCommit(Generic[O]):
@@ -135,7 +156,7 @@ class GroupCommit(Generic[O]):
         self._thread = self._threads.start("holdfast-writer", self._loop)
 
     def submit(self, operation: O, read: Callable[[Any], Any] | None = None) -> Future[Any]:
-        """Have an operation written; `read`, which must be quick, makes the result of its reply."""
+        """Have an operation written; who asks for the result has `read` make it of the reply."""
         asked = Asked(operation, read)
         self._enter((asked,))
         return asked.future

@@ -45,6 +45,7 @@ TEXTS = {
     "two documents": "name: a\n---\nname: b\n",
     "braces": STEPS + "- {id: a, run: ['" + "{{" * 200_000 + "']}\n",
     "blanks": STEPS + "- {id: a, run: ['" + "{{ " * 200_000 + "']}\n",
+    "a reference of blanks": STEPS + step(1, ', when: "{{' + " " * 2_000 + 'x"'),
     "variables": STEPS + "- {id: a, run: ['" + "{{ run.id }}" * 70_000 + "']}\n",
     "long key": STEPS + "- {id: a, ? " + "x" * 900_000 + " : 1}\n",
     "long number": STEPS + "- {id: a, run: [x], priority: " + "9" * 100_000 + "}\n",
@@ -57,6 +58,7 @@ JSON_TEXTS = {
     "a number of many digits": '{"name": ' + "1" * 5_000 + "}",
     "a lone surrogate": '{"name": "\\ud800"}',
     "no number": '{"name": NaN}',
+    "a number too large": '{"name": "w", "steps": [{"id": "a", "run": ["x"], "timeout": 1e999}]}',
     "a stray word": '{"name": "w", "steps" []}',
     "nothing": "",
 }

@@ -36,6 +36,8 @@ ONE = "name: w\nagents: {dev: {command: [dev]}}\nsteps:\n"
         ("  - {id: a, for_each: ¦item.x, steps: []}", "item.x stands in no loop", ""),
         ("  - {id: a, for_each: input.l, ¦prompt: x}", "a loop has no 'prompt'", ""),
         ("  - {id: a, approval: 'y?', ¦timeout: 5m}", "an approval has no 'timeout'", ""),
+        ("  - {id: a, ¦workflow: other}", "'workflow' is not there yet", ""),
+        ("  - {id: a, run: [x], ¦input: {b: 1}}", "'input' is not there yet", ""),
         ("  - {id: a, ¦merge: {into: main}}", "'merge' is not there yet", ""),
         ("  - {id: a, run: ['{{ ¦imput.x }}']}", "begins with none of input", ""),
         ("  - {id: a, run: [¦'{{ x y }}']}", "'{{ x y }}' is no variable", ""),

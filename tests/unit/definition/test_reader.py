@@ -110,7 +110,7 @@ def test_what_is_not_said_has_the_defaults_of_the_design() -> None:
     assert (b.timeout, b.work.idle_timeout, b.work.http) == (1800, None, HttpCall(url="http://h/"))
 
 
-def test_requests_child_workflows_and_durations_are_read() -> None:
+def test_requests_conditions_and_durations_are_read() -> None:
     steps = steps_of(
         read("""
 name: kinds
@@ -121,12 +121,11 @@ steps:
     timeout: 1h30m
     backoff: 250ms
     concurrency: {key: "host:{{ input.host }}", limit: 2}
-  - {id: child, workflow: other, input: {from: "{{ steps.post.id }}"}, when: steps.post.ok}
+  - {id: then, run: [x], when: steps.post.ok}
 """)
     )
-    post, child = steps["post"], steps["child"]
+    post = steps["post"]
     assert post.work is not None
-    assert child.work is not None
     assert post.work.http == HttpCall(
         url="http://h/{{ run.id }}",
         method="PUT",
@@ -134,8 +133,7 @@ steps:
         body={"n": 1, "t": "{{ input }}"},
     )
     assert (post.timeout, post.retry.backoff) == (5400, 0.25)
-    assert (child.work.workflow, child.work.input) == ("other", {"from": "{{ steps.post.id }}"})
-    assert str(child.when) == "steps.post.ok"
+    assert str(steps["then"].when) == "steps.post.ok"
 
 
 def test_words_that_older_yaml_takes_for_something_else_stay_text() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jsonschema
@@ -97,6 +98,52 @@ def test_input_that_does_not_fit_is_refused_by_the_name_of_its_field(
         shape.check_input(PERSON, value)
     assert refused.value.field == field
     assert refused.value.reason.startswith(reason)
+
+
+@pytest.mark.parametrize("wanted", ["integer", "number", ["integer", "null"]])
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_a_number_that_json_does_not_have_is_no_number(wanted: object, value: float) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": wanted}}}
+    with pytest.raises(InvalidInput, match=rf"input\.n: must be a .*number.*, not {value}"):
+        shape.check_input(schema, {"n": value})
+
+
+def test_a_whole_number_of_any_length_is_whole() -> None:
+    assert shape.fits({"type": "integer"}, 10**400)
+    assert shape.fits({"type": "integer"}, 1e300)
+
+
+def test_what_is_not_json_is_none_of_those_allowed() -> None:
+    with pytest.raises(InvalidInput, match="must be one of a"):
+        shape.check_input({"properties": {"n": {"enum": ["a"]}}}, {"n": {1}})
+
+
+class Counted(int):
+    """A number that counts how often any of them is compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return int(self) == other
+
+    def __hash__(self) -> int:
+        return int(self)
+
+
+def test_each_value_is_looked_up_among_those_allowed_and_not_compared_with_all() -> None:
+    allowed = [Counted(number) for number in range(500)]
+    schema = {"type": "array", "items": {"anyOf": [{"enum": allowed}]}}
+    assert shape.fits(schema, [499] * 500)
+    assert Counted.compared <= 2_000
+
+
+@given(st.lists(VALUES, max_size=4), VALUES)
+def test_what_is_listed_is_what_is_the_same_as_one_of_the_list(
+    allowed: list[object], value: object
+) -> None:
+    wanted = any(shape.same(value, each) for each in allowed)
+    assert shape.fits({"enum": allowed}, value) is wanted
 
 
 def test_every_misfit_is_told_up_to_a_few() -> None:

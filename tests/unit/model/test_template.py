@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidInput
 from holdfast.model.reference import Unresolved
 from holdfast.model.rendering import finish_work, render_key, render_work
-from holdfast.model.template import SKIPPED, parse
+from holdfast.model.template import MAX_RENDERED, SKIPPED, parse
 from holdfast.model.work import HttpCall, Work
 
 SCOPE: dict[str, Any] = {
@@ -56,7 +57,14 @@ def test_a_text_is_rendered(text: str, rendered: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{{ input.missing }}", "{{ steps.plan.stories.7 }}", "{{ input.n.x }}", "{{ item }}"]
+    "text",
+    [
+        "{{ input.missing }}",
+        "{{ steps.plan.stories.7 }}",
+        "{{ steps.plan.stories." + "9" * 5_000 + " }}",
+        "{{ input.n.x }}",
+        "{{ item }}",
+    ],
 )
 def test_a_variable_that_leads_to_nothing_is_unresolved(text: str) -> None:
     with pytest.raises(Unresolved):
@@ -86,7 +94,7 @@ def test_a_hostile_value_changes_nothing_but_its_own_text(hostile: str) -> None:
         command=("run", "{{ input.x }}", "--prompt={{ prompt }}{{ input.x }}"),
         env={"X": "{{ input.x }}", "TOKEN": "{{ secret.TOKEN }}"},
         http=HttpCall(
-            url="http://h/{{ input.x }}",
+            url="http://h/v{{ input.x }}",
             headers={"A": "{{ input.x }}"},
             body={"x": ["{{ input.x }}"]},
         ),
@@ -99,7 +107,9 @@ def test_a_hostile_value_changes_nothing_but_its_own_text(hostile: str) -> None:
         command=("run", hostile, f"--prompt=<prompt.>{hostile}"),
         env={"X": hostile, "TOKEN": "<secret.TOKEN>"},
         http=HttpCall(
-            url=f"http://h/{quote(hostile, safe='')}", headers={"A": hostile}, body={"x": [hostile]}
+            url=f"http://h/v{quote(hostile, safe='')}",
+            headers={"A": hostile},
+            body={"x": [hostile]},
         ),
         input={"x": hostile},
     )
@@ -124,6 +134,82 @@ def test_a_value_inside_of_a_url_is_one_part_of_it_and_one_before_it_its_beginni
     rendered = render_work(Work(http=HttpCall(url="{{ input.base }}/{{ input.id }}")), scope)
     assert rendered.http is not None
     assert rendered.http.url == "http://h/v1/..%2Fx%3Fy%3D%23"
+
+
+@pytest.mark.parametrize(
+    ("url", "value"),
+    [
+        ("http://h/users/{{ input.x }}/keep", ".."),
+        ("http://h/users/{{ input.x }}", "."),
+        ("http://h/users/{{ input.x }}?a=b", ".."),
+        ("http://h/users/.{{ input.x }}/keep", "."),
+        ("http://h/users/.{{ input.x }}/keep", ""),
+        ("http://h/users/{{ input.x }}{{ input.x }}/keep", "."),
+        ("http://h/users/%2e{{ input.x }}/keep", "."),
+        ("{{ env.BASE }}/{{ input.x }}/keep", ".."),
+    ],
+)
+def test_a_value_that_would_lead_out_of_its_place_in_a_url_is_refused(url: str, value: str) -> None:
+    with pytest.raises(Unresolved, match="leads elsewhere"):
+        render_work(Work(http=HttpCall(url=url)), {"input": {"x": value}})
+
+
+@pytest.mark.parametrize(
+    ("url", "value", "rendered"),
+    [
+        ("http://h/a/../b/{{ input.x }}", "c", "http://h/a/../b/c"),
+        ("http://h/{{ input.x }}", "...", "http://h/..."),
+        ("http://h/v{{ input.x }}", "..", "http://h/v.."),
+        ("http://h/a?up={{ input.x }}", "..", "http://h/a?up=.."),
+        ("http://h/a?path=/{{ input.x }}/b", "..", "http://h/a?path=/../b"),
+        ("http://h/a#{{ input.x }}", "..", "http://h/a#.."),
+        ("http://h/{{ input.x }}", "%2e%2e", "http://h/%252e%252e"),
+        ("{{ input.x }}/b", "http://h/a/..", "http://h/a/../b"),
+    ],
+)
+def test_dots_that_lead_nowhere_or_were_written_by_the_workflow_stay(
+    url: str, value: str, rendered: str
+) -> None:
+    done = render_work(Work(http=HttpCall(url=url)), {"input": {"x": value}})
+    assert done.http is not None
+    assert done.http.url == rendered
+
+
+LONG = "x" * (MAX_RENDERED // 3)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        Work(prompt="{{ input.x }}" * 4),
+        Work(command=("echo", *["{{ input.x }}!"] * 4)),
+        Work(env={"A": "{{ input.x }}{{ input.x }}", "B": "{{ input.x }}{{ input.x }}"}),
+        Work(prompt="{{ env.A }}" + "{{ input.x }}" * 4),
+        Work(input=["{{ input.x }}"] * 4),
+        Work(http=HttpCall(url="u", body={"a": ["{{ input }}"] * 4})),
+    ],
+)
+def test_texts_that_are_too_long_together_are_refused(work: Work) -> None:
+    with pytest.raises(Unresolved, match=f"longer than {MAX_RENDERED} characters"):
+        render_work(work, {"input": {"x": LONG}})
+
+
+def test_no_more_is_made_of_a_text_than_is_let_through() -> None:
+    work = Work(command=tuple(["{{ input.x }}" * 99] * 5))
+    tracemalloc.start()
+    try:
+        with pytest.raises(Unresolved):
+            render_work(work, {"input": {"x": "x" * MAX_RENDERED}})
+        assert tracemalloc.get_traced_memory()[1] < 4 * MAX_RENDERED
+    finally:
+        tracemalloc.stop()
+
+
+def test_texts_that_are_just_short_enough_are_rendered() -> None:
+    work = Work(prompt="{{ input.x }}{{ env.A }}{{ input.x }}", env={"A": "{{ input.x }}"})
+    rendered = render_work(work, {"input": {"x": LONG}})
+    done = finish_work(rendered, lambda _root, _name: "!")
+    assert (done.prompt, done.env) == (f"{LONG}!{LONG}", {"A": LONG})
 
 
 def test_a_key_that_no_store_could_keep_goes_by_its_digest() -> None:
