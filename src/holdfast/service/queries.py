@@ -153,11 +153,18 @@ class Queries:
             told["versions"].append(row["version"])
         return {"items": list(known.values())}
 
-    def for_people(self, limit: int = PAGE) -> list[View]:
-        """What waits for somebody to approve or to answer, the oldest first."""
-        return self._view(
-            lambda tx: view_tasks(tx, map(read_task, tx.read("tasks_for_people", count=limit)))
-        )
+    def for_people(self, limit: int = PAGE, *, run: str | None = None) -> list[View]:
+        """What waits for somebody to approve or to answer, of one run or of all; oldest first."""
+
+        def read(tx: Transaction) -> list[View]:
+            rows = (
+                tx.read("tasks_for_people", count=limit)
+                if run is None
+                else tx.read("tasks_of_run_for_people", run_id=run, count=limit)
+            )
+            return view_tasks(tx, map(read_task, rows))
+
+        return self._view(read)
 
 
 def view_runs(tx: Transaction, runs: Sequence[Run]) -> list[View]:
