@@ -35,6 +35,39 @@ def test_several_are_cancelled_together_or_none_when_one_is_not_there(
     assert (run.status, engine.tasks.get(lone).status) == ("cancelled", "cancelled")
 
 
+def test_one_that_refuses_does_not_keep_the_others_from_being_steered(
+    engine: Engine, typed: Typed
+) -> None:
+    over = start(engine)
+    typed.ok("cancel", over.id)
+    for verb, kept in (("pause", ["paused"]), ("resume", []), ("cancel", [])):
+        run, last = start(engine), start(engine)
+        if verb == "resume":
+            typed.ok("pause", run.id, last.id)
+        said = typed(verb, run.id, over.id, last.id)
+        assert said.code == 1
+        assert [line.split()[1] for line in said.out.splitlines()] == [run.id, last.id]
+        assert said.err.count("error: ") == 1
+        assert f"{over.id} was left as it is" in said.err
+        assert (run.holds, last.holds) == (kept, kept)
+        status = "cancelled" if verb == "cancel" else "running"
+        assert (run.status, last.status) == (status, status)
+
+
+def test_a_pause_says_before_what_it_would_stop(engine: Engine, typed: Typed) -> None:
+    run, lone = start(engine), create(engine)
+    engine.work.claim_by_id(run.steps["plan"], "worker")
+    for verb, other in (("pause", "resume"), ("resume", "pause")):
+        said = typed.ok(verb, run.id, lone, "--dry-run").splitlines()
+        assert said[0] == f"would {verb} {run.id}: 2 tasks"
+        assert said[3] == f"would {verb} {lone}: 1 task"
+        assert typed.json(other, run.id, "--dry-run")["tasks"] == []
+        assert typed.json(other, lone, "--dry-run")["tasks"] == []
+        typed.ok(verb, run.id, lone)
+    typed.ok("cancel", run.id, lone)
+    assert typed.json("pause", run.id, "--dry-run")["tasks"] == []
+
+
 def test_a_dry_run_says_what_would_change_and_changes_nothing(engine: Engine, typed: Typed) -> None:
     run = start(engine)
     run.finish("plan")
