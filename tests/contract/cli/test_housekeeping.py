@@ -199,6 +199,15 @@ def test_a_file_is_rehearsed_by_stubs_and_nothing_of_it_is_kept(
     assert "is for workflow files" in typed.refused(2, "run", "chain", "--rehearse")
 
 
+def test_a_stub_gives_what_fits_the_limits_that_are_declared(typed: Typed, tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text(
+        "name: w\nsteps:\n"
+        "  - {id: a, run: [x], outputs: {port: {type: integer, minimum: 1024}}}\n"
+        "  - {id: b, run: [x], verifies: a, outputs: {verdict: string, score: int}}\n"
+    )
+    assert typed.json("run", "w.yaml", "--rehearse")["status"] == "completed"
+
+
 def test_every_mistake_of_a_file_is_told_with_its_place(typed: Typed, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("name: bad\nsteps:\n  - {id: a, rnu: [x]}\n  - {id: a}\n")
     told = typed.refused(2, "workflow", "validate", "bad.yaml")
