@@ -53,7 +53,7 @@ def watch(
 
 def _wait(service: Service, run_id: str, beside: Beside) -> int:
     with _looks(service, beside) as wait:
-        while (code := ended(service.queries.run(run_id))) is None:
+        while (code := ended(service.queries.run(run_id, brief=True))) is None:
             wait()
     return code
 
@@ -67,7 +67,7 @@ def _draw(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
     live = Live(console=console, auto_refresh=False, transient=True)
     with live, _looks(service, beside) as wait:
         while True:
-            run = service.queries.run(run_id)
+            run = service.queries.run(run_id, brief=True)
             lines = [*draw_run(run, service.last_lines(run)), *aside()]
             room = max(5, console.height - 1)
             hidden = [] if len(lines) <= room else [paint(f"… {len(lines) - room + 1} more", "dim")]
@@ -76,7 +76,7 @@ def _draw(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
             if ended(run) is not None:
                 break
             wait()
-    for line in (*draw_run(run), *aside()):
+    for line in (*draw_run(service.queries.run(run_id)), *aside()):
         say(line)
     return run
 
@@ -85,7 +85,7 @@ def _tell(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
     after = heard = 0
     with _looks(service, beside) as wait:
         while True:
-            run = service.queries.run(run_id)
+            run = service.queries.run(run_id, brief=True)
             told = tell_events(service, run, after)
             for line in (said := aside())[heard:]:
                 say(line)
@@ -102,7 +102,7 @@ def tell_events(service: Service, run: View, after: int) -> int:
     names = step_names(run["tasks"])
     while page := service.queries.events(run["id"], after=after, limit=PAGE)["items"]:
         if any(event.get("task_id", "") not in {"", *names} for event in page):
-            names |= step_names(service.queries.run(run["id"])["tasks"])
+            names |= step_names(service.queries.run(run["id"], brief=True)["tasks"])
         for event in page:
             line = happening(event, names.get(event.get("task_id", ""), str(run["workflow"])))
             if line is not None:

@@ -14,10 +14,11 @@ from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Step, Workflow
 from holdfast.service.place import Place
+from holdfast.service.queries import BRIEF
 from holdfast.service.service import Service
 from holdfast.settings import Settings
 from tests.contract.cli.typed import Typed
-from tests.contract.stages import start
+from tests.contract.stages import finish, start
 from tests.engines import opened
 
 ONE = Workflow.define("one", (Step(id="a"),))
@@ -79,6 +80,17 @@ def test_between_two_looks_at_a_run_passes_as_long_as_the_first_took(
     monkeypatch.setattr("holdfast.cli.live.time", clock)
     assert watch(service_on(url, engine), run.id, quiet=True) == 0
     assert slept == [3.0]
+
+
+def test_a_look_in_brief_leaves_out_what_is_long(url: str, engine: Engine) -> None:
+    run = start(engine)
+    run.finish("plan")
+    finish(engine, run.steps["work"], ["x" * BRIEF])
+    service = service_on(url, engine)
+    whole, brief = (service.queries.run(run.id, brief=each) for each in (False, True))
+    assert whole["tasks"][1].pop("output") == ["x" * BRIEF]
+    assert brief["tasks"] == whole["tasks"]
+    assert brief["tasks"][0]["output"] == "plan output"
 
 
 def test_a_long_history_is_told_to_its_end(
