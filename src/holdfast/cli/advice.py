@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli.session import called_command, with_store
+from holdfast.cli.terminal import escape, note, paint
 from holdfast.errors import (
     HoldfastError,
     InvalidInput,
@@ -37,6 +38,15 @@ _LISTS = {
     "worker": "holdfast workers",
 }
 _STOP = "stop, and change nothing more: the attempt is over"
+
+
+def say_error(error: HoldfastError) -> int:
+    """Say what went wrong and what to type next; the answer is the exit code."""
+    note(f"{paint('error:', 'red')} {escape(tell(error), keep=chr(10))}")
+    following = next_command(error)
+    if following is not None:
+        note(f"next:  {escape(following)}")
+    return exit_code(error)
 
 
 def exit_code(error: HoldfastError) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.cli.advice import CANCELLED, FAILED, NEEDS_PERSON
 from holdfast.cli.following import happening
+from holdfast.cli.helping import INTERRUPTED, Beside
 from holdfast.cli.session import with_store
 from holdfast.cli.standing import what_to_say
 from holdfast.cli.terminal import is_terminal, note, paint, say
@@ -21,7 +23,7 @@ View = dict[str, Any]
 Aside = Callable[[], Sequence[str]]
 REDRAW = 1.0
 PAGE = 1_000
-INTERRUPTED = 130
+ALONE = Beside()
 CODES = {"completed": 0, "failed": FAILED, "cancelled": CANCELLED}
 
 
@@ -29,42 +31,43 @@ def watch(
     service: Service,
     run_id: str,
     *,
-    worker: str | None = None,
+    beside: Beside = ALONE,
     quiet: bool = False,
     aside: Aside = tuple,
 ) -> int:
     """Show a run until it ends or only a person can move it; the answer is the exit code.
 
-    A `worker` is the command for a worker like the one beside it, which stops with it. `aside` is
-    asked for lines of something else that happens meanwhile.
+    Who is `beside` it is told to look who works on it. `aside` is asked for lines of something else
+    that happens meanwhile.
     """
     try:
         if quiet:
-            return _wait(service, run_id)
+            return _wait(service, run_id, beside)
         shown = _draw if is_terminal() else _tell
-        run = shown(service, run_id, aside)
+        run = shown(service, run_id, beside, aside)
     except KeyboardInterrupt:
-        _say_left(run_id, worker)
+        _say_left(run_id, beside.command)
         return INTERRUPTED
-    return _say_end(run, worker)
+    return _say_end(run, beside.command)
 
 
-def _wait(service: Service, run_id: str) -> int:
-    with _hints(service) as wait:
-        while (code := ended(service.queries.run(run_id))) is None:
-            wait(REDRAW)
+def _wait(service: Service, run_id: str, beside: Beside) -> int:
+    with _looks(service, beside) as wait:
+        while (code := ended(service.queries.run(run_id, brief=True))) is None:
+            wait()
     return code
 
 
-def _draw(service: Service, run_id: str, aside: Aside) -> View:
+def _draw(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     console = Console()
-    with Live(console=console, auto_refresh=False, transient=True) as live, _hints(service) as wait:
+    live = Live(console=console, auto_refresh=False, transient=True)
+    with live, _looks(service, beside) as wait:
         while True:
-            run = service.queries.run(run_id)
+            run = service.queries.run(run_id, brief=True)
             lines = [*draw_run(run, service.last_lines(run)), *aside()]
             room = max(5, console.height - 1)
             hidden = [] if len(lines) <= room else [paint(f"… {len(lines) - room + 1} more", "dim")]
@@ -72,50 +75,66 @@ def _draw(service: Service, run_id: str, aside: Aside) -> View:
             live.update(Text.from_ansi("\n".join(visible)), refresh=True)
             if ended(run) is not None:
                 break
-            wait(REDRAW)
-    for line in (*draw_run(run), *aside()):
+            wait()
+    for line in (*draw_run(service.queries.run(run_id)), *aside()):
         say(line)
     return run
 
 
-def _tell(service: Service, run_id: str, aside: Aside) -> View:
+def _tell(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
     after = heard = 0
-    with _hints(service) as wait:
+    with _looks(service, beside) as wait:
         while True:
-            run = service.queries.run(run_id)
+            run = service.queries.run(run_id, brief=True)
             told = tell_events(service, run, after)
             for line in (said := aside())[heard:]:
                 say(line)
             heard = len(said)
-            if told == after:
-                if ended(run) is not None:
-                    return run
-                wait(REDRAW)
+            if told == after and ended(run) is not None:
+                return run
+            # What was told may have gone on meanwhile.
+            wait(REDRAW if told == after else 0.0)
             after = told
 
 
 def tell_events(service: Service, run: View, after: int) -> int:
     """Print what happened to a run after an event, a line each; the last event that was told."""
-    page = service.queries.events(run["id"], after=after, limit=PAGE)["items"]
     names = step_names(run["tasks"])
-    if any(event.get("task_id", "") not in {"", *names} for event in page):
-        names = step_names(service.queries.run(run["id"])["tasks"])
-    for event in page:
-        line = happening(event, names.get(event.get("task_id", ""), str(run["workflow"])))
-        if line is not None:
-            say(line)
-    return int(page[-1]["seq"]) if page else after
+    while page := service.queries.events(run["id"], after=after, limit=PAGE)["items"]:
+        if any(event.get("task_id", "") not in {"", *names} for event in page):
+            names |= step_names(service.queries.run(run["id"], brief=True)["tasks"])
+        for event in page:
+            line = happening(event, names.get(event.get("task_id", ""), str(run["workflow"])))
+            if line is not None:
+                say(line)
+        after = int(page[-1]["seq"])
+        if len(page) < PAGE:
+            break
+    return after
+
+
+class Wait(Protocol):
+    def __call__(self, most: float = REDRAW) -> object: ...
 
 
 @contextmanager
-def _hints(service: Service) -> Iterator[Callable[[float], object]]:
-    """A way to wait until something was committed, at most so long."""
+def _looks(service: Service, beside: Beside) -> Iterator[Wait]:
+    """A way to wait from one look at a run to the next, until something was committed.
+
+    It takes as long as the look did at the least: of a big run, each is a second of reading.
+    """
     changed = threading.Event()
     leave = service.on_change(changed.set)
+    began = time.monotonic()
 
-    def wait(most: float) -> None:
+    def wait(most: float = REDRAW) -> None:
+        nonlocal began
+        took = time.monotonic() - began
+        beside.look()
+        time.sleep(took)
         changed.wait(most)
         changed.clear()
+        began = time.monotonic()
 
     try:
         yield wait

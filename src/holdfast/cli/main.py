@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from holdfast.cli.session import called_command, chosen_store
-from holdfast.cli.terminal import escape, note, paint, prepare_streams
+from holdfast.cli.terminal import prepare_streams
 from holdfast.errors import HoldfastError
 
 BROKEN_PIPE = 141
@@ -26,7 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except SystemExit as ended:
             return _code(ended)
         except HoldfastError as error:
-            return _tell(error)
+            from holdfast.cli.advice import say_error
+
+            return say_error(error)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -40,13 +42,3 @@ def _code(ended: SystemExit) -> int:
     if ended.code is None:
         return 0
     return ended.code if isinstance(ended.code, int) else 1
-
-
-def _tell(error: HoldfastError) -> int:
-    from holdfast.cli.advice import exit_code, next_command, tell
-
-    note(f"{paint('error:', 'red')} {escape(tell(error), keep=chr(10))}")
-    following = next_command(error)
-    if following is not None:
-        note(f"next:  {escape(following)}")
-    return exit_code(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -52,7 +53,7 @@ ScheduleName = Annotated[
 def read_json(field: str, text: str) -> Any:  # noqa: ANN401 - JSON is any value
     """A value that has to be JSON."""
     try:
-        return json.loads(text)
+        return _parse(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(field, f"is not JSON ({error}); text is written '\"text\"'") from error
 
@@ -60,9 +61,21 @@ def read_json(field: str, text: str) -> Any:  # noqa: ANN401 - JSON is any value
 def read_value(text: str) -> Any:  # noqa: ANN401 - JSON is any value
     """JSON where it is some, else the text itself."""
     try:
-        return json.loads(text)
+        return _parse(text)
     except (ValueError, RecursionError):
         return text
+
+
+def _parse(text: str) -> Any:  # noqa: ANN401 - JSON is any value
+    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    """A number; what Python alone reads as one, and what is too big for one, is refused."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a number that JSON can hold")
+    return number
 
 
 def read_pairs(

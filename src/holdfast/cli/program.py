@@ -22,9 +22,10 @@ FORM = "write module:name, as in shop:hf for the hf of shop.py"
 def load(text: str) -> tuple[ModuleType, Any]:
     """A module and what it has under a name; the current folder is looked in first."""
     module_name, colon, name = text.partition(":")
-    if not colon or not name or not module_name:
+    dotted = module_name.removesuffix(".py").replace("/", ".").strip(".")
+    if not colon or not name or not dotted:
         raise InvalidInput("app", f"{text[:60]!r} names no object of a program; {FORM}")
-    module = _import(module_name.removesuffix(".py").replace("/", ".").lstrip("."))
+    module = _import(dotted)
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.logs import show_logs
 from holdfast.cli.options import Json, WorkflowName, read_pairs, read_value
 from holdfast.cli.registry import command
 from holdfast.cli.session import chosen_store, opened, place, serving, with_store
@@ -26,9 +22,7 @@ if TYPE_CHECKING:
     from holdfast.model.graph import Workflow
     from holdfast.model.run import NewRun
     from holdfast.service.service import Service
-    from holdfast.worker.pool import Worker
 
-INTERRUPTED = 130
 FILES = {".yaml", ".yml", ".json"}
 
 
@@ -74,71 +68,14 @@ def run(
 def _watch(
     service: Service, run_id: str, workflow: Workflow, program: Program | None, *, json: bool
 ) -> int:
+    from holdfast.cli.helping import helped
     from holdfast.cli.live import watch
 
-    with _helped(service, workflow, program) as name:
-        code = watch(service, run_id, worker=name, quiet=json)
+    with helped(service, workflow, program) as beside:
+        code = watch(service, run_id, beside=beside, quiet=json)
     if json:
         say_json(service.queries.run(run_id))
     return code
-
-
-@contextmanager
-def _helped(service: Service, workflow: Workflow, program: Program | None) -> Iterator[str | None]:
-    """A worker beside the run, of its program or for what no live worker does; how to type it."""
-    # What a step raised is told with its events.
-    show_logs(logging.ERROR)
-    if program is not None:
-        with _working(program.holdfast, workflow, wanted_agents(workflow)):
-            yield f"holdfast worker {program.name}"
-        return
-    live = service.queries.workers()["items"]
-    served = {agent for each in live if "told" not in each for agent in each["agents"]}
-    missing = [agent for agent in wanted_agents(workflow) if agent not in served]
-    if workflow.declared is None or not missing:
-        if not live:
-            note("No worker lives. Its functions are in a program: holdfast worker module:name")
-        yield None
-        return
-    from holdfast.api.holdfast import Holdfast
-
-    with Holdfast(service.place.url) as helper, _working(helper, workflow, missing):
-        yield " ".join(["holdfast worker", *(f"--agent {agent}" for agent in missing)])
-
-
-@contextmanager
-def _working(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> Iterator[None]:
-    from holdfast.model.step import every
-
-    tags = sorted({tag for step in every(workflow.steps) for tag in step.tags})
-    worker = holdfast.worker(agents=agents or ["default"], tags=tags).start()
-    try:
-        yield
-    finally:
-        _stop(worker)
-
-
-def wanted_agents(workflow: Workflow) -> list[str]:
-    """The agents of the steps that a worker of ours can do: of a file, those that say how."""
-    from holdfast.model.step import every
-
-    steps = [step for step in every(workflow.steps) if step.kind == "work"]
-    if workflow.declared is not None:
-        steps = [
-            step
-            for step in steps
-            if step.work and (step.work.command or step.work.http or step.work.workflow)
-        ]
-    return sorted({step.agent for step in steps})
-
-
-def _stop(worker: Worker) -> None:
-    """Let what runs finish; who cannot wait for it interrupts once more."""
-    try:
-        worker.stop()
-    except KeyboardInterrupt:
-        sys.stdout.flush()
-        os._exit(INTERRUPTED)
 
 
 Request = Callable[[list[str]], "NewRun"]

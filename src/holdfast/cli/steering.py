@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,21 +13,13 @@ from holdfast.cli.terminal import escape, note, paint, say, say_json
 from holdfast.cli.words import coloured, count, one_line
 from holdfast.errors import InvalidInput
 
-if TYPE_CHECKING:
-    from holdfast.service.service import Service
-
 View = dict[str, Any]
 
 
 @command("cancel", example="holdfast cancel @last --dry-run")
-def cancel(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> None:
+def cancel(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> int:
     """End runs or tasks at once and for good, with all that is open in them."""
-    with opened() as service:
-        for found in _find(service, addresses):
-            if dry_run:
-                say_preview(service.previews.cancel(found), "cancel", found, json=json)
-            else:
-                say_answer(service.commands.cancel(found), json=json)
+    return _each("cancel", addresses, dry_run=dry_run, json=json)
 
 
 @command("retry", example="holdfast retry @last --from test")
@@ -62,19 +54,15 @@ def retry(
 
 
 @command("pause", example="holdfast pause @last")
-def pause(addresses: Addresses, json: Json = False) -> None:
+def pause(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> int:
     """Let what runs finish, and start nothing new."""
-    with opened() as service:
-        for found in _find(service, addresses):
-            say_answer(service.commands.pause(found), json=json)
+    return _each("pause", addresses, dry_run=dry_run, json=json)
 
 
 @command("resume", example="holdfast resume @last")
-def resume(addresses: Addresses, json: Json = False) -> None:
+def resume(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> int:
     """Go on with what was paused."""
-    with opened() as service:
-        for found in _find(service, addresses):
-            say_answer(service.commands.resume(found), json=json)
+    return _each("resume", addresses, dry_run=dry_run, json=json)
 
 
 @command("approve", example='holdfast approve @last:approve --note "looks good"')
@@ -132,9 +120,23 @@ def signal(
         say(f"{found} got {escape(name)}" + (" before" if sent["repeated"] else ""))
 
 
-def _find(service: Service, addresses: list[str]) -> list[str]:
-    """All of them, before anything is done to the first."""
-    return [service.addresses.find(address) for address in addresses]
+def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool) -> int:
+    """Do it to each, also after one that refuses; the answer is the worst exit code."""
+    from holdfast.cli.advice import say_error
+    from holdfast.service.refused import Refused
+
+    worst = 0
+    with opened() as service:
+        # All are found before anything is done to the first.
+        for found in [service.addresses.find(address) for address in addresses]:
+            if dry_run:
+                say_preview(getattr(service.previews, verb)(found), verb, found, json=json)
+                continue
+            try:
+                say_answer(getattr(service.commands, verb)(found), json=json)
+            except Refused as error:
+                worst = max(worst, say_error(error))
+    return worst
 
 
 def say_answer(answer: View, *, json: bool) -> None:

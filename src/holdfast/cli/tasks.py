@@ -233,7 +233,10 @@ def _moment(text: str | None) -> Any:  # noqa: ANN401 - a datetime, or a duratio
         moment = datetime.fromisoformat(text)
     except ValueError:
         return text
-    return moment.astimezone() if moment.tzinfo is None else moment
+    try:
+        return moment.astimezone() if moment.tzinfo is None else moment
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidInput("scheduled_for", f"{text!r} is out of reach: {error}") from error
 
 
 def _seconds(text: str | None) -> float | None:
@@ -241,7 +244,7 @@ def _seconds(text: str | None) -> float | None:
 
     if text is None:
         return None
-    return float(text) if text.isdigit() else parse_duration("timeout", text)
+    return float(text) if text.isdecimal() else parse_duration("timeout", text)
 
 
 def _retry(max_attempts: int | None, max_lost: int | None) -> Any:  # noqa: ANN401 - a RetryPolicy

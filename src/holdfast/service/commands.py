@@ -149,7 +149,7 @@ class Commands:
         """The task that waits for somebody's word: itself, or the only one of a run."""
         if identifier.startswith("t_"):
             return identifier
-        waiting = [each for each in self._queries.for_people() if each["run_id"] == identifier]
+        waiting = self._queries.for_people(run=identifier)
         if len(waiting) == 1:
             return str(waiting[0]["id"])
         if not waiting:

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.engine.engine import Engine
 from holdfast.engine.records import read_task
 from holdfast.errors import InvalidInput
-from holdfast.model.status import Status
+from holdfast.model.status import Hold, RunStatus, Status
 from holdfast.model.task import Task
 from holdfast.service.queries import view_tasks
 from holdfast.service.views import View
@@ -42,6 +42,14 @@ class Previews:
             return self._view([task])
         return self._view(self._from(task.run_id, task.step))
 
+    def pause(self, identifier: str) -> list[View]:
+        """The tasks that would not start any more: what runs goes on."""
+        return self._view(self._stopped(identifier, paused=False))
+
+    def resume(self, identifier: str) -> list[View]:
+        """The tasks that would no longer be kept from starting by the pause."""
+        return self._view(self._stopped(identifier, paused=True))
+
     def finalize(self, task_id: str) -> list[View]:
         """The children of a plan that would be queued."""
         children = self._below(task_id)
@@ -54,6 +62,18 @@ class Previews:
         for task in tasks:
             tasks += self._below(task.id)
         return [task for task in tasks if not task.superseded]
+
+    def _stopped(self, identifier: str, *, paused: bool) -> list[Task]:
+        """What a pause stops, where there is one as was said: of a run, all that has not begun."""
+        if identifier.startswith("r_"):
+            run = self._engine.runs.get(identifier)
+            found, over = self._all(identifier), run.status is not RunStatus.RUNNING
+            tasks = [task for task in found if task.status in {Status.IDLE, Status.QUEUED}]
+            holds = run.holds
+        else:
+            task = self._engine.tasks.get(identifier)
+            tasks, over, holds = [task], task.terminal, task.holds
+        return [] if over or bool(holds & Hold.PAUSED) is not paused else tasks
 
     def _below(self, task_id: str) -> list[Task]:
         asked: dict[str, Any] = {"after": "t_8", "status": None, "agent": None, "count": PAGE}

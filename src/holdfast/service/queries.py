@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
 
 T = TypeVar("T")
+# To read longer JSON from text takes longer than all the rest of a task.
+BRIEF = 16_384
 
 
 class Look(Protocol):
@@ -77,15 +79,20 @@ class Queries:
 
         return self._view(read)
 
-    def run(self, run_id: str) -> View:
-        """A run, and its tasks in the order they were written."""
+    def run(self, run_id: str, *, brief: bool = False) -> View:
+        """A run, and its tasks in the order they were written.
+
+        In brief, without what is long in them: whoever looks again and again does not show it.
+        """
 
         def read(tx: Transaction) -> View:
             rows = tx.read("run_by_id", run_id=run_id)
             if not rows:
                 raise NotFound(run_id, "run")
             tasks = tx.read("run_tasks", run_id=run_id)
-            (run,) = view_runs(tx, [read_run(rows[0])])
+            if brief:
+                tasks = [_shorten(row) for row in tasks]
+            (run,) = view_runs(tx, [read_run(rows[0])], brief=brief)
             return {**run, "tasks": view_tasks(tx, map(read_task, tasks))}
 
         return self._view(read)
@@ -153,18 +160,30 @@ class Queries:
             told["versions"].append(row["version"])
         return {"items": list(known.values())}
 
-    def for_people(self, limit: int = PAGE) -> list[View]:
-        """What waits for somebody to approve or to answer, the oldest first."""
-        return self._view(
-            lambda tx: view_tasks(tx, map(read_task, tx.read("tasks_for_people", count=limit)))
-        )
+    def for_people(self, limit: int = PAGE, *, run: str | None = None) -> list[View]:
+        """What waits for somebody to approve or to answer, of one run or of all; oldest first."""
+
+        def read(tx: Transaction) -> list[View]:
+            rows = (
+                tx.read("tasks_for_people", count=limit)
+                if run is None
+                else tx.read("tasks_of_run_for_people", run_id=run, count=limit)
+            )
+            return view_tasks(tx, map(read_task, rows))
+
+        return self._view(read)
 
 
-def view_runs(tx: Transaction, runs: Sequence[Run]) -> list[View]:
+def _shorten(row: Row) -> Row:
+    long = [name for name in ("payload", "output") if len(row[name] or "") > BRIEF]
+    return {**row, **dict.fromkeys(long)} if long else row
+
+
+def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> list[View]:
     ids = [run.id for run in runs]
     progress = {row["run_id"]: row for row in tx.read("progress_of_runs", ids=ids)}
     outputs: dict[str, dict[str, Any]] = {}
-    for row in tx.read("outputs_of_runs", ids=ids):
+    for row in () if brief else tx.read("outputs_of_runs", ids=ids):
         outputs.setdefault(row["run_id"], {})[row["step"]] = read_value(row["output"])
     usages = usage_by_owner(tx.read("usages_of_runs", ids=ids))
     return [

@@ -9,18 +9,12 @@ from holdfast.model.graph import Step, Workflow
 from holdfast.model.status import Kind
 from holdfast.model.step import every
 from holdfast.model.task import Assignment
+from holdfast.model.verdict import ACCEPT
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
+from holdfast.service.samples import sample
 
 STUB = "rehearsal"
-ITEMS = 2
-_SIMPLE: dict[str, Any] = {
-    "string": "…",
-    "integer": 1,
-    "number": 1.0,
-    "boolean": True,
-    "null": None,
-}
 
 
 class Rehearsal:
@@ -58,25 +52,8 @@ class Rehearsal:
 
 def give(step: Step, assignment: Assignment) -> Any:  # noqa: ANN401 - JSON is any value
     """What a stub gives for a step: of a verifier a yes, of others what they declare."""
-    if step.verifies is not None:
-        return {"verdict": "accept", "feedback": "", "items": []}
-    work = assignment.work
-    return sample(work.outputs) if work is not None and work.outputs is not None else None
-
-
-def sample(schema: Any) -> Any:  # noqa: ANN401 - JSON Schema, and JSON
-    """A value of the shape that a JSON Schema describes."""
-    if not isinstance(schema, dict):
-        return None
-    for fixed in ("const", "default"):
-        if fixed in schema:
-            return schema[fixed]
-    if schema.get("enum"):
-        return schema["enum"][0]
-    kind = schema.get("type")
-    chosen = kind[0] if isinstance(kind, list) and kind else kind
-    if chosen == "array":
-        return [sample(schema.get("items", {})) for _ in range(ITEMS)]
-    if chosen == "object" or "properties" in schema:
-        return {name: sample(inner) for name, inner in schema.get("properties", {}).items()}
-    return _SIMPLE.get(str(chosen))
+    declared = None if assignment.work is None else assignment.work.outputs
+    given = None if declared is None else sample(declared)
+    if step.verifies is None:
+        return given
+    return (given if isinstance(given, dict) else {}) | {"verdict": ACCEPT}

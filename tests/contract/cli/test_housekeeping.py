@@ -199,6 +199,29 @@ def test_a_file_is_rehearsed_by_stubs_and_nothing_of_it_is_kept(
     assert "is for workflow files" in typed.refused(2, "run", "chain", "--rehearse")
 
 
+def test_a_stub_gives_what_fits_the_limits_that_are_declared(typed: Typed, tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text(
+        "name: w\nsteps:\n"
+        "  - {id: a, run: [x], outputs: {port: {type: integer, minimum: 1024}}}\n"
+        "  - {id: b, run: [x], verifies: a, outputs: {verdict: string, score: int}}\n"
+    )
+    assert typed.json("run", "w.yaml", "--rehearse")["status"] == "completed"
+
+
+def test_an_input_that_json_cannot_hold_is_refused_by_its_name(
+    typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "w.yaml").write_text("name: w\ninput: {n: int}\nsteps: [{id: a, run: [x]}]\n")
+    for text in ("1e999", "[-1e999]", "NaN", "-Infinity"):
+        assert "n: is not JSON" in typed.refused(2, "run", "w.yaml", "-i", f"n:={text}")
+        typed.refused(2, "run", "w.yaml", "-i", f"n={text}")
+
+
+def test_a_program_whose_module_is_no_name_is_refused(typed: Typed) -> None:
+    for app in (".:hf", "/:hf", ".py:hf", "..:hf"):
+        assert "names no object of a program" in typed.refused(2, "run", app)
+
+
 def test_every_mistake_of_a_file_is_told_with_its_place(typed: Typed, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("name: bad\nsteps:\n  - {id: a, rnu: [x]}\n  - {id: a}\n")
     told = typed.refused(2, "workflow", "validate", "bad.yaml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.engine import Engine
+from holdfast.engine.listing import PAGE
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.status import Status
 from tests.contract.cli.typed import Typed
@@ -32,6 +33,39 @@ def test_several_are_cancelled_together_or_none_when_one_is_not_there(
     assert run.status == "running"
     typed.ok("cancel", run.id, lone)
     assert (run.status, engine.tasks.get(lone).status) == ("cancelled", "cancelled")
+
+
+def test_one_that_refuses_does_not_keep_the_others_from_being_steered(
+    engine: Engine, typed: Typed
+) -> None:
+    over = start(engine)
+    typed.ok("cancel", over.id)
+    for verb, kept in (("pause", ["paused"]), ("resume", []), ("cancel", [])):
+        run, last = start(engine), start(engine)
+        if verb == "resume":
+            typed.ok("pause", run.id, last.id)
+        said = typed(verb, run.id, over.id, last.id)
+        assert said.code == 1
+        assert [line.split()[1] for line in said.out.splitlines()] == [run.id, last.id]
+        assert said.err.count("error: ") == 1
+        assert f"{over.id} was left as it is" in said.err
+        assert (run.holds, last.holds) == (kept, kept)
+        status = "cancelled" if verb == "cancel" else "running"
+        assert (run.status, last.status) == (status, status)
+
+
+def test_a_pause_says_before_what_it_would_stop(engine: Engine, typed: Typed) -> None:
+    run, lone = start(engine), create(engine)
+    engine.work.claim_by_id(run.steps["plan"], "worker")
+    for verb, other in (("pause", "resume"), ("resume", "pause")):
+        said = typed.ok(verb, run.id, lone, "--dry-run").splitlines()
+        assert said[0] == f"would {verb} {run.id}: 2 tasks"
+        assert said[3] == f"would {verb} {lone}: 1 task"
+        assert typed.json(other, run.id, "--dry-run")["tasks"] == []
+        assert typed.json(other, lone, "--dry-run")["tasks"] == []
+        typed.ok(verb, run.id, lone)
+    typed.ok("cancel", run.id, lone)
+    assert typed.json("pause", run.id, "--dry-run")["tasks"] == []
 
 
 def test_a_dry_run_says_what_would_change_and_changes_nothing(engine: Engine, typed: Typed) -> None:
@@ -97,6 +131,16 @@ def test_an_approval_is_settled_by_its_run_and_no_other_word_is_taken(
     told = typed.refused(1, "answer", run.id, "yes")
     assert f"it waits for approval: holdfast approve {approval}" in told
     assert typed.json("approve", "@last", "--note", "good")["task"]["output"] == "good"
+    assert run.status == "completed"
+
+
+def test_an_approval_is_found_by_its_run_however_many_older_ones_wait(
+    engine: Engine, typed: Typed
+) -> None:
+    older = Workflow.define("many", tuple(Step(id=f"s{n}", approval="?") for n in range(PAGE)))
+    start(engine, older)
+    run = start(engine, Workflow.define("one", (Step(id="approve", approval="Merge it?"),)))
+    typed.ok("approve", run.id)
     assert run.status == "completed"
 
 

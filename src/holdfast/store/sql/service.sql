@@ -105,6 +105,16 @@ WHERE status IN ('idle', 'queued')
   AND (kind = 'approval' OR (holds & 6) <> 0)
 ORDER BY id LIMIT :count
 
+-- name: tasks_of_run_for_people
+-- purpose: the tasks of one run that go on only when somebody approves or answers
+SELECT * FROM holdfast_task
+WHERE run_id = :run_id
+  AND status IN ('idle', 'queued')
+  AND NOT blocked
+  AND run_holds = 0
+  AND (kind = 'approval' OR (holds & 6) <> 0)
+ORDER BY id LIMIT :count
+
 -- name: known_workflows
 -- purpose: every version of every workflow, the newest of each name first
 SELECT name, version, created_at FROM holdfast_workflow ORDER BY name, created_at DESC, version

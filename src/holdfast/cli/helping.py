@@ -1,0 +1,163 @@
+"""Workers beside a run that is waited for: of its program, or for what no live worker does."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+from holdfast.cli.logs import show_logs
+from holdfast.cli.terminal import note
+
+if TYPE_CHECKING:
+    from holdfast.api.holdfast import Holdfast
+    from holdfast.cli.program import Program
+    from holdfast.model.graph import Step, Workflow
+    from holdfast.service.service import Service
+    from holdfast.worker.pool import Worker
+
+INTERRUPTED = 130
+LOOK_EVERY = 1.0
+
+
+class Beside:
+    """Who works beside a run: nobody, or a worker of its program."""
+
+    def __init__(self, command: str | None = None) -> None:
+        self._command = command
+
+    @property
+    def command(self) -> str | None:
+        """What to type for a worker like the one that is here, and goes when the run is left."""
+        return self._command
+
+    def look(self) -> None:
+        """See whether somebody is missing; asked again and again while the run goes on."""
+
+
+class Helper(Beside):
+    """Looks who lives, and starts a worker for the steps of a file that nobody serves.
+
+    A worker that was killed is taken for alive until its time is up, and one that lives may leave.
+    """
+
+    def __init__(self, service: Service, workflow: Workflow) -> None:
+        super().__init__()
+        self._service = service
+        self._workflow = workflow
+        self._steps = _wanted_steps(workflow)
+        self._workers = ExitStack()
+        self._agents: list[str] = []
+        self._looked: float | None = None
+        self._told = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._workers.close()
+
+    @property
+    def command(self) -> str | None:
+        agents = [f"--agent {agent}" for agent in self._agents]
+        return " ".join(["holdfast worker", *agents]) if agents else None
+
+    def look(self) -> None:
+        now = time.monotonic()
+        if self._looked is not None and now < self._looked + LOOK_EVERY:
+            return
+        later, self._looked = self._looked is not None, now
+        missing = self._missing()
+        if missing and self._workflow.declared is not None:
+            if later:
+                note(f"No worker serves {', '.join(missing)} any more; one beside this run does.")
+            self._begin(missing)
+        elif missing and not self._told:
+            self._told = True
+            who = f"No worker serves {', '.join(missing)}."
+            note(f"{who} Its functions are in a program: holdfast worker module:name")
+
+    def _missing(self) -> list[str]:
+        items = self._service.queries.workers()["items"]
+        live = [each for each in items if "told" not in each]
+        return sorted(
+            {
+                step.agent
+                for step in self._steps
+                if step.agent not in self._agents and not any(_serves(each, step) for each in live)
+            }
+        )
+
+    def _begin(self, agents: list[str]) -> None:
+        from holdfast.api.holdfast import Holdfast
+        from holdfast.worker.options import WorkerOptions
+
+        name = WorkerOptions().name
+        if self._agents:
+            name = f"{name}-{len(self._agents)}"
+        holdfast = self._workers.enter_context(Holdfast(self._service.place.url))
+        self._workers.enter_context(_working(holdfast, self._workflow, agents, name=name))
+        self._agents += agents
+
+
+@contextmanager
+def helped(service: Service, workflow: Workflow, program: Program | None) -> Iterator[Beside]:
+    """Who works beside a run, until it is left."""
+    # What a step raised is told with its events.
+    show_logs(logging.ERROR)
+    if program is None:
+        with Helper(service, workflow) as helper:
+            helper.look()
+            yield helper
+        return
+    with _working(program.holdfast, workflow, wanted_agents(workflow)):
+        yield Beside(f"holdfast worker {program.name}")
+
+
+@contextmanager
+def _working(
+    holdfast: Holdfast, workflow: Workflow, agents: list[str], **options: str
+) -> Iterator[None]:
+    from holdfast.model.step import every
+
+    tags = sorted({tag for step in every(workflow.steps) for tag in step.tags})
+    worker = holdfast.worker(agents=agents or ["default"], tags=tags, **options).start()
+    try:
+        yield
+    finally:
+        _stop(worker)
+
+
+def _stop(worker: Worker) -> None:
+    """Let what runs finish; who cannot wait for it interrupts once more."""
+    try:
+        worker.stop()
+    except KeyboardInterrupt:
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)
+
+
+def wanted_agents(workflow: Workflow) -> list[str]:
+    """The agents of the steps that a worker of ours can do: of a file, those that say how."""
+    return sorted({step.agent for step in _wanted_steps(workflow)})
+
+
+def _wanted_steps(workflow: Workflow) -> list[Step]:
+    from holdfast.model.step import every
+
+    steps = [step for step in every(workflow.steps) if step.kind == "work"]
+    if workflow.declared is None:
+        return steps
+    return [
+        step
+        for step in steps
+        if step.work and (step.work.command or step.work.http or step.work.workflow)
+    ]
+
+
+def _serves(worker: dict[str, Any], step: Step) -> bool:
+    return step.agent in worker["agents"] and {*step.tags} <= {*worker["tags"]}

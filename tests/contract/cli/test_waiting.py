@@ -1,0 +1,109 @@
+"""`run --wait`: who works on the run where no worker does, and how often it is looked at."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from holdfast.cli.helping import Helper
+from holdfast.cli.live import tell_events, watch
+from holdfast.clock import SystemClock
+from holdfast.engine.engine import Engine
+from holdfast.model.graph import Step, Workflow
+from holdfast.service.place import Place
+from holdfast.service.queries import BRIEF
+from holdfast.service.service import Service
+from holdfast.settings import Settings
+from tests.contract.cli.typed import Typed
+from tests.contract.stages import finish, start
+from tests.engines import opened
+
+ONE = Workflow.define("one", (Step(id="a"),))
+FILE = "name: w\nsteps: [{id: a, run: [echo, hi], tags: [gpu]}]\n"
+
+
+def service_on(url: str, engine: Engine) -> Service:
+    return Service(Place(url=url, home=Path(), settled=True), engine)
+
+
+@pytest.mark.parametrize(
+    ("agents", "tags"), [(["other"], ["gpu"]), (["default"], []), (["default"], ["eu"])]
+)
+def test_a_worker_that_cannot_do_the_steps_is_not_waited_for(
+    engine: Engine, typed: Typed, tmp_path: Path, agents: list[str], tags: list[str]
+) -> None:
+    (tmp_path / "w.yaml").write_text(FILE)
+    engine.workers.register("one", agents=agents, tags=tags)
+    assert "a  done" in typed.ok("run", "w.yaml", "--wait")
+
+
+def test_a_worker_that_died_is_waited_for_only_until_its_time_is_up(
+    url: str, typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "w.yaml").write_text(FILE)
+    with opened(
+        url, clock=SystemClock(), settings=Settings(url=url, lease=1.5, renewal=1.0)
+    ) as engine:
+        engine.workers.register("dead", agents=["default"], tags=["gpu"])
+        said = typed("run", "w.yaml", "--wait")
+    assert (said.code, said.err.count("No worker serves default any more")) == (0, 1)
+
+
+def test_who_waits_for_functions_is_told_once_that_no_worker_serves_them(
+    url: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("holdfast.cli.helping.LOOK_EVERY", 0.0)
+    engine.workers.register("one", agents=["default"])
+    poem = Workflow.define("poem", (Step(id="write", agent="poet"),))
+    with Helper(service_on(url, engine), poem) as helper:
+        helper.look()
+        helper.look()
+        assert helper.command is None
+    assert capsys.readouterr().err.count("No worker serves poet.") == 1
+
+
+def test_between_two_looks_at_a_run_passes_as_long_as_the_first_took(
+    url: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(engine, ONE)
+    slept = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        run.finish("a")
+
+    ticks = count(step=3.0)
+    clock = SimpleNamespace(monotonic=lambda: next(ticks), sleep=sleep)
+    monkeypatch.setattr("holdfast.cli.live.time", clock)
+    assert watch(service_on(url, engine), run.id, quiet=True) == 0
+    assert slept == [3.0]
+
+
+def test_a_look_in_brief_leaves_out_what_is_long(url: str, engine: Engine) -> None:
+    run = start(engine)
+    run.finish("plan")
+    finish(engine, run.steps["work"], ["x" * BRIEF])
+    service = service_on(url, engine)
+    whole, brief = (service.queries.run(run.id, brief=each) for each in (False, True))
+    assert whole["tasks"][1].pop("output") == ["x" * BRIEF]
+    assert brief["tasks"] == whole["tasks"]
+    assert brief["tasks"][0]["output"] == "plan output"
+
+
+def test_a_long_history_is_told_to_its_end(
+    url: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = start(engine)
+    for step in ("plan", "work", "review"):
+        run.finish(step)
+    monkeypatch.setattr("holdfast.cli.live.PAGE", 2)
+    service = service_on(url, engine)
+    last = tell_events(service, service.queries.run(run.id), 0)
+    said = [tuple(line.split()[1:3]) for line in capsys.readouterr().out.splitlines()]
+    done = [(step, "done") for step in ("plan", "work", "review")]
+    assert [each for each in said if each in done] == done
+    assert said[-1] == ("chain", "completed")
+    assert tell_events(service, service.queries.run(run.id), last) == last
