@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.engine.engine import Engine
+from holdfast.engine.listing import PAGE
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.status import Status
 from tests.contract.cli.typed import Typed
@@ -137,6 +138,16 @@ def test_a_run_that_has_ended_is_followed_to_its_end(engine: Engine, typed: Type
     lines = typed.ok("events", run.id, "--follow").splitlines()
     assert "run.completed" in lines[-1]
     assert typed.ok("show", run.id, "--follow").splitlines()[-1].endswith("chain  completed")
+
+
+def test_an_approval_is_found_by_its_run_however_many_older_ones_wait(
+    engine: Engine, typed: Typed
+) -> None:
+    older = Workflow.define("many", tuple(Step(id=f"s{n}", approval="?") for n in range(PAGE)))
+    start(engine, older)
+    run = start(engine, Workflow.define("one", (Step(id="approve", approval="Merge it?"),)))
+    typed.ok("approve", run.id)
+    assert run.status == "completed"
 
 
 @pytest.mark.usefixtures("engine")
