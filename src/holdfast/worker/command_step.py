@@ -12,10 +12,19 @@ from typing import Any
 from holdfast.errors import ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.model.work import Work
-from holdfast.worker.command import IDLE, OVER, TIMEOUT, CannotStart, Command, Ended, Limits
+from holdfast.worker.command import (
+    IDLE,
+    OVER,
+    SIGNALLED,
+    TIMEOUT,
+    CannotStart,
+    Command,
+    Ended,
+    Limits,
+)
 from holdfast.worker.context import Context
 from holdfast.worker.durable import AttemptEnded
-from holdfast.worker.execution import StepFailed
+from holdfast.worker.execution import GivenBack, StepFailed
 from holdfast.worker.filling import fill, takes_prompt
 from holdfast.worker.orphans import end_record, record_of
 from holdfast.worker.output import Answer, Answered, ask, ask_again, read_answer
@@ -139,9 +148,9 @@ class CommandStep:
     def _judge(self, ended: Ended, transcript: Transcript) -> None:
         """Raise what there is to say of a command that did not end well."""
         over = ended.stopped == OVER or self._context.ended
-        said = None if ended.code == 0 and not over else self._reason(ended, over=over)
-        if said is None:
+        if ended.code == 0 and ended.stopped is None and not over:
             return
+        said = self._reason(ended, over=over)
         many = f"{ended.ended} process{'' if ended.ended == 1 else 'es'}"
         left = f", {ended.left} could not be ended" if ended.left else ", none is left"
         transcript.say(f"{said}; {many} ended{left}" if ended.ended else said)
@@ -149,6 +158,8 @@ class CommandStep:
             self._note_stop(ended)
         if over:
             raise AttemptEnded(said)
+        if ended.stopped == SIGNALLED:
+            raise GivenBack(said)
         complaint = "" if ended.stopped else transcript.complaint
         raise CommandFailed(f"{said}: {complaint}" if complaint else said)
 
@@ -168,6 +179,8 @@ class CommandStep:
             return f"ran longer than {self._assignment.task.timeout:g} s"
         if ended.stopped == IDLE:
             return f"was silent for longer than {self._work.idle_timeout:g} s"
+        if ended.stopped == SIGNALLED:
+            return "was told to end by a signal from outside"
         if ended.code is None:
             return "its keeper was killed"
         if ended.code < 0:

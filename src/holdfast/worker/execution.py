@@ -58,6 +58,10 @@ class StepFailed(Exception):
         self.retryable = retryable
 
 
+class GivenBack(Exception):
+    """What happened says nothing of the step: its task is given back, and pays nothing."""
+
+
 class Functions(Protocol):
     """Where a worker finds what to run."""
 
@@ -196,6 +200,9 @@ class Execution:
         if program_ends():
             # Whatever asks for a thread by now raises: that says nothing of the step.
             log.warning("%s is given back, as the program ends: %r", self, error)
+            return self.release()
+        if isinstance(error, GivenBack):
+            log.warning("%s is given back: %s", self, error)
             return self.release()
         described = describe(error, self.context.clean)
         self.raised = tell_error(described)
