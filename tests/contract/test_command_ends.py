@@ -47,3 +47,13 @@ def test_a_command_that_a_signal_to_all_processes_ends_is_given_back(steps: File
     assert eventually(lambda: steps.hf.tasks.get(task_id).terminal)
     assert [each.outcome for each in steps.hf.tasks.attempts(task_id)] == ["released", "completed"]
     assert "was told to end by a signal from outside" in log.read_text()
+
+
+def test_a_question_that_cannot_be_kept_gets_the_repair_turn_and_then_is_a_failure(
+    steps: FileSteps,
+) -> None:
+    work = shell(r"""cat; echo; printf '%s\n' '{"question": "a\u0000b"}'""", prompt="Do it")
+    task = steps.done(work, retry=ONCE)
+    assert task.status == "failed"
+    assert "the question: contains a NUL character" in task.error["message"]
+    assert "You have answered this before" in steps.log(task.id)

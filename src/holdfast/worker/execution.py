@@ -188,9 +188,12 @@ class Execution:
         """Give the task back until what it waits for is there."""
         reports, clean = self.engine.work.reports, self.context.clean
         note = suspended.note
-        if isinstance(suspended, Asking):
-            return self._report(reports.ask, clean(suspended.question), note=clean(note))
-        return self._report(reports.suspend, suspended.wait, note=note)
+        try:
+            if isinstance(suspended, Asking):
+                return self._report(reports.ask, clean(suspended.question), note=clean(note))
+            return self._report(reports.suspend, suspended.wait, note=note)
+        except Exception as error:  # noqa: BLE001 - a question that cannot be kept is a failure
+            return self.fail(error, retryable=not isinstance(error, InvalidInput))
 
     def fail(self, error: BaseException, *, retryable: bool = True) -> bool:
         """Report a failure, unless nobody wants to hear of it; the answer is whether it did."""
