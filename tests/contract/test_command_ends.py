@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.model.work import Work
+from holdfast import StoreUnreachable
+from holdfast.model.work import HttpCall, Work
 from tests.contract.file_steps import ONCE, FileSteps, file_steps
+from tests.contract.http_service import Reply, service
 from tests.race.racers import eventually
 
 # It leaves with 0 whenever it is told to end.
@@ -57,3 +59,42 @@ def test_a_question_that_cannot_be_kept_gets_the_repair_turn_and_then_is_a_failu
     assert task.status == "failed"
     assert "the question: contains a NUL character" in task.error["message"]
     assert "You have answered this before" in steps.log(task.id)
+
+
+def test_the_repair_turn_has_only_the_time_that_its_attempt_has_left(steps: FileSteps) -> None:
+    text = """sleep 0.5; grep -q 'answered this before' && echo '{"n": 1}' || echo no"""
+    work = shell(text, prompt="Do it", outputs={"type": "object"})
+    task = steps.done(work, timeout=0.9, retry=ONCE)
+    assert (task.status, task.error["message"]) == ("failed", "ran longer than 0.9 s")
+
+
+class AwayOnce:
+    """A store that cannot be reached the first time that it is asked something."""
+
+    def __init__(self, ask: Any) -> None:
+        self._ask = ask
+        self.asked = 0
+
+    def __call__(self, *args: Any) -> Any:
+        self.asked += 1
+        if self.asked == 1:
+            raise StoreUnreachable("the connection is lost")
+        return self._ask(*args)
+
+    async def aio(self, *args: Any) -> Any:
+        return self(*args)
+
+
+def test_an_attempt_whose_own_reads_do_not_reach_the_store_is_given_back(
+    steps: FileSteps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    effects = AwayOnce(steps.hf.engine.work.effects)
+    monkeypatch.setattr(type(steps.hf.engine.work), "effects", effects)
+    task = steps.done(shell('[ "$HOLDFAST_ATTEMPT" != 1 ]'))
+    outcomes = [each.outcome for each in steps.hf.tasks.attempts(task.id)]
+    assert (outcomes, task.failures) == (["failed", "released", "completed"], 1)
+    with service(Reply(status=500), Reply(body=b"{}")) as to:
+        effects.asked = 0
+        task = steps.done(Work(http=HttpCall(url=to.url)))
+    outcomes = [each.outcome for each in steps.hf.tasks.attempts(task.id)]
+    assert (outcomes, task.failures) == (["failed", "released", "completed"], 1)

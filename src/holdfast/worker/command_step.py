@@ -28,7 +28,7 @@ from holdfast.worker.execution import GivenBack, StepFailed
 from holdfast.worker.filling import fill, takes_prompt
 from holdfast.worker.orphans import end_record, record_of
 from holdfast.worker.output import Answer, Answered, ask, ask_again, read_answer
-from holdfast.worker.post import InvalidOutput, Post
+from holdfast.worker.post import InvalidOutput, Post, own_reads
 from holdfast.worker.process import Process
 from holdfast.worker.questions import Questions, questions_of
 from holdfast.worker.spool import Spool
@@ -40,11 +40,12 @@ log = logging.getLogger("holdfast.worker")
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One time that a command is run for its attempt."""
+    """One time that a command is run for its attempt, all of which share the attempt's time."""
 
     files: Files
     spool: Spool
     prompt: str | None
+    until: float | None
 
 
 class CommandFailed(StepFailed):
@@ -62,7 +63,8 @@ class CommandStep:
 
     def run(self) -> Any:  # noqa: ANN401 - JSON is any value
         """Run it, once more where its answer cannot be read, and give its answer."""
-        state, task, number = self._post.state, self._assignment.task, self._assignment.attempt
+        state, clock = self._post.state, self._post.engine.clock
+        task, number = self._assignment.task, self._assignment.attempt
         with (
             files_in(state.files(task.id, number)) as files,
             Spool(state.log(task.id, number)) as spool,
@@ -71,7 +73,8 @@ class CommandStep:
             prompt = self._work.prompt
             if prompt is not None:
                 prompt = ask(questions.told(prompt), self._work.outputs)
-            turn = Turn(files=files, spool=spool, prompt=prompt)
+            until = None if task.timeout is None else clock.monotonic() + task.timeout
+            turn = Turn(files=files, spool=spool, prompt=prompt, until=until)
             answer = self._repair(turn, *self._take(turn))
             if answer.question is not None:
                 raise questions.ask(answer.question)
@@ -79,7 +82,8 @@ class CommandStep:
 
     def _questions(self) -> Questions:
         first = self._assignment.attempt == 1
-        known = {} if first else self._post.engine.work.effects(self._assignment.task.id)
+        with own_reads():
+            known = {} if first else self._post.engine.work.effects(self._assignment.task.id)
         return questions_of(self._assignment, known)
 
     def _repair(self, turn: Turn, answered: Answered, answer: Answer) -> Answer:
@@ -110,7 +114,8 @@ class CommandStep:
         assignment = self._assignment
         steps = assignment.needs
         if assignment.task.item is not None:
-            steps = self._post.engine.work.needed_around(assignment.task.id) | steps
+            with own_reads():
+                steps = self._post.engine.work.needed_around(assignment.task.id) | steps
         turn.files.give(
             {
                 "input": assignment.input,
@@ -132,7 +137,7 @@ class CommandStep:
             environment=environment,
             given=b"" if takes_prompt(self._work) else prompt.encode(),
         )
-        limits = Limits(timeout=self._assignment.task.timeout, idle_timeout=work.idle_timeout)
+        limits = Limits(timeout=self._left(turn), idle_timeout=work.idle_timeout)
         watch = Watching(self._post, self._assignment, self._context, transcript)
         try:
             ended = Process(command, limits, watch, self._post.engine.clock).run()
@@ -144,6 +149,10 @@ class CommandStep:
             transcript.end()
             watch.end()
         return ended
+
+    def _left(self, turn: Turn) -> float | None:
+        now = self._post.engine.clock.monotonic()
+        return None if turn.until is None else max(0.0, turn.until - now)
 
     def _judge(self, ended: Ended, transcript: Transcript) -> None:
         """Raise what there is to say of a command that did not end well."""

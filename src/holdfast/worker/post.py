@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.engine.engine import Engine
-from holdfast.worker.execution import StepFailed
+from holdfast.errors import StoreError
+from holdfast.worker.execution import GivenBack, StepFailed
 from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State
 
@@ -15,6 +18,15 @@ class Post:
     engine: Engine
     state: State
     secrets: Secrets
+
+
+@contextmanager
+def own_reads() -> Iterator[None]:
+    """What Holdfast itself cannot read for a step, or remember of it, is no failure of the step."""
+    try:
+        yield
+    except StoreError as error:
+        raise GivenBack(str(error)) from error
 
 
 class InvalidOutput(StepFailed):
