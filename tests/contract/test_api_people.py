@@ -131,9 +131,8 @@ def test_a_question_that_the_store_cannot_keep_fails_its_step_at_once(hf: Holdfa
     def deploy(ctx: Context) -> object:
         return ctx.ask("which\x00branch?")
 
-    with hf.worker():
-        with pytest.raises(TaskFailed, match="contains a NUL character"):
-            deploy.enqueue().result(PATIENCE)
+    with hf.worker(), pytest.raises(TaskFailed, match="contains a NUL character"):
+        deploy.enqueue().result(PATIENCE)
 
 
 def test_who_asks_still_hears_what_a_verifier_said(hf: Holdfast) -> None:

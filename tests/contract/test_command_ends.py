@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,17 +71,17 @@ def test_the_repair_turn_has_only_the_time_that_its_attempt_has_left(steps: File
 class AwayOnce:
     """A store that cannot be reached the first time that it is asked something."""
 
-    def __init__(self, ask: Any) -> None:
+    def __init__(self, ask: Callable[..., dict[str, Any]]) -> None:
         self._ask = ask
         self.asked = 0
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any) -> dict[str, Any]:
         self.asked += 1
         if self.asked == 1:
             raise StoreUnreachable("the connection is lost")
         return self._ask(*args)
 
-    async def aio(self, *args: Any) -> Any:
+    async def aio(self, *args: Any) -> dict[str, Any]:
         return self(*args)
 
 

@@ -190,11 +190,15 @@ class CommandStep:
             return f"was silent for longer than {self._work.idle_timeout:g} s"
         if ended.stopped == SIGNALLED:
             return "was told to end by a signal from outside"
-        if ended.code is None:
-            return "its keeper was killed"
-        if ended.code < 0:
-            return f"was killed by {signal.Signals(-ended.code).name}"
-        return f"ended with exit code {ended.code}"
+        return _tell_exit(ended.code)
+
+
+def _tell_exit(code: int | None) -> str:
+    if code is None:
+        return "its keeper was killed"
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"
 
 
 class Watching:
