@@ -99,12 +99,12 @@ class CommandStep:
         """Run the command, and read what it answered."""
         limit = self._post.engine.settings.max_output
         work = fill(self._work, self._post.secrets, turn.prompt or "")
-        redaction = self._post.secrets.also({"HOLDFAST_TOKEN": self._assignment.token})
-        transcript = Transcript(turn.spool, redaction, limit)
+        present = self._post.secrets.also({"HOLDFAST_TOKEN": self._assignment.token})
+        transcript = Transcript(turn.spool, present, limit)
         self._give(turn)
         ended = self._run(work, turn, transcript)
         self._judge(ended, transcript)
-        file = turn.files.take(limit)
+        file, redaction = turn.files.take(limit), present()
         clean = None if file is None else redaction.clean(file)
         answered = Answered(file=clean, written=transcript.output)
         answer = read_answer(answered, work.outputs, limit=limit)

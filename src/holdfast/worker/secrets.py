@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -48,9 +48,18 @@ class Secrets:
                 self.redaction = Redaction(self._known)
         return value
 
-    def also(self, more: Mapping[str, str]) -> Redaction:
-        """Keep out what is known by now, and something besides."""
-        return Redaction({**self._known, **more})
+    def also(self, more: Mapping[str, str]) -> Callable[[], Redaction]:
+        """Gives, whenever it is asked, what keeps out all that is known then, and `more`."""
+        known, redaction = self._known, Redaction({**self._known, **more})
+
+        def present() -> Redaction:
+            nonlocal known, redaction
+            if known is not self._known:
+                known = self._known
+                redaction = Redaction({**known, **more})
+            return redaction
+
+        return present
 
 
 def _credentials(url: str) -> dict[str, str]:
