@@ -109,6 +109,31 @@ def test_the_password_of_the_store_is_a_secret_where_the_url_stands() -> None:
     assert told == "postgres at postgresql://[secret HOLDFAST_DB]/shop"
 
 
+PASSWORD = "correct-horse/battery"
+
+
+@pytest.mark.parametrize(
+    ("url", "variables"),
+    [
+        ("postgresql://me:correct-horse%2Fbattery@db/x", {}),
+        ("postgresql://me@db/x?password=correct-horse%2Fbattery", {}),
+        ("postgresql://db/x?user=me&p%61ssword=correct-horse%2fbattery", {}),
+        ("postgresql://me@db/x", {"PGPASSWORD": PASSWORD}),
+    ],
+)
+def test_the_password_of_the_store_is_a_secret_wherever_it_stands(
+    url: str, variables: dict[str, str]
+) -> None:
+    clean = Secrets(url, variables).redaction.text
+    assert "horse" not in clean(f"HOLDFAST_DB={url}")
+    assert clean(f"PGPASSWORD={PASSWORD}") == "PGPASSWORD=[secret HOLDFAST_DB_PASSWORD]"
+
+
+def test_a_short_password_of_the_store_is_a_secret_where_the_url_names_it() -> None:
+    told = Secrets("postgresql://db/x?password=horse", {}).redaction.text
+    assert told("a horse, password=horse") == "a horse, [secret HOLDFAST_DB]"
+
+
 @pytest.mark.parametrize(
     ("text", "mode", "reason"),
     [

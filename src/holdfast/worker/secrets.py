@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from holdfast.errors import InvalidInput
+from holdfast.store.database import is_postgresql
 from holdfast.worker.redaction import LEAST, Redaction, check_secret
 
 FILE = "HOLDFAST_SECRETS"
 STORE = "HOLDFAST_DB"
+PASSWORD = "HOLDFAST_DB_PASSWORD"
 _FOR_OTHERS = 0o077
+_IN_URL = re.compile(r"://([^@/]*:[^@/]*@[^/?]*)|[?&](password=[^&]*)")
 
 
 class Secrets:
@@ -29,7 +32,7 @@ class Secrets:
         self._lock = threading.Lock()
         path = environment.get(FILE)
         self._kept = {} if path is None else _read(Path(path))
-        self._known = {**_credentials(url), **self._kept}
+        self._known = {**_credentials(url, environment), **self._kept}
         self.redaction = Redaction(self._known)
 
     def get(self, name: str) -> str:
@@ -62,10 +65,20 @@ class Secrets:
         return present
 
 
-def _credentials(url: str) -> dict[str, str]:
-    """The password of a store, with what stands around it: alone it may be a common word."""
-    found = urlsplit(url)
-    return {} if found.password is None or len(found.netloc) < LEAST else {STORE: found.netloc}
+def _credentials(url: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The password of a store, and besides it what stands around it: it may be too short."""
+    if not is_postgresql(url):
+        return {}
+    # Imported here, as only a store on PostgreSQL wants the driver.
+    from holdfast.store.postgresql.connection import Address  # noqa: PLC0415
+
+    address = Address(url)
+    found = {STORE: place[1] or place[2]} if (place := _IN_URL.search(url)) else {}
+    password = address.password or environment.get("PGPASSWORD", "")
+    # One that is the name of the user or the database hides nothing, and is a common word.
+    if password not in address.names:
+        found[PASSWORD] = password
+    return {name: value for name, value in found.items() if len(value) >= LEAST}
 
 
 def _read(path: Path) -> dict[str, str]:
