@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Context, Holdfast, InvalidInput
+from holdfast import Context, Holdfast, InvalidInput, NewRun
+from holdfast.model.graph import Step, Workflow
 from holdfast.model.work import Work
 from holdfast.worker.execution import StepFailed
 from holdfast.worker.secrets import Secrets
@@ -90,6 +91,29 @@ def test_what_a_function_gives_raises_and_notes_is_without_the_secrets_its_worke
             given = tell.enqueue().result(20)
         assert given == ["[secret PLANTED]", "[secret PLANTED]"]
         kept.unlink()
+        assert found(store_url, tmp_path) == []
+
+
+def test_a_secret_is_one_before_the_first_step_of_its_run_and_is_not_inherited(
+    store_url: str,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PLANTED", SECRET)
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "secret"
+    elsewhere.write_text(f"{SECRET}\n")
+    show = Work(command=("sh", "-c", 'echo "<$PLANTED>"; cat "$0"', str(elsewhere)))
+    use = Work(command=("sh", "-c", '[ "$PLANTED" = "$(cat "$0")" ]', str(elsewhere)), env=ENV)
+    workflow = Workflow.define(
+        "two", (Step(id="show", work=show), Step(id="use", work=use, needs=("show",)))
+    )
+    with file_steps(store_url, tmp_path, {"PLANTED": SECRET}) as steps:
+        run = steps.hf.runs.start(NewRun(workflow=workflow))
+        assert eventually(lambda: steps.hf.runs.get(run.id).terminal)
+        assert steps.hf.runs.get(run.id).status == "completed"
+        first, _ = steps.hf.runs.tasks(run.id)
+        assert steps.log(first.id) == "<>\n[secret PLANTED]\n"
         assert found(store_url, tmp_path) == []
 
 

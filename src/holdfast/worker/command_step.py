@@ -128,7 +128,9 @@ class CommandStep:
 
     def _run(self, work: Work, turn: Turn, transcript: Transcript) -> Ended:
         prompt = turn.prompt or ""
-        environment = inherited() | dict(work.env)
+        with own_reads():
+            secrets = self._post.asked.by(self._assignment)
+        environment = inherited(secrets) | dict(work.env)
         environment |= variables(self._assignment, turn.files, self._post.engine.settings.url)
         if 0 < len(prompt.encode()) <= SHORT_PROMPT:
             environment["HOLDFAST_PROMPT"] = prompt

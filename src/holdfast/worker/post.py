@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import StoreError
+from holdfast.worker.asked import Asked
 from holdfast.worker.execution import GivenBack, StepFailed
 from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State
@@ -18,6 +19,7 @@ class Post:
     engine: Engine
     state: State
     secrets: Secrets
+    asked: Asked
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from holdfast.errors import InvalidInput
@@ -15,7 +15,7 @@ from holdfast.worker.redaction import LEAST, Redaction, check_secret
 
 FILE = "HOLDFAST_SECRETS"
 STORE = "HOLDFAST_DB"
-PASSWORD = "HOLDFAST_DB_PASSWORD"
+STORE_PASSWORD = f"{STORE}_PASSWORD"
 _FOR_OTHERS = 0o077
 _IN_URL = re.compile(r"://([^@/]*:[^@/]*@[^/?]*)|[?&](password=[^&]*)")
 
@@ -24,7 +24,7 @@ class Secrets:
     """From the file that `HOLDFAST_SECRETS` names, else from the worker's own environment.
 
     What is in the file, and the password of the store, is known from the start; a variable of the
-    environment is a secret once a step has asked for it.
+    environment is a secret once a step of its workflow may ask for it.
     """
 
     def __init__(self, url: str, environment: Mapping[str, str] = os.environ) -> None:
@@ -37,19 +37,31 @@ class Secrets:
 
     def get(self, name: str) -> str:
         """The secret of a name; from now on it is kept out of all that is written down."""
-        value = self._kept.get(name, self._environment.get(name))
+        value = self._find(name)
         if value is None:
             raise InvalidInput(
                 f"secret {name}",
                 f"this worker does not have it; set it in its environment, or as {name}=… in the "
                 f"file that {FILE} names, and retry the step",
             )
-        check_secret(name, value)
-        with self._lock:
-            if self._known.get(name) != value:
-                self._known = self._known | {name: value}
-                self.redaction = Redaction(self._known)
+        self._know({name: value})
         return value
+
+    def expect(self, names: Iterable[str]) -> None:
+        """Keep out from now on what may be asked for; what is not there is told when it is."""
+        found = {name: value for name in names if (value := self._find(name)) is not None}
+        self._know({name: value for name, value in found.items() if len(value) >= LEAST})
+
+    def _find(self, name: str) -> str | None:
+        return self._kept.get(name, self._environment.get(name))
+
+    def _know(self, found: Mapping[str, str]) -> None:
+        with self._lock:
+            if found.items() <= self._known.items():
+                return
+            known = self._known | dict(found)
+            self.redaction = Redaction(known)
+            self._known = known
 
     def also(self, more: Mapping[str, str]) -> Callable[[], Redaction]:
         """Gives, whenever it is asked, what keeps out all that is known then, and `more`."""
@@ -77,7 +89,7 @@ def _credentials(url: str, environment: Mapping[str, str]) -> dict[str, str]:
     password = address.password or environment.get("PGPASSWORD", "")
     # One that is the name of the user or the database hides nothing, and is a common word.
     if password not in address.names:
-        found[PASSWORD] = password
+        found[STORE_PASSWORD] = password
     return {name: value for name, value in found.items() if len(value) >= LEAST}
 
 
