@@ -98,3 +98,9 @@ def test_an_attempt_whose_own_reads_do_not_reach_the_store_is_given_back(
         task = steps.done(Work(http=HttpCall(url=to.url)))
     outcomes = [each.outcome for each in steps.hf.tasks.attempts(task.id)]
     assert (outcomes, task.failures) == (["failed", "released", "completed"], 1)
+
+
+def test_a_command_that_signals_its_own_keeper_is_not_given_back_for_ever(steps: FileSteps) -> None:
+    task = steps.done(shell("kill $PPID; while :; do sleep 0.01; done"), retry=ONCE)
+    assert task.error["message"] == "was told to end by a signal from outside"
+    assert {each.outcome for each in steps.hf.tasks.attempts(task.id)} == {"released", "failed"}

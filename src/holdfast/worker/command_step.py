@@ -35,6 +35,8 @@ from holdfast.worker.spool import Spool
 from holdfast.worker.surroundings import SHORT_PROMPT, Files, files_in, inherited, variables
 from holdfast.worker.transcript import Transcript
 
+UNPAID = 10
+
 log = logging.getLogger("holdfast.worker")
 
 
@@ -169,7 +171,9 @@ class CommandStep:
             self._note_stop(ended)
         if over:
             raise AttemptEnded(said)
-        if ended.stopped == SIGNALLED:
+        task = self._assignment.task
+        # One that signals its own keeper would else be given back for ever.
+        if ended.stopped == SIGNALLED and task.attempt - task.failures - task.lost <= UNPAID:
             raise GivenBack(said)
         complaint = "" if ended.stopped else transcript.complaint
         raise CommandFailed(f"{said}: {complaint}" if complaint else said)
