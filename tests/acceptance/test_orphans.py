@@ -97,7 +97,17 @@ def test_what_is_left_when_keeper_and_worker_are_killed_ends_with_the_next_start
 @pytest.fixture
 def stranger() -> Iterator[int]:
     """A process that belongs to nobody here, but has got the number of one that did."""
-    with subprocess.Popen(["/bin/sleep", "1000"]) as process:
+    yield from _stranger()
+
+
+@pytest.fixture
+def leader() -> Iterator[int]:
+    """A stranger that has begun a session of its own, which has that number too."""
+    yield from _stranger(start_new_session=True)
+
+
+def _stranger(**options: Any) -> Iterator[int]:
+    with subprocess.Popen(["/bin/sleep", "1000"], **options) as process:
         yield process.pid
         assert process.poll() is None
         process.kill()
@@ -115,6 +125,20 @@ def test_a_stranger_that_got_the_number_of_a_command_is_left_alone(
     assert len(end_orphans(tmp_path)) == 1
     assert start_of(stranger)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stranger_that_leads_a_session_of_that_number_is_left_alone(
+    tmp_path: Path, leader: int
+) -> None:
+    gone(command=leader, command_started="1", since="0").write(tmp_path)
+    assert len(end_orphans(tmp_path)) == 1
+    assert start_of(leader)
+
+
+def test_a_worker_among_other_process_numbers_is_another_machines_affair(tmp_path: Path) -> None:
+    gone(processes="pid:[1]").write(tmp_path)
+    assert end_orphans(tmp_path) == []
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_stranger_of_another_boot_or_another_machine_is_left_alone(

@@ -29,8 +29,9 @@ class Writes(Watched):
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
+redaction = Redaction({{"KEY": "correct-horse"}})
 with Spool(Path(sys.argv[1]) / "long.log", {MOST}) as spool:
-    transcript = Transcript(spool, Redaction({{"KEY": "correct-horse"}}), 1024 * 1024)
+    transcript = Transcript(spool, lambda: redaction, 1024 * 1024)
     run("head", "-c", "4M", "/dev/zero", watched=Writes())
     before = peak()
     ended, _ = run("head", "-c", "{WRITES}", "/dev/zero", watched=Writes())

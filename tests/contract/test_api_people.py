@@ -126,6 +126,15 @@ def test_a_step_asks_and_goes_on_with_the_answers_and_holds_no_worker_meanwhile(
     assert (hf.tasks.get(task).failures, hf.tasks.get(task).question) == (0, None)
 
 
+def test_a_question_that_the_store_cannot_keep_fails_its_step_at_once(hf: Holdfast) -> None:
+    @hf.task
+    def deploy(ctx: Context) -> object:
+        return ctx.ask("which\x00branch?")
+
+    with hf.worker(), pytest.raises(TaskFailed, match="contains a NUL character"):
+        deploy.enqueue().result(PATIENCE)
+
+
 def test_who_asks_still_hears_what_a_verifier_said(hf: Holdfast) -> None:
     flow = hf.workflow("flow")
     heard: list[str | None] = []

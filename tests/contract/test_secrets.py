@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Context, Holdfast, InvalidInput
+from holdfast import Context, Holdfast, InvalidInput, NewRun
+from holdfast.model.graph import Step, Workflow
 from holdfast.model.work import Work
 from holdfast.worker.execution import StepFailed
 from holdfast.worker.secrets import Secrets
@@ -93,6 +94,29 @@ def test_what_a_function_gives_raises_and_notes_is_without_the_secrets_its_worke
         assert found(store_url, tmp_path) == []
 
 
+def test_a_secret_is_one_before_the_first_step_of_its_run_and_is_not_inherited(
+    store_url: str,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PLANTED", SECRET)
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "secret"
+    elsewhere.write_text(f"{SECRET}\n")
+    show = Work(command=("sh", "-c", 'echo "<$PLANTED>"; cat "$0"', str(elsewhere)))
+    use = Work(command=("sh", "-c", '[ "$PLANTED" = "$(cat "$0")" ]', str(elsewhere)), env=ENV)
+    workflow = Workflow.define(
+        "two", (Step(id="show", work=show), Step(id="use", work=use, needs=("show",)))
+    )
+    with file_steps(store_url, tmp_path, {"PLANTED": SECRET}) as steps:
+        run = steps.hf.runs.start(NewRun(workflow=workflow))
+        assert eventually(lambda: steps.hf.runs.get(run.id).terminal)
+        assert steps.hf.runs.get(run.id).status == "completed"
+        first, _ = steps.hf.runs.tasks(run.id)
+        assert steps.log(first.id) == "<>\n[secret PLANTED]\n"
+        assert found(store_url, tmp_path) == []
+
+
 def test_secrets_come_from_the_file_first_and_then_from_the_environment(tmp_path: Path) -> None:
     path = tmp_path / "secrets"
     path.touch(mode=0o600)
@@ -107,6 +131,31 @@ def test_the_password_of_the_store_is_a_secret_where_the_url_stands() -> None:
     url = "postgresql://postgres:postgres@localhost/shop"
     told = Secrets(url, {}).redaction.text(f"postgres at {url}")
     assert told == "postgres at postgresql://[secret HOLDFAST_DB]/shop"
+
+
+PASSWORD = "correct-horse/battery"
+
+
+@pytest.mark.parametrize(
+    ("url", "variables"),
+    [
+        ("postgresql://me:correct-horse%2Fbattery@db/x", {}),
+        ("postgresql://me@db/x?password=correct-horse%2Fbattery", {}),
+        ("postgresql://db/x?user=me&p%61ssword=correct-horse%2fbattery", {}),
+        ("postgresql://me@db/x", {"PGPASSWORD": PASSWORD}),
+    ],
+)
+def test_the_password_of_the_store_is_a_secret_wherever_it_stands(
+    url: str, variables: dict[str, str]
+) -> None:
+    clean = Secrets(url, variables).redaction.text
+    assert "horse" not in clean(f"HOLDFAST_DB={url}")
+    assert clean(f"PGPASSWORD={PASSWORD}") == "PGPASSWORD=[secret HOLDFAST_DB_PASSWORD]"
+
+
+def test_a_short_password_of_the_store_is_a_secret_where_the_url_names_it() -> None:
+    told = Secrets("postgresql://db/x?password=horse", {}).redaction.text
+    assert told("a horse, password=horse") == "a horse, [secret HOLDFAST_DB]"
 
 
 @pytest.mark.parametrize(

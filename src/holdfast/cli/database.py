@@ -24,10 +24,11 @@ def upgrade(json: Json = False) -> None:
     """Make the store, or bring its schema up to this version of Holdfast."""
     with opened(begins=True) as service:
         told = service.schema()
+    told["url"] = shown_url(told["url"])
     if json:
         say_json(told)
     else:
-        say(f"{shown_url(told['url'])} is at migration {told['migration']}")
+        say(f"{told['url']} is at migration {told['migration']}")
 
 
 @command("backup", of=database, example="holdfast db backup before-the-upgrade.db")

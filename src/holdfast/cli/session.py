@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
@@ -61,5 +62,11 @@ def with_store(command: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """A URL as it may be shown: its password is not."""
-    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:…@", url)
+    """A URL as it may be shown: its passwords are not."""
+    place, mark, query = re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:…@", url).partition("?")
+    return place + mark + "&".join(map(_shown_setting, query.split("&")))
+
+
+def _shown_setting(setting: str) -> str:
+    name = setting.partition("=")[0]
+    return f"{name}=…" if unquote(name) in {"password", "sslpassword"} else setting

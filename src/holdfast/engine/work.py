@@ -30,8 +30,11 @@ from holdfast.engine.taking import Taker
 from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.duration import Moment
 from holdfast.model.effect import Child, Recorded, Wait
+from holdfast.model.graph_text import read_steps
+from holdfast.model.rendering import wanted_secrets
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
+from holdfast.model.step import every
 from holdfast.model.task import Assignment, NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, encode_json
 from holdfast.store.database import Transaction
@@ -295,6 +298,13 @@ class Work:
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("needed_around", task_id=identifier))
         return {row["step"]: read_value(row["output"]) for row in rows}
+
+    @reading
+    def secrets_of(self, workflow: str, version: str) -> frozenset[str]:
+        """The names of all secrets that the steps of a version of a workflow ask for."""
+        named = {"name": workflow, "version": version}
+        (row,) = self._desk.view(lambda tx: tx.read("workflow_definition", **named))
+        return wanted_secrets(every(read_steps(row["definition"])))
 
     @reading
     def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:

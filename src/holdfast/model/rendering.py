@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -57,6 +57,12 @@ def wanted_steps(step: Step) -> frozenset[str]:
     if step.verifies is not None and any(each.root == "subject" for each in found):
         named.add(step.verifies)
     return frozenset(named)
+
+
+def wanted_secrets(steps: Iterable[Step]) -> frozenset[str]:
+    """The names of the secrets that the texts of some steps ask for."""
+    found = [each for step in steps for each in references(step)]
+    return frozenset(".".join(each.parts[1:]) for each in found if each.root == "secret")
 
 
 def render_work(work: Work, scope: Scope) -> Work:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 GRACE = 1.0
-OVER, TIMEOUT, IDLE = "over", "timeout", "idle"
+OVER, TIMEOUT, IDLE, SIGNALLED = "over", "timeout", "idle", "signalled"
 
 
 @dataclass(frozen=True, kw_only=True)

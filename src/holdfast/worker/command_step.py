@@ -12,30 +12,42 @@ from typing import Any
 from holdfast.errors import ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.model.work import Work
-from holdfast.worker.command import IDLE, OVER, TIMEOUT, CannotStart, Command, Ended, Limits
+from holdfast.worker.command import (
+    IDLE,
+    OVER,
+    SIGNALLED,
+    TIMEOUT,
+    CannotStart,
+    Command,
+    Ended,
+    Limits,
+)
 from holdfast.worker.context import Context
 from holdfast.worker.durable import AttemptEnded
-from holdfast.worker.execution import StepFailed
+from holdfast.worker.execution import GivenBack, StepFailed
 from holdfast.worker.filling import fill, takes_prompt
 from holdfast.worker.orphans import end_record, record_of
 from holdfast.worker.output import Answer, Answered, ask, ask_again, read_answer
-from holdfast.worker.post import InvalidOutput, Post
+from holdfast.worker.post import InvalidOutput, Post, own_reads
 from holdfast.worker.process import Process
 from holdfast.worker.questions import Questions, questions_of
 from holdfast.worker.spool import Spool
 from holdfast.worker.surroundings import SHORT_PROMPT, Files, files_in, inherited, variables
 from holdfast.worker.transcript import Transcript
 
+UNPAID = 10
+
 log = logging.getLogger("holdfast.worker")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One time that a command is run for its attempt."""
+    """One time that a command is run for its attempt, all of which share the attempt's time."""
 
     files: Files
     spool: Spool
     prompt: str | None
+    until: float | None
 
 
 class CommandFailed(StepFailed):
@@ -53,7 +65,8 @@ class CommandStep:
 
     def run(self) -> Any:  # noqa: ANN401 - JSON is any value
         """Run it, once more where its answer cannot be read, and give its answer."""
-        state, task, number = self._post.state, self._assignment.task, self._assignment.attempt
+        state, clock = self._post.state, self._post.engine.clock
+        task, number = self._assignment.task, self._assignment.attempt
         with (
             files_in(state.files(task.id, number)) as files,
             Spool(state.log(task.id, number)) as spool,
@@ -62,7 +75,8 @@ class CommandStep:
             prompt = self._work.prompt
             if prompt is not None:
                 prompt = ask(questions.told(prompt), self._work.outputs)
-            turn = Turn(files=files, spool=spool, prompt=prompt)
+            until = None if task.timeout is None else clock.monotonic() + task.timeout
+            turn = Turn(files=files, spool=spool, prompt=prompt, until=until)
             answer = self._repair(turn, *self._take(turn))
             if answer.question is not None:
                 raise questions.ask(answer.question)
@@ -70,7 +84,8 @@ class CommandStep:
 
     def _questions(self) -> Questions:
         first = self._assignment.attempt == 1
-        known = {} if first else self._post.engine.work.effects(self._assignment.task.id)
+        with own_reads():
+            known = {} if first else self._post.engine.work.effects(self._assignment.task.id)
         return questions_of(self._assignment, known)
 
     def _repair(self, turn: Turn, answered: Answered, answer: Answer) -> Answer:
@@ -86,12 +101,12 @@ class CommandStep:
         """Run the command, and read what it answered."""
         limit = self._post.engine.settings.max_output
         work = fill(self._work, self._post.secrets, turn.prompt or "")
-        redaction = self._post.secrets.also({"HOLDFAST_TOKEN": self._assignment.token})
-        transcript = Transcript(turn.spool, redaction, limit)
+        present = self._post.secrets.also({"HOLDFAST_TOKEN": self._assignment.token})
+        transcript = Transcript(turn.spool, present, limit)
         self._give(turn)
         ended = self._run(work, turn, transcript)
         self._judge(ended, transcript)
-        file = turn.files.take(limit)
+        file, redaction = turn.files.take(limit), present()
         clean = None if file is None else redaction.clean(file)
         answered = Answered(file=clean, written=transcript.output)
         answer = read_answer(answered, work.outputs, limit=limit)
@@ -101,7 +116,8 @@ class CommandStep:
         assignment = self._assignment
         steps = assignment.needs
         if assignment.task.item is not None:
-            steps = self._post.engine.work.needed_around(assignment.task.id) | steps
+            with own_reads():
+                steps = self._post.engine.work.needed_around(assignment.task.id) | steps
         turn.files.give(
             {
                 "input": assignment.input,
@@ -114,7 +130,9 @@ class CommandStep:
 
     def _run(self, work: Work, turn: Turn, transcript: Transcript) -> Ended:
         prompt = turn.prompt or ""
-        environment = inherited() | dict(work.env)
+        with own_reads():
+            secrets = self._post.asked.by(self._assignment)
+        environment = inherited(secrets) | dict(work.env)
         environment |= variables(self._assignment, turn.files, self._post.engine.settings.url)
         if 0 < len(prompt.encode()) <= SHORT_PROMPT:
             environment["HOLDFAST_PROMPT"] = prompt
@@ -123,7 +141,7 @@ class CommandStep:
             environment=environment,
             given=b"" if takes_prompt(self._work) else prompt.encode(),
         )
-        limits = Limits(timeout=self._assignment.task.timeout, idle_timeout=work.idle_timeout)
+        limits = Limits(timeout=self._left(turn), idle_timeout=work.idle_timeout)
         watch = Watching(self._post, self._assignment, self._context, transcript)
         try:
             ended = Process(command, limits, watch, self._post.engine.clock).run()
@@ -136,12 +154,16 @@ class CommandStep:
             watch.end()
         return ended
 
+    def _left(self, turn: Turn) -> float | None:
+        now = self._post.engine.clock.monotonic()
+        return None if turn.until is None else max(0.0, turn.until - now)
+
     def _judge(self, ended: Ended, transcript: Transcript) -> None:
         """Raise what there is to say of a command that did not end well."""
         over = ended.stopped == OVER or self._context.ended
-        said = None if ended.code == 0 and not over else self._reason(ended, over=over)
-        if said is None:
+        if ended.code == 0 and ended.stopped is None and not over:
             return
+        said = self._reason(ended, over=over)
         many = f"{ended.ended} process{'' if ended.ended == 1 else 'es'}"
         left = f", {ended.left} could not be ended" if ended.left else ", none is left"
         transcript.say(f"{said}; {many} ended{left}" if ended.ended else said)
@@ -149,6 +171,10 @@ class CommandStep:
             self._note_stop(ended)
         if over:
             raise AttemptEnded(said)
+        task = self._assignment.task
+        # One that signals its own keeper would else be given back for ever.
+        if ended.stopped == SIGNALLED and task.attempt - task.failures - task.lost <= UNPAID:
+            raise GivenBack(said)
         complaint = "" if ended.stopped else transcript.complaint
         raise CommandFailed(f"{said}: {complaint}" if complaint else said)
 
@@ -168,11 +194,17 @@ class CommandStep:
             return f"ran longer than {self._assignment.task.timeout:g} s"
         if ended.stopped == IDLE:
             return f"was silent for longer than {self._work.idle_timeout:g} s"
-        if ended.code is None:
-            return "its keeper was killed"
-        if ended.code < 0:
-            return f"was killed by {signal.Signals(-ended.code).name}"
-        return f"ended with exit code {ended.code}"
+        if ended.stopped == SIGNALLED:
+            return "was told to end by a signal from outside"
+        return _tell_exit(ended.code)
+
+
+def _tell_exit(code: int | None) -> str:
+    if code is None:
+        return "its keeper was killed"
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"
 
 
 class Watching:

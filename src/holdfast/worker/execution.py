@@ -58,6 +58,10 @@ class StepFailed(Exception):
         self.retryable = retryable
 
 
+class GivenBack(Exception):
+    """What happened says nothing of the step: its task is given back, and pays nothing."""
+
+
 class Functions(Protocol):
     """Where a worker finds what to run."""
 
@@ -184,9 +188,12 @@ class Execution:
         """Give the task back until what it waits for is there."""
         reports, clean = self.engine.work.reports, self.context.clean
         note = suspended.note
-        if isinstance(suspended, Asking):
-            return self._report(reports.ask, clean(suspended.question), note=clean(note))
-        return self._report(reports.suspend, suspended.wait, note=note)
+        try:
+            if isinstance(suspended, Asking):
+                return self._report(reports.ask, clean(suspended.question), note=clean(note))
+            return self._report(reports.suspend, suspended.wait, note=note)
+        except Exception as error:  # noqa: BLE001 - a question that cannot be kept is a failure
+            return self.fail(error, retryable=not isinstance(error, InvalidInput))
 
     def fail(self, error: BaseException, *, retryable: bool = True) -> bool:
         """Report a failure, unless nobody wants to hear of it; the answer is whether it did."""
@@ -196,6 +203,9 @@ class Execution:
         if program_ends():
             # Whatever asks for a thread by now raises: that says nothing of the step.
             log.warning("%s is given back, as the program ends: %r", self, error)
+            return self.release()
+        if isinstance(error, GivenBack):
+            log.warning("%s is given back: %s", self, error)
             return self.release()
         described = describe(error, self.context.clean)
         self.raised = tell_error(described)

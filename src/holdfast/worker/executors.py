@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
+from holdfast.worker.asked import Asked
 from holdfast.worker.context import Context
 from holdfast.worker.execution import Functions, Invocation, StepFailed
 from holdfast.worker.post import Post
@@ -32,6 +33,7 @@ class Executors:
             engine=engine,
             state=state or state_of(url),
             secrets=secrets or Secrets(url),
+            asked=Asked(engine),
         )
 
     def begin(self) -> None:
@@ -51,6 +53,8 @@ class Executors:
         work = assignment.work
         if work is None:
             return self._functions.bind(assignment, context)
+        # Before any step of it begins: what it is given or finds may hold them.
+        self._post.secrets.expect(self._post.asked.by(assignment))
         # Imported where they are wanted: most programs have neither commands nor calls.
         if work.command is not None:
             from holdfast.worker.command_step import CommandStep  # noqa: PLC0415

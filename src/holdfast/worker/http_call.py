@@ -19,7 +19,7 @@ from holdfast.worker.context import Context
 from holdfast.worker.durable import Suspended
 from holdfast.worker.execution import StepFailed
 from holdfast.worker.filling import fill
-from holdfast.worker.post import InvalidOutput, Post
+from holdfast.worker.post import InvalidOutput, Post, own_reads
 from holdfast.worker.questions import questions_of
 
 CONNECT = 10.0
@@ -45,12 +45,14 @@ class HttpStep:
 
     async def run(self) -> Any:  # noqa: ANN401 - JSON is any value
         first = self._assignment.attempt == 1
-        known = {} if first else await self._post.engine.work.effects.aio(self._context.task_id)
-        questions = questions_of(self._assignment, known)
-        number = len(questions.asked)
-        name = "http" if number == 0 else f"http {number + 1}"
-        # Remembered before it is reported: who runs it again after a crash does not call again.
-        output = await self._context.effect(name, self._call, name)
+        with own_reads():
+            effects = self._post.engine.work.effects
+            known = {} if first else await effects.aio(self._context.task_id)
+            questions = questions_of(self._assignment, known)
+            number = len(questions.asked)
+            name = "http" if number == 0 else f"http {number + 1}"
+            # Remembered before it is reported: who runs it again after a crash does not call again.
+            output = await self._context.effect(name, self._call, name)
         if isinstance(output, dict) and output.keys() == {"question"}:
             raise questions.ask(output["question"])
         outputs = self._work.outputs

@@ -7,7 +7,7 @@ out, and when its worker is gone, however that went. It imports nothing of Holdf
 few milliseconds, and runs without site packages.
 
 It is told `until SECONDS` and `stop`, and tells `pid PID START`, `error NUMBER PATH`, `exit CODE`,
-`ended COUNT`, `left COUNT`, a line each.
+`signalled`, `ended COUNT`, `left COUNT`, a line each.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class Keeper:
         self._grace = grace
         self._heard = b""
         self._asked = False
+        self._signalled = False
         self._until: float | None = None
         self._kill_at: float | None = None
         self._gone = False
@@ -83,10 +84,12 @@ class Keeper:
             self._reap()
             if not self._gone:
                 self._end_what_is_over()
+        if self._signalled:
+            self._tell("signalled")
         self._tell(f"ended {len(self._struck)}")
 
     def _ask(self, *_: object) -> None:
-        self._asked = True
+        self._asked = self._signalled = True
 
     def _pause(self) -> float:
         if self._kill_at is not None:

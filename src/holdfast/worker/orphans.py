@@ -22,6 +22,7 @@ from holdfast.worker.keeper import GIVE_UP, STRIKE_EVERY, descendants, send, sna
 from holdfast.worker.state import private
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
+NAMESPACE = Path("/proc/self/ns/pid")
 LINUX = BOOT.exists()
 
 log = logging.getLogger("holdfast.worker")
@@ -37,6 +38,8 @@ class Record:
     worker_started: str
     host: str
     boot: str
+    # The namespace that the numbers of its processes belong to.
+    processes: str
     since: str
     command: int = 0
     command_started: str = ""
@@ -68,6 +71,7 @@ def record_of(task: str, attempt: int) -> Record:
         worker_started=start_of(os.getpid()),
         host=socket.gethostname(),
         boot=_boot(),
+        processes=_processes(),
         since=str(int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)) if LINUX else "",
     )
 
@@ -111,19 +115,26 @@ def end_record(record: Record, *, grace: float = GRACE) -> int:
 
 
 def _is_alive(record: Record) -> bool:
-    """Whether its worker lives, or is another machine's affair."""
+    """Whether its worker lives, or is the affair of another machine or another container."""
     if record.host != socket.gethostname():
         return True
-    return record.boot == _boot() and start_of(record.worker) == record.worker_started
+    if record.boot != _boot():
+        return False
+    if record.processes != _processes():
+        return True
+    return start_of(record.worker) == record.worker_started
 
 
 def _belonging(record: Record) -> set[tuple[int, str]]:
     processes = snapshot()
+    # While a stranger has the number of the command, a session of that number is the stranger's.
+    leader = processes.get(record.command)
+    own = record.command and (leader is None or leader[2] == record.command_started)
     roots = {
         pid
         for pid, (_, session, started) in processes.items()
         if _is_command(record, pid, started)
-        or (record.command and session == record.command and _is_since(record, started))
+        or (own and session == record.command and _is_since(record, started))
         or (_is_since(record, started) and record.marks <= _environment(pid))
     }
     found = (roots | descendants(processes, roots)) - {os.getpid()}
@@ -146,6 +157,10 @@ def _environment(pid: int) -> set[bytes]:
 
 def _boot() -> str:
     return BOOT.read_text().strip() if LINUX else ""
+
+
+def _processes() -> str:
+    return str(NAMESPACE.readlink()) if LINUX else ""
 
 
 _TICKS = os.sysconf("SC_CLK_TCK")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.engine.validation import JSON_SCALAR_LIMIT
 from holdfast.errors import InvalidInput
 from holdfast.model.shape import misfits
 from holdfast.model.text import encode_json
@@ -15,7 +16,8 @@ from holdfast.model.text import encode_json
 TRIES = 200
 SHOWN = 20_000
 
-_PAIR = re.compile(r"^[ \t]*([A-Za-z][A-Za-z0-9_-]*):[ \t]+(.*?)[ \t\r]*$", re.MULTILINE)
+_PAIR = re.compile(r"^[ \t]*([A-Za-z][A-Za-z0-9_-]*):[ \t]+(.*)$", re.MULTILINE)
+_BLANKS = " \t\r"
 
 Schema = Mapping[str, Any]
 
@@ -59,11 +61,10 @@ def read_answer(answered: Answered, outputs: Schema | None, *, limit: int) -> An
         missing = "there is no JSON object in it, in a line of its own"
         return Answer(output={}) if outputs is None else Answer(mistakes=(missing,))
     if found.keys() == {"question"} and "question" not in _declared(outputs):
-        return Answer(question=found["question"])
-    try:
-        encode_json("the output", found, limit=limit)
-    except InvalidInput as error:
-        return Answer(mistakes=(str(error),))
+        wrong = _unkept("the question", found["question"], JSON_SCALAR_LIMIT)
+        return Answer(mistakes=wrong) if wrong else Answer(question=found["question"])
+    if wrong := _unkept("the output", found, limit):
+        return Answer(mistakes=wrong)
     mistakes = [] if outputs is None else misfits(outputs, found, "the output")
     return Answer(mistakes=tuple(mistakes)) if mistakes else Answer(output=found)
 
@@ -93,6 +94,15 @@ def ask_again(asked: str, answered: Answered, mistakes: tuple[str, ...]) -> str:
         f"That could not be read as it has to be:\n\n{wrong}\n\n"
         "The work itself is done. Give the same answer again in the form that was asked for.\n"
     )
+
+
+def _unkept(name: str, value: object, limit: int) -> tuple[str, ...]:
+    """Why a store could not keep a value, if it could not."""
+    try:
+        encode_json(name, value, limit=limit)
+    except InvalidInput as error:
+        return (str(error),)
+    return ()
 
 
 def _find(answered: Answered, outputs: Schema | None) -> dict[str, Any] | None:
@@ -129,7 +139,8 @@ def _pairs(text: str, declared: Mapping[str, Any]) -> dict[str, Any]:
     """`KEY: value` lines; of those that are declared in any case, else those in capitals."""
     names = {name.lower().replace("-", "_"): name for name in declared}
     found: dict[str, Any] = {}
-    for key, value in _PAIR.findall(text):
+    for key, written in _PAIR.findall(text):
+        value = written.rstrip(_BLANKS)
         plain = key.lower().replace("-", "_")
         if plain in names:
             found[names[plain]] = _typed(value, declared[names[plain]])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.engine.engine import Engine
-from holdfast.worker.execution import StepFailed
+from holdfast.errors import StoreError
+from holdfast.worker.asked import Asked
+from holdfast.worker.execution import GivenBack, StepFailed
 from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State
 
@@ -15,6 +19,16 @@ class Post:
     engine: Engine
     state: State
     secrets: Secrets
+    asked: Asked
+
+
+@contextmanager
+def own_reads() -> Iterator[None]:
+    """What Holdfast itself cannot read for a step, or remember of it, is no failure of the step."""
+    try:
+        yield
+    except StoreError as error:
+        raise GivenBack(str(error)) from error
 
 
 class InvalidOutput(StepFailed):

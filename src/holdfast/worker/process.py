@@ -15,7 +15,17 @@ from typing import IO, Self, cast
 
 from holdfast.clock import Clock
 from holdfast.worker import keeper
-from holdfast.worker.command import IDLE, OVER, TIMEOUT, CannotStart, Command, Ended, Limits, Watch
+from holdfast.worker.command import (
+    IDLE,
+    OVER,
+    SIGNALLED,
+    TIMEOUT,
+    CannotStart,
+    Command,
+    Ended,
+    Limits,
+    Watch,
+)
 
 CHUNK = 256 * 1024
 LOOK_EVERY = 1.0
@@ -198,7 +208,7 @@ class Process:
             raise CannotStart(f"{path} cannot be run: {os.strerror(int(number))}")
         return Ended(
             code=int(told["exit"]) if "exit" in told else None,
-            stopped=self._stopped,
+            stopped=self._stopped or (SIGNALLED if SIGNALLED in told else None),
             ended=int(told.get("ended", "0")),
             left=int(told.get("left", "0")),
             abandoned="ended" not in told,

@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -130,18 +130,19 @@ class Beginnings:
 class Stream:
     """Bytes that come in pieces: a secret that is cut in two is found all the same."""
 
-    def __init__(self, redaction: Redaction) -> None:
-        self._redaction = redaction
+    def __init__(self, present: Callable[[], Redaction]) -> None:
+        # Asked for each time: what is a secret may become known while they come.
+        self._present = present
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
-        clean, self._held = self._redaction.split(self._held + data)
+        clean, self._held = self._present().split(self._held + data)
         return clean
 
     def flush(self) -> bytes:
         """What was held back, at the end of all."""
         held, self._held = self._held, b""
-        return self._redaction.clean(held)
+        return self._present().clean(held)
 
 
 def check_secret(name: str, value: str) -> str:

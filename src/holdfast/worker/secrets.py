@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from holdfast.errors import InvalidInput
+from holdfast.store.database import is_postgresql
 from holdfast.worker.redaction import LEAST, Redaction, check_secret
 
 FILE = "HOLDFAST_SECRETS"
 STORE = "HOLDFAST_DB"
+STORE_PASSWORD = f"{STORE}_PASSWORD"
 _FOR_OTHERS = 0o077
+_IN_URL = re.compile(r"://([^@/]*:[^@/]*@[^/?]*)|[?&](password=[^&]*)")
 
 
 class Secrets:
     """From the file that `HOLDFAST_SECRETS` names, else from the worker's own environment.
 
     What is in the file, and the password of the store, is known from the start; a variable of the
-    environment is a secret once a step has asked for it.
+    environment is a secret once a step of its workflow may ask for it.
     """
 
     def __init__(self, url: str, environment: Mapping[str, str] = os.environ) -> None:
@@ -29,34 +32,65 @@ class Secrets:
         self._lock = threading.Lock()
         path = environment.get(FILE)
         self._kept = {} if path is None else _read(Path(path))
-        self._known = {**_credentials(url), **self._kept}
+        self._known = {**_credentials(url, environment), **self._kept}
         self.redaction = Redaction(self._known)
 
     def get(self, name: str) -> str:
         """The secret of a name; from now on it is kept out of all that is written down."""
-        value = self._kept.get(name, self._environment.get(name))
+        value = self._find(name)
         if value is None:
             raise InvalidInput(
                 f"secret {name}",
                 f"this worker does not have it; set it in its environment, or as {name}=… in the "
                 f"file that {FILE} names, and retry the step",
             )
-        check_secret(name, value)
-        with self._lock:
-            if self._known.get(name) != value:
-                self._known = self._known | {name: value}
-                self.redaction = Redaction(self._known)
+        self._know({name: value})
         return value
 
-    def also(self, more: Mapping[str, str]) -> Redaction:
-        """Keep out what is known by now, and something besides."""
-        return Redaction({**self._known, **more})
+    def expect(self, names: Iterable[str]) -> None:
+        """Keep out from now on what may be asked for; what is not there is told when it is."""
+        found = {name: value for name in names if (value := self._find(name)) is not None}
+        self._know({name: value for name, value in found.items() if len(value) >= LEAST})
+
+    def _find(self, name: str) -> str | None:
+        return self._kept.get(name, self._environment.get(name))
+
+    def _know(self, found: Mapping[str, str]) -> None:
+        with self._lock:
+            if found.items() <= self._known.items():
+                return
+            known = self._known | dict(found)
+            self.redaction = Redaction(known)
+            self._known = known
+
+    def also(self, more: Mapping[str, str]) -> Callable[[], Redaction]:
+        """Gives, whenever it is asked, what keeps out all that is known then, and `more`."""
+        known, redaction = self._known, Redaction({**self._known, **more})
+
+        def present() -> Redaction:
+            nonlocal known, redaction
+            if known is not self._known:
+                known = self._known
+                redaction = Redaction({**known, **more})
+            return redaction
+
+        return present
 
 
-def _credentials(url: str) -> dict[str, str]:
-    """The password of a store, with what stands around it: alone it may be a common word."""
-    found = urlsplit(url)
-    return {} if found.password is None or len(found.netloc) < LEAST else {STORE: found.netloc}
+def _credentials(url: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The password of a store, and besides it what stands around it: it may be too short."""
+    if not is_postgresql(url):
+        return {}
+    # Imported here, as only a store on PostgreSQL wants the driver.
+    from holdfast.store.postgresql.connection import Address  # noqa: PLC0415
+
+    address = Address(url)
+    found = {STORE: place[1] or place[2]} if (place := _IN_URL.search(url)) else {}
+    password = address.password or environment.get("PGPASSWORD", "")
+    # One that is the name of the user or the database hides nothing, and is a common word.
+    if password not in address.names:
+        found[STORE_PASSWORD] = password
+    return {name: value for name, value in found.items() if len(value) >= LEAST}
 
 
 def _read(path: Path) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any
 
 from holdfast.model.task import Assignment
 from holdfast.store.database import is_postgresql, sqlite_path
-from holdfast.worker.secrets import FILE
 from holdfast.worker.state import private
 
 SHORT_PROMPT = 32 * 1024
@@ -75,13 +74,17 @@ def variables(assignment: Assignment, files: Files, url: str) -> dict[str, str]:
     return {name: value for name, value in named.items() if value is not None}
 
 
-def inherited(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What a command gets of its worker's own environment: all but what is about the worker."""
+def inherited(secrets: Collection[str]) -> dict[str, str]:
+    """What a command gets of its worker's environment: all but secrets and what is the worker's."""
     return {
         name: value
-        for name, value in environment.items()
-        if name != FILE and (not name.startswith("HOLDFAST_") or name == "HOLDFAST_HOME")
+        for name, value in os.environ.items()
+        if name not in secrets and not _is_workers(name)
     }
+
+
+def _is_workers(name: str) -> bool:
+    return name.startswith("HOLDFAST_") and name != "HOLDFAST_HOME"
 
 
 def absolute(url: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from holdfast.worker.redaction import Redaction, Stream
 from holdfast.worker.spool import Spool
@@ -14,9 +15,10 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Transcript:
-    def __init__(self, spool: Spool, redaction: Redaction, keep: int) -> None:
+    def __init__(self, spool: Spool, present: Callable[[], Redaction], keep: int) -> None:
         self._spool = spool
-        self._streams = {False: Stream(redaction), True: Stream(redaction)}
+        self._present = present
+        self._streams = {False: Stream(present), True: Stream(present)}
         self._keep = {False: keep, True: KEPT_ERRORS}
         self._ends = {False: bytearray(), True: bytearray()}
         self.last_line = ""
@@ -41,7 +43,7 @@ class Transcript:
     def complaint(self) -> str:
         """The last it said, of its errors or else of anything."""
         said = self._ends[True].strip() or self._ends[False][-KEPT_ERRORS:].strip()
-        return _CONTROL.sub("", said.decode("utf-8", "replace"))[-COMPLAINT:]
+        return self._plain(said.decode("utf-8", "replace"))[-COMPLAINT:]
 
     def _note(self, clean: bytes, *, error: bool) -> None:
         if not clean:
@@ -53,6 +55,9 @@ class Transcript:
         if len(end) > 2 * self._keep[error]:
             del end[: -self._keep[error]]
         lines = clean[-4 * LAST_LINE :].decode("utf-8", "replace").splitlines()
-        shown = [line for each in lines if (line := _CONTROL.sub("", each).strip())]
-        if shown:
-            self.last_line = shown[-1][:LAST_LINE]
+        shown = next((line for each in reversed(lines) if (line := self._plain(each).strip())), "")
+        self.last_line = shown[:LAST_LINE] or self.last_line
+
+    def _plain(self, text: str) -> str:
+        """Without colours and the like, and without the secrets that are whole only then."""
+        return self._present().text(_CONTROL.sub("", text))

@@ -65,7 +65,7 @@ def test_the_file_counts_before_what_was_written() -> None:
 
 
 def test_keys_that_are_declared_are_found_in_any_spelling_and_have_their_type() -> None:
-    written = "Title: 12\nCOUNT: 3\ndue_date: 1 May\nINFO: more\n"
+    written = "Title: 12 \t\r\nCOUNT: 3\ndue_date: 1 May\nINFO: more\n"
     assert read(written, declared=True).output == {"title": "12", "count": 3, "due-date": "1 May"}
 
 
@@ -90,6 +90,8 @@ def test_a_question_is_one_unless_it_is_declared() -> None:
         ("", b" " * (LIMIT + 1), "holds more than 1000000 bytes"),
         (json.dumps({"title": "x" * LIMIT}), None, "at most 1000000 are kept"),
         ("", b"[" * 100_000, "names is not JSON: "),
+        ('{"question": "\\u0000"}', None, "the question: contains a NUL character"),
+        (json.dumps({"question": "x" * 100_000}), None, "the question: is 100002 bytes of JSON"),
     ],
 )
 def test_what_is_wrong_with_an_answer_is_said(
@@ -101,7 +103,10 @@ def test_what_is_wrong_with_an_answer_is_said(
 
 @pytest.mark.parametrize(
     "hostile",
-    ["{" * 1_000_000, "{\n" * 500_000, '{"a":\n' * 200_000, "[" * 1_000_000, "A: " * 300_000],
+    [
+        *("{" * 1_000_000, "{\n" * 500_000, '{"a":\n' * 200_000, "[" * 1_000_000),
+        *("A: " * 300_000, "A: x" + " " * 300_000 + "x", " " * 1_000_000),
+    ],
 )
 def test_hostile_text_is_read_in_a_moment(hostile: str) -> None:
     begun = time.process_time()

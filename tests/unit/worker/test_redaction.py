@@ -38,7 +38,7 @@ SPELLINGS = {
 def pieces(data: bytes, cuts: list[int]) -> bytes:
     """What a stream gives of data that is cut in some places."""
     stream, places = (
-        Stream(REDACTION),
+        Stream(lambda: REDACTION),
         [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)],
     )
     fed = [stream.feed(data[start:end]) for start, end in pairwise(places)]
@@ -82,7 +82,7 @@ def test_what_holds_no_secret_is_left_as_it_is(data: bytes, cuts: list[int]) -> 
 
 
 def test_only_what_may_begin_a_secret_is_held_back() -> None:
-    stream = Stream(REDACTION)
+    stream = Stream(lambda: REDACTION)
     assert stream.feed(b"password: s3c") == b"password: "
     assert stream.feed(b"ret.\n") == b"s3cret.\n"
     assert stream.flush() == b""
@@ -90,7 +90,7 @@ def test_only_what_may_begin_a_secret_is_held_back() -> None:
 
 def test_of_two_secrets_of_which_one_begins_the_other_nothing_is_left() -> None:
     redaction = Redaction({"SHORT": "abcdefgh", "LONG": "abcdefghijkl"})
-    stream = Stream(redaction)
+    stream = Stream(lambda: redaction)
     assert stream.feed(b"abcdefgh") + stream.feed(b"ijkl.") == b"[secret LONG]."
     assert stream.feed(b"abcdefgh") + stream.feed(b"-") == b"[secret SHORT]-"
 

@@ -87,10 +87,20 @@ class Address:
         connection.adapters.register_dumper(int, Int8Dumper)
         return connection
 
+    @property
+    def password(self) -> str | None:
+        """The password that the URL itself holds."""
+        password = self._parameters.get("password")
+        return str(password) if password else None
+
+    @property
+    def names(self) -> set[str]:
+        """What else the URL tells: what is no secret."""
+        return {str(self._parameters.get(each)) for each in ("user", "dbname", "host")}
+
     def redact(self, error: psycopg.Error) -> str:
         text = " ".join(str(error).split())
-        password = self._parameters.get("password")
-        return text.replace(str(password), "***") if password else text
+        return text.replace(self.password, "***") if self.password else text
 
 
 def asks_again(error: psycopg.Error | Contended) -> bool:
