@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -159,3 +160,21 @@ def test_a_second_signal_stops_a_command_and_gives_it_back(
     assert alive([int(pid.read_text())]) == []
     assert [each.outcome for each in hf.tasks.attempts(task_id)] == ["released"]
     assert hf.tasks.get(task_id).state == "ready"
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_what_a_signal_to_a_whole_service_gives_back_is_not_taken_again_by_its_worker(
+    hf: Holdfast, store_url: str, tmp_path: Path
+) -> None:
+    # Its main thread looks too late for what it has heard: the claim itself has to know.
+    late = f"from holdfast.worker import pool\npool.HEAR_EVERY = {PATIENCE}\n{COMMAND}"
+    pid = tmp_path / "pid"
+    text = 'echo $PPID > "$0.new"; mv "$0.new" "$0"; exec sleep 1000'
+    task_id = enqueue(hf, Work(command=("sh", "-c", text, str(pid))))
+    with running(late, store_url, tmp_path) as child:
+        assert eventually(pid.exists)
+        child.send_signal(signal.SIGTERM)
+        os.kill(int(pid.read_text()), signal.SIGTERM)
+        assert "is given back: was told to end" in said(child)
+        assert eventually(lambda: hf.tasks.attempts(task_id)[0].outcome == "released")
+        assert len(hf.tasks.attempts(task_id)) == 1

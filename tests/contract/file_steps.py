@@ -24,6 +24,11 @@ ONCE = RetryPolicy(max_attempts=1)
 ALLOWED = Declared(env=("NOT_THERE",))
 
 
+def shell(text: str, **fields: Any) -> Work:
+    """A step that is a few lines for a shell."""
+    return Work(command=("sh", "-c", text), **fields)
+
+
 class BusyWorker(Worker):
     @property
     def idle(self) -> bool:

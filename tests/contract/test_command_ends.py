@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import StoreUnreachable
 from holdfast.model.work import HttpCall, Work
-from tests.contract.file_steps import ONCE, FileSteps, file_steps
+from tests.contract.file_steps import ONCE, FileSteps, file_steps, shell
 from tests.contract.http_service import Reply, service
 from tests.race.racers import eventually
 
@@ -24,10 +24,6 @@ OBEDIENT = "trap 'exit 0' TERM; echo $PPID $$; while :; do sleep 0.01; done"
 def steps(sqlite_url: str, tmp_path: Path) -> Iterator[FileSteps]:
     with file_steps(sqlite_url, tmp_path) as made:
         yield made
-
-
-def shell(text: str, **fields: Any) -> Work:
-    return Work(command=("sh", "-c", text), **fields)
 
 
 def test_a_command_that_is_ended_for_its_time_has_failed_though_it_leaves_with_0(

@@ -8,13 +8,12 @@ import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from holdfast.model.work import Work
 from tests.acceptance.watching import alive, program
-from tests.contract.file_steps import ONCE, FileSteps, file_steps
+from tests.contract.file_steps import ONCE, FileSteps, file_steps, shell
 from tests.race.racers import eventually
 
 STORIES = {
@@ -28,10 +27,6 @@ STORIES = {
 def steps(sqlite_url: str, tmp_path: Path) -> Iterator[FileSteps]:
     with file_steps(sqlite_url, tmp_path) as made:
         yield made
-
-
-def shell(text: str, **fields: Any) -> Work:
-    return Work(command=("sh", "-c", text), **fields)
 
 
 def test_a_command_gives_its_last_line_of_json(store_url: str, tmp_path: Path) -> None:

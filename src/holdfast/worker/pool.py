@@ -56,6 +56,7 @@ class Worker(Startable):
         self._functions = functions
         self._options = options
         self._started = False
+        self._heard: Sequence[int] = ()
         self._stopping = engine.threads.event()
         self._stopped = engine.threads.event()
         self._wake = engine.threads.event()
@@ -126,6 +127,7 @@ class Worker(Startable):
         leases of functions run out, and another worker tries them again.
         """
         with signals() as heard:
+            self._heard = heard
             self.start()
             while not (heard or self._stopping.wait(HEAR_EVERY)):
                 pass
@@ -162,7 +164,9 @@ class Worker(Startable):
         """How many more it takes; asked by the writer, right before its claim is sent."""
         # Leases count from before the request, on a clock that counts suspend.
         self._asked = self._engine.clock.monotonic()
-        return 0 if self._stopping.is_set() else self._options.concurrency - self._busy
+        # What it has heard may wait to be obeyed, and a step given back for it must not come again.
+        stopping = self._heard or self._stopping.is_set()
+        return 0 if stopping else self._options.concurrency - self._busy
 
     def _deliver(self, claimed: Claimed) -> None:
         if not claimed:
