@@ -64,19 +64,15 @@ def _lock_tasks(group: Group, operations: Sequence[Operation], tasks: set[str]) 
         return
     undone = {o.task_id for o in operations if isinstance(o, ROLLING)}
     trees = {o.task_id for o in operations if isinstance(o, CancelTask)}
-    chosen = {
-        "tasks": sorted(tasks),
-        "beside": sorted(beside),
-        "undone": sorted(undone),
-        "trees": sorted(trees),
-    }
+    chosen = {"tasks": sorted(tasks), "beside": sorted(beside)}
     if not undone and not trees:
         # Twice: what came to need one of them while the first waited, only the second sees.
         group.tx.run("lock_tasks", **chosen)
         group.tx.run("lock_tasks", **chosen)
         return
+    chosen |= {"undone": sorted(undone), "trees": sorted(trees)}
     locked: set[str] = set()
-    while (found := {row["id"] for row in group.tx.read("lock_tasks", **chosen)}) != locked:
+    while (found := {row["id"] for row in group.tx.read("lock_reached", **chosen)}) != locked:
         locked = found
 
 

@@ -305,20 +305,40 @@ WHERE name = 'secret' {lock}
 
 -- name: lock_tasks
 -- purpose: lock in id order some tasks; where no run's lock covers them, those that need them and
+--   all around them; one row looked up at a time, or PostgreSQL would begin with all that have no run
+SELECT id FROM holdfast_task
+WHERE id IN (
+  SELECT value FROM {each tasks}
+  UNION SELECT value FROM {each beside}
+  UNION SELECT need.task_id FROM holdfast_need AS need
+  WHERE need.need_id IN (SELECT value FROM {each tasks})
+    AND (SELECT task.run_id FROM holdfast_task AS task WHERE task.id = need.task_id) IS NULL
+  UNION SELECT id FROM (
+    WITH RECURSIVE around (id) AS (
+      SELECT (SELECT task.parent_id FROM holdfast_task AS task WHERE task.id = named.value AND task.run_id IS NULL)
+      FROM {each tasks} AS named
+      UNION SELECT (SELECT task.parent_id FROM holdfast_task AS task WHERE task.id = around.id)
+      FROM around WHERE around.id IS NOT NULL)
+    SELECT id FROM around) AS parents)
+ORDER BY id {lock}
+
+-- name: lock_reached
+-- purpose: lock in id order some tasks; where no run's lock covers them, those that need them and
 --   all around them; whatever a rollback of undone ones reaches, which a claim could otherwise start
 --   meanwhile; and all that a cancel of trees reaches
 SELECT id FROM holdfast_task
 WHERE id IN (
   SELECT value FROM {each tasks}
   UNION SELECT value FROM {each beside}
-  UNION SELECT need.task_id FROM holdfast_need AS need JOIN holdfast_task AS task ON task.id = need.task_id
-  WHERE need.need_id IN (SELECT value FROM {each tasks}) AND task.run_id IS NULL
+  UNION SELECT need.task_id FROM holdfast_need AS need
+  WHERE need.need_id IN (SELECT value FROM {each tasks})
+    AND (SELECT task.run_id FROM holdfast_task AS task WHERE task.id = need.task_id) IS NULL
   UNION SELECT id FROM (
     WITH RECURSIVE around (id) AS (
-      SELECT task.parent_id FROM holdfast_task AS task
-      WHERE task.id IN (SELECT value FROM {each tasks}) AND task.run_id IS NULL AND task.parent_id IS NOT NULL
-      UNION SELECT task.parent_id FROM holdfast_task AS task JOIN around ON task.id = around.id
-      WHERE task.parent_id IS NOT NULL)
+      SELECT (SELECT task.parent_id FROM holdfast_task AS task WHERE task.id = named.value AND task.run_id IS NULL)
+      FROM {each tasks} AS named
+      UNION SELECT (SELECT task.parent_id FROM holdfast_task AS task WHERE task.id = around.id)
+      FROM around WHERE around.id IS NOT NULL)
     SELECT id FROM around) AS parents
   UNION SELECT id FROM (
     WITH RECURSIVE above (id, parent_id) AS (
