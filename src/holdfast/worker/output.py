@@ -56,7 +56,7 @@ def read_answer(answered: Answered, outputs: Schema | None, *, limit: int) -> An
     except _NoJson as error:
         return Answer(mistakes=(str(error),))
     if found is None:
-        missing = "there is no JSON object in it, in a line of its own"
+        missing = f"there is no JSON object in it, in a line of its own{_form(outputs)}"
         return Answer(output={}) if outputs is None else Answer(mistakes=(missing,))
     if found.keys() == {"question"} and "question" not in _declared(outputs):
         return Answer(question=found["question"])
@@ -93,6 +93,13 @@ def ask_again(asked: str, answered: Answered, mistakes: tuple[str, ...]) -> str:
         f"That could not be read as it has to be:\n\n{wrong}\n\n"
         "The work itself is done. Give the same answer again in the form that was asked for.\n"
     )
+
+
+def _form(outputs: Schema | None) -> str:
+    """What a verifier has to answer, as it may be written."""
+    if "verdict" not in _declared(outputs):
+        return ""
+    return ': a verifier gives {"verdict": "accept"} or {"verdict": "reject", "feedback": "…"}'
 
 
 def _find(answered: Answered, outputs: Schema | None) -> dict[str, Any] | None:
