@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.session import called_command, chosen_store, typed_arguments
-from holdfast.cli.terminal import escape, note, paint, prepare_streams, say_json_line
-from holdfast.errors import HoldfastError
+# All else is imported where a Ctrl-C that comes meanwhile is heard.
+if TYPE_CHECKING:
+    from holdfast.errors import HoldfastError
 
 BROKEN_PIPE = 141
 INTERRUPTED = 130
@@ -18,7 +18,6 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        prepare_streams()
         try:
             return _run(given)
         finally:
@@ -32,6 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
+    from holdfast.cli.session import called_command, chosen_store, typed_arguments
+    from holdfast.cli.terminal import prepare_streams
+    from holdfast.errors import HoldfastError
+
+    prepare_streams()
     from holdfast.cli.commands import load
 
     chosen_store.set(None)
@@ -59,6 +63,7 @@ def _code(ended: SystemExit) -> int:
 
 def _tell(error: HoldfastError, *, json: bool) -> int:
     from holdfast.cli.advice import exit_code, next_command, tell, view_error
+    from holdfast.cli.terminal import escape, note, paint, say_json_line
 
     if json:
         say_json_line({"error": view_error(error)})
@@ -74,6 +79,8 @@ def _tell_usage(mistake: Any) -> None:  # noqa: ANN401 - Typer's own
     """What Typer has told the person of what was typed, once more for the program that asked."""
     if not hasattr(mistake, "format_message"):
         return
+    from holdfast.cli.terminal import say_json_line
+
     context = getattr(mistake, "ctx", None)
     called = "holdfast" if context is None else context.command_path
     told = {"code": "usage", "message": mistake.format_message(), "next": f"{called} --help"}
