@@ -8,7 +8,7 @@ from typing import Any
 
 import typer.main
 
-from holdfast.cli.commands import load
+from holdfast.cli.commands import MODULES, load
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,15 @@ class Described:
 
 
 def every_command() -> list[Described]:
-    return list(_walk(typer.main.get_command(load([])), ""))
+    """In the order that help lists them, whichever module was imported first."""
+    program: Any = typer.main.get_command(load([]))
+    words = [word for names in MODULES.values() for word in names]
+
+    def place(each: Described) -> tuple[bool, int]:
+        word = each.name.split()[0]
+        return hasattr(program.commands[word], "commands"), words.index(word)
+
+    return sorted(_walk(program, ""), key=place)
 
 
 def _walk(command: Any, name: str) -> Iterator[Described]:  # noqa: ANN401 - Typer's own types
