@@ -8,7 +8,7 @@ from typing import Any
 
 import typer.main
 
-from holdfast.cli.commands import load
+from holdfast.cli.commands import MODULES, load
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,15 @@ class Described:
 
 
 def every_command() -> list[Described]:
-    return list(_walk(typer.main.get_command(load([])), ""))
+    """In the order that help lists them, whichever module was imported first."""
+    program: Any = typer.main.get_command(load([]))
+    words = [word for names in MODULES.values() for word in names]
+
+    def place(each: Described) -> tuple[bool, int]:
+        word = each.name.split()[0]
+        return hasattr(program.commands[word], "commands"), words.index(word)
+
+    return sorted(_walk(program, ""), key=place)
 
 
 def _walk(command: Any, name: str) -> Iterator[Described]:  # noqa: ANN401 - Typer's own types
@@ -36,25 +44,34 @@ def _walk(command: Any, name: str) -> Iterator[Described]:  # noqa: ANN401 - Typ
     if below is None:
         yield _describe(command, name)
         return
+    if name and command.invoke_without_command:
+        yield _describe(command, name)
     for each, found in below.items():
         yield from _walk(found, f"{name} {each}".strip())
 
 
 def _describe(command: Any, name: str) -> Described:  # noqa: ANN401 - Typer's own types
     options = [_option(each) for each in command.params]
-    arguments = [each.metavar for each in command.params if each.param_type_name == "argument"]
+    arguments = [_argument(each) for each in command.params if each.param_type_name == "argument"]
     return Described(
         name=name,
-        usage=" ".join(["holdfast", name, *(each or "" for each in arguments), "[OPTIONS]"]),
+        usage=" ".join(["holdfast", name, *arguments, "[OPTIONS]"]),
         help=" ".join((command.help or "").split()),
-        example=(command.epilog or "").removeprefix("Example: "),
+        example=(command.epilog or f"holdfast {name}").removeprefix("Example: "),
         options=tuple(options),
     )
 
 
+def _argument(parameter: Any) -> str:  # noqa: ANN401 - Typer's own types
+    if parameter.metavar:
+        return str(parameter.metavar)
+    name = parameter.name.upper()
+    return name if parameter.required else f"[{name}]"
+
+
 def _option(parameter: Any) -> Option:  # noqa: ANN401 - Typer's own types
     if parameter.param_type_name == "argument":
-        return Option(name=parameter.metavar or "", metavar="", help=parameter.help or "")
+        return Option(name=_argument(parameter), metavar="", help=parameter.help or "")
     flag = getattr(parameter, "is_flag", False)
     metavar = "" if flag else parameter.metavar or ""
     return Option(name=", ".join(parameter.opts), metavar=metavar, help=parameter.help or "")

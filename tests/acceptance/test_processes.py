@@ -85,6 +85,15 @@ def test_a_folder_that_is_not_there_is_said_by_its_name(tmp_path: Path) -> None:
         Process(command, Limits(), Watched(), CLOCK).run()
 
 
+def test_a_command_that_is_looked_for_in_a_folder_says_in_which(tmp_path: Path) -> None:
+    command = Command(arguments=("./tool.sh",), environment={}, directory=tmp_path)
+    told = f"./tool.sh cannot be run: No such file or directory in {tmp_path}$"
+    with pytest.raises(CannotStart, match=told):
+        Process(command, Limits(), Watched(), CLOCK).run()
+    with pytest.raises(CannotStart, match=f"in {Path.cwd()}$"):
+        run("./no-such-tool.sh")
+
+
 def test_an_environment_arrives_as_it_was_given() -> None:
     given = {"PATH": os.environ["PATH"], "ODD": "a\nb\udcff", "LANG": "C"}
     _, watched = run("env", "-0", environment=given)

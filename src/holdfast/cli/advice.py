@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.cli.session import called_command, with_store
+import re
+import shlex
+from dataclasses import asdict
+from typing import Any
+
+from holdfast.cli.session import called_command, shown_url, typed_arguments, with_store
 from holdfast.cli.terminal import escape, note, paint
 from holdfast.errors import (
     HoldfastError,
@@ -37,6 +42,8 @@ _LISTS = {
     "schedule": "holdfast schedule list",
     "worker": "holdfast workers",
 }
+_MISSING = re.compile(r"(?:^|; )(?:input\.)?([A-Za-z_][\w-]*):? is missing")
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOP = "stop, and change nothing more: the attempt is over"
 
 
@@ -63,7 +70,24 @@ def tell(error: HoldfastError) -> str:
     late = error.reason in {"stale_token", "lease_expired"} and _is_id(error.identifier)
     details = [in_commands(error.detail), _STOP if late else ""]
     told = "; ".join(each for each in details if each)
-    return f"{error.identifier} was left as it is: {error.reason}" + (f", {told}" if told else "")
+    asked = called_command.get() == "guard"
+    what = "may not act any more" if asked else "was left as it is"
+    return f"{error.identifier} {what}: {error.reason}" + (f", {told}" if told else "")
+
+
+def view_error(error: HoldfastError) -> dict[str, Any]:
+    """The same for a program: a code that does not change, the message, and what to type next."""
+    named = _CAPITAL.sub("_", type(error).__name__).lower()
+    view: dict[str, Any] = {
+        "code": str(error.reason) if isinstance(error, Refused) else named,
+        "message": tell(error),
+        "next": next_command(error),
+    }
+    if isinstance(error, InvalidWorkflowFile):
+        shown = ("line", "column", "message", "hint")
+        told = [asdict(each) for each in error.found]
+        view["mistakes"] = [{name: each[name] for name in shown} for each in told]
+    return view
 
 
 def next_command(error: HoldfastError) -> str | None:
@@ -94,7 +118,16 @@ def _after_error(error: HoldfastError) -> str | None:
             check = "workflow validate"
             return None if called == check else f"holdfast {check} {error.field}"
         case _:
-            return None if called is None else f"holdfast {called} --help"
+            return None if called is None else _typed_with_missing(called, str(error))
+
+
+def _typed_with_missing(called: str, told: str) -> str:
+    """What was typed with the input that it lacks, or else the way to the help."""
+    missing = _MISSING.findall(told) if called == "run" else []
+    if not missing:
+        return f"holdfast {called} --help"
+    given = shlex.join(shown_url(each) for each in typed_arguments.get())
+    return " ".join(["holdfast", given, *(f"-i {name}=…" for name in missing)])
 
 
 def _where_to_look(error: NotFound) -> str:

@@ -33,7 +33,8 @@ def upgrade(json: Json = False) -> None:
 
 @command("backup", of=database, example="holdfast db backup before-the-upgrade.db")
 def backup(
-    target: Annotated[Path, typer.Argument(help="The new file.")], json: Json = False
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="The new file.")],
+    json: Json = False,
 ) -> None:
     """Copy a SQLite store to a new file, whole, while it is in use."""
     from holdfast.service.copies import back_up

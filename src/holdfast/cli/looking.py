@@ -82,14 +82,14 @@ def show(
         bool, typer.Option("--follow", "-f", help="Of a run: watch it until it ends.")
     ] = False,
 ) -> int | None:
-    """Show a run as a tree, or a task with its attempts."""
+    """Show a run as a tree, or a task with its children and its attempts."""
     from holdfast.cli.tree import draw_run, draw_task
 
     with opened() as service:
         found = service.addresses.find(address)
         if found.startswith("t_"):
-            task = service.queries.task(found) | {"attempts": service.queries.attempts(found)}
-            _say_view(task, draw_task(task, task["attempts"]), json=json)
+            task = service.queries.task_whole(found)
+            _say_view(task, draw_task(task), json=json)
             return None
         if follow:
             from holdfast.cli.live import watch
@@ -102,7 +102,7 @@ def show(
 
 @command("why", example="holdfast why @last:build.0.implement")
 def why(
-    address: Address,
+    address: Address = "@last",
     agent: Annotated[
         list[str] | None, typer.Option(help="As a worker for this agent would find it.")
     ] = None,

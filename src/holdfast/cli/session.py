@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 chosen_store: ContextVar[str | None] = ContextVar("chosen_store", default=None)
 called_command: ContextVar[str | None] = ContextVar("called_command", default=None)
+typed_arguments: ContextVar[tuple[str, ...]] = ContextVar("typed_arguments", default=())
 
 
 def place() -> Place:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.cli.registry import command
-from holdfast.cli.session import opened
+from holdfast.cli.session import opened, shown_url, with_store
 from holdfast.cli.terminal import escape, note, paint, say
 from holdfast.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from holdfast.service.place import Place
 
 AGENTS = ("claude", "codex", "gemini", "opencode", "aider", "cursor-agent", "amp", "goose")
 EXAMPLE = "hello.yaml"
@@ -50,15 +53,15 @@ def init(
     bare: Annotated[bool, typer.Option("--bare", help="Only the store; write no example.")] = False,
 ) -> None:
     """Begin here: make the store, say which agents are installed, write a workflow to try."""
-    from holdfast.service.place import FOLDER, find_home
+    from holdfast.service.place import find_home
 
     here = Path.cwd()
     above = find_home(here)
     if above is not None and above.parent != here.absolute():
         note(f"{escape(above)} is above, and goes on to serve this folder")
     with opened(begins=True) as service:
-        where = service.place
-    say(f"{paint('✓', 'green')} {escape(where.home.name or FOLDER)}: the store, kept out of git")
+        service.schema()
+        say(f"{paint('✓', 'green')} {_describe(service.place)}")
     found = [name for name in AGENTS if shutil.which(name)]
     say(f"{paint('✓', 'green')} agents installed: {', '.join(found) or 'none that is known'}")
     if bare:
@@ -69,7 +72,14 @@ def init(
     else:
         _write(target, WORKFLOW)
         say(f"{paint('✓', 'green')} {EXAMPLE}: a workflow to try")
-    say(f"next:  holdfast run {EXAMPLE} -i name=Ada --wait")
+    following = with_store(f"holdfast run {EXAMPLE} -i name=Ada --wait")
+    say(f"next:  {following}")
+
+
+def _describe(place: Place) -> str:
+    if place.at_home:
+        return f"{escape(place.home.name)}: the store, kept out of git"
+    return f"{escape(shown_url(place.url))}: the store"
 
 
 def _write(target: Path, text: str) -> None:

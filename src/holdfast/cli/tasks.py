@@ -26,7 +26,7 @@ When = Annotated[
 MaxAttempts = Annotated[int | None, typer.Option(help="How many attempts may fail.")]
 MaxLost = Annotated[int | None, typer.Option(help="How many attempts may vanish.")]
 Timeout = Annotated[str | None, typer.Option(help="How long one attempt may take: 30m.")]
-Title = Annotated[str, typer.Argument(help="What is to be done.")]
+Title = Annotated[str, typer.Argument(metavar="TITLE", help="What is to be done.")]
 
 
 @command("add", of=task, example="holdfast task add 'Tidy the shed' --agent developer --at 10m")

@@ -128,8 +128,8 @@ def _waiting_last(nodes: Sequence[Node]) -> int:
     return count
 
 
-def draw_task(task: View, attempts: Sequence[View]) -> list[str]:
-    """A task alone: how it stands, and every attempt it had."""
+def draw_task(task: View) -> list[str]:
+    """A task alone: how it stands, the tasks right below it, and every attempt it had."""
     title = escape(task["title"])
     lines = [f"{paint(title, 'bold')} {task['id']} · {coloured(task['state'])}"]
     place = [
@@ -146,10 +146,25 @@ def draw_task(task: View, attempts: Sequence[View]) -> list[str]:
     if task["blocked_by"]:
         lines.append(f"  after {', '.join(task['blocked_by'])}")
     told = ("payload", "question", "feedback", "progress", "output")
-    lines += [f"  {name:<9} {one_line(task[name], 1_000)}" for name in told if name in task]
-    if task.get("error") is not None:
-        lines.append(f"  error     {paint(error_line(task['error']), 'red')}")
-    return lines + [draw_attempt(each) for each in attempts]
+    shown = task | ({"progress": task["progress"]["log"]} if _is_log(task) else {})
+    lines += [f"  {name:<9} {one_line(shown[name], 1_000)}" for name in told if name in task]
+    lines += _error_of(task)
+    lines += [_draw_child(each) for each in task.get("children", ())]
+    return lines + [draw_attempt(each) for each in task["attempts"]]
+
+
+def _error_of(task: View) -> list[str]:
+    if task.get("error") is None:
+        return []
+    ended = task["status"] in {"done", "failed", "cancelled"}
+    name, colour = ("error", "red") if ended else ("earlier", "dim")
+    return [f"  {name:<9} {paint(error_line(task['error']), colour)}"]
+
+
+def _draw_child(task: View) -> str:
+    failed = task["status"] == "failed" and task.get("error") is not None
+    error = f"  {error_line(task['error'])}" if failed else ""
+    return f"  {task['id']}  {escape(task['title'])} · {coloured(task['state'])}{error}"
 
 
 def draw_attempt(attempt: View) -> str:
@@ -160,4 +175,13 @@ def draw_attempt(attempt: View) -> str:
     cost = money(usd(attempt.get("usage")))
     parts = (coloured(outcome), took, cost, f"by {escape(attempt['owner'])}", ago(begun))
     told = "  ".join(part for part in parts if part)
-    return f"  attempt {attempt['attempt']}  {told}{error}"
+    return f"  attempt {attempt['attempt']}  {told}{error}{_stopped(attempt)}"
+
+
+def _stopped(attempt: View) -> str:
+    """What had to be ended of its command."""
+    if "stopped_at" not in attempt:
+        return ""
+    left = f", {attempt['left']} could not be" if attempt["left"] else ""
+    processes = "process" if attempt["stopped"] == 1 else "processes"
+    return f"  {attempt['stopped']} {processes} stopped{left}"

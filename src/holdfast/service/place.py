@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.errors import StoreUnreachable
+from holdfast.errors import StoreError, StoreUnreachable
 from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.store.glance import MARK, tables_of
 
 FOLDER = ".holdfast"
 FILE = "holdfast.db"
@@ -18,7 +19,7 @@ class Place:
     """The URL of a store and the folder of what is kept beside it.
 
     A store that is `settled` on, by the environment or by its folder, may be begun by whoever
-    first looks at it; what was typed may be a slip.
+    first looks at it, unless it has tables of somebody else; what was typed may be a slip.
     """
 
     url: str
@@ -30,13 +31,20 @@ class Place:
         """Whether there is a store to open; of a server only the server can tell."""
         return is_postgresql(self.url) or sqlite_path(self.url).exists()
 
+    @property
+    def at_home(self) -> bool:
+        """Whether the store is a file in that folder."""
+        return not is_postgresql(self.url) and sqlite_path(self.url).parent.absolute() == self.home
+
     def make(self) -> None:
         """Make the folder that the store's file is in, kept out of version control."""
-        if not is_postgresql(self.url) and sqlite_path(self.url).parent.absolute() == self.home:
+        if self.at_home:
             make_home(self.home)
 
     def require(self) -> None:
-        """Refuse to look at what is not there: to open it would make an empty store."""
+        """Refuse to look at what is no store: to open it would make an empty one."""
+        if self.there:
+            self._refuse_foreign()
         if self.there or self.settled:
             return
         if self.url == _default(self.home):
@@ -46,6 +54,18 @@ class Place:
             )
         raise StoreUnreachable(
             f"there is no store at {self.url}; `holdfast db upgrade --db …` begins one there"
+        )
+
+    def _refuse_foreign(self) -> None:
+        """Refuse a database that is somebody else's, and one without tables that was only typed."""
+        tables = tables_of(self.url)
+        if tables is None or MARK in tables or (self.settled and not tables):
+            return
+        postgresql = is_postgresql(self.url)
+        what = "this PostgreSQL database" if postgresql else str(sqlite_path(self.url))
+        chosen = "" if self.settled else " --db …"
+        raise StoreError(
+            f"{what} is no Holdfast store; `holdfast db upgrade{chosen}` begins one in it"
         )
 
 

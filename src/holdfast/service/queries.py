@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from holdfast.engine.listing import PAGE, ask_for_runs, ask_for_tasks, read_limit
+from holdfast.engine.listing import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
@@ -105,6 +105,14 @@ class Queries:
             return view_tasks(tx, [read_task(rows[0])])[0]
 
         return self._view(read)
+
+    def task_whole(self, task_id: str) -> View:
+        """A task with its attempts, and with the tasks right below it in their order."""
+        below = self.tasks(parent=task_id, limit=MAX_PAGE)["items"]
+        children = sorted(below, key=lambda each: (each["position"], each["id"]))
+        return present(
+            **self.task(task_id), attempts=self.attempts(task_id), children=children or None
+        )
 
     def attempts(self, task_id: str) -> list[View]:
         return [view_attempt(each) for each in self._engine().tasks.attempts(task_id)]

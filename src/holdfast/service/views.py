@@ -134,6 +134,7 @@ def view_event(event: Event) -> View:
 
 
 def view_attempt(attempt: Attempt) -> View:
+    stopped = attempt.stopped_at is not None
     return present(
         task_id=attempt.task_id,
         attempt=attempt.number,
@@ -144,6 +145,9 @@ def view_attempt(attempt: Attempt) -> View:
         digest=attempt.digest,
         error=attempt.error,
         usage=attempt.usage,
+        stopped_at=tell_time(attempt.stopped_at),
+        stopped=attempt.stopped if stopped else None,
+        left=attempt.left if stopped else None,
     )
 
 

@@ -58,7 +58,7 @@ def read_answer(answered: Answered, outputs: Schema | None, *, limit: int) -> An
     except _NoJson as error:
         return Answer(mistakes=(str(error),))
     if found is None:
-        missing = "there is no JSON object in it, in a line of its own"
+        missing = f"there is no JSON object in it, in a line of its own{_form(outputs)}"
         return Answer(output={}) if outputs is None else Answer(mistakes=(missing,))
     if found.keys() == {"question"} and "question" not in _declared(outputs):
         wrong = _unkept("the question", found["question"], JSON_SCALAR_LIMIT)
@@ -103,6 +103,13 @@ def _unkept(name: str, value: object, limit: int) -> tuple[str, ...]:
     except InvalidInput as error:
         return (str(error),)
     return ()
+
+
+def _form(outputs: Schema | None) -> str:
+    """What a verifier has to answer, as it may be written."""
+    if "verdict" not in _declared(outputs):
+        return ""
+    return ': a verifier gives {"verdict": "accept"} or {"verdict": "reject", "feedback": "…"}'
 
 
 def _find(answered: Answered, outputs: Schema | None) -> dict[str, Any] | None:

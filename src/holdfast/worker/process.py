@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import IO, Self, cast
 
 from holdfast.clock import Clock
@@ -205,7 +206,10 @@ class Process:
         told = self._told
         if "error" in told:
             number, _, path = told["error"].partition(" ")
-            raise CannotStart(f"{path} cannot be run: {os.strerror(int(number))}")
+            # A name without a slash is looked for in PATH; any other in the folder it runs in.
+            folder = self._command.directory or Path.cwd()
+            where = f" in {folder}" if "/" in path and not path.startswith("/") else ""
+            raise CannotStart(f"{path} cannot be run: {os.strerror(int(number))}{where}")
         return Ended(
             code=int(told["exit"]) if "exit" in told else None,
             stopped=self._stopped or (SIGNALLED if SIGNALLED in told else None),

@@ -10,6 +10,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.listing import PAGE
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.status import Status
+from holdfast.model.task import Renewal
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import bring, create, finish, start, take
 
@@ -114,6 +115,46 @@ def test_a_task_shows_each_of_its_attempts(engine: Engine, typed: Typed) -> None
     assert "attempt 1  failed" in shown
     assert "by worker" in shown
     assert "attempt 1  failed" in typed.ok("logs", stage.task_id)
+
+
+def test_a_plan_shows_its_children_in_their_order(engine: Engine, typed: Typed) -> None:
+    parent = create(engine, "parent", enqueue=False)
+    assert engine.tasks.start_planning(parent).ok
+    second = create(engine, "second", parent=parent, position=2, enqueue=False)
+    first = create(engine, "first", parent=parent, position=1, enqueue=False)
+    assert engine.tasks.finalize_plan(parent).ok
+    children = typed.json("show", parent)["children"]
+    assert [each["id"] for each in children] == [first, second]
+    shown = typed.ok("show", parent)
+    assert f"  {first}  first · ready\n  {second}  second · blocked\n" in shown
+    assert "children" not in typed.json("show", first)
+
+
+def test_an_attempt_says_what_was_stopped_with_it(engine: Engine, typed: Typed) -> None:
+    task_id = create(engine)
+    taken = take(engine, task_id)
+    assert engine.tasks.cancel(task_id).ok
+    assert engine.workers.note_stop(task_id, taken.token, ended=3, left=1).ok
+    (attempt,) = typed.json("show", task_id)["attempts"]
+    assert (attempt["stopped"], attempt["left"]) == (3, 1)
+    assert attempt["stopped_at"]
+    assert "3 processes stopped, 1 could not be" in typed.ok("show", task_id)
+
+
+def test_a_running_task_shows_an_earlier_error_as_one_and_the_last_line_of_its_log(
+    engine: Engine, typed: Typed
+) -> None:
+    task_id = create(engine)
+    first = take(engine, task_id)
+    assert engine.work.fail(task_id, first.token, "no luck").ok
+    assert engine.tasks.run_now(task_id).ok
+    taken = take(engine, task_id)
+    renewal = Renewal(task_id=task_id, token=taken.token, progress={"log": "half way"})
+    assert engine.work.renew([renewal])[0].ok
+    shown = typed.ok("show", task_id)
+    assert "  progress  half way\n" in shown
+    assert "  earlier   no luck\n" in shown
+    assert "  error " not in shown
 
 
 def test_events_come_in_order_and_go_on_after_one(engine: Engine, typed: Typed) -> None:

@@ -57,6 +57,73 @@ def test_init_writes_a_workflow_to_try_and_leaves_what_is_there(
     assert written.read_text() == "mine"
 
 
+def test_init_makes_the_store_that_was_named(alone: Typed, tmp_path: Path) -> None:
+    told = alone.ok("init", "--bare", "--db", "new.db")
+    assert f"✓ sqlite:///{tmp_path / 'new.db'}: the store\n" in told
+    assert alone.json("runs", "--db", "new.db") == {"items": []}
+    assert "the store" in alone.ok("init", "--bare", "--db", "sqlite:///other.db")
+    assert (tmp_path / "other.db").stat().st_size
+    assert not (tmp_path / ".holdfast").exists()
+    assert "-i name=Ada --wait --db new.db\n" in alone.ok("init", "--db", "new.db")
+
+
+def test_init_here_makes_the_database_in_the_folder(alone: Typed, tmp_path: Path) -> None:
+    assert "✓ .holdfast: the store, kept out of git\n" in alone.ok("init")
+    assert (tmp_path / ".holdfast/holdfast.db").stat().st_size
+
+
+def test_init_says_why_it_can_make_no_store(
+    alone: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.service.service.PATIENCE", 0.05)
+    (tmp_path / "notes.txt").write_text("dear diary, " * 500)
+    told = alone.refused(5, "init", "--db", "notes.txt")
+    assert "notes.txt is not a SQLite database" in told
+    away = alone.refused(5, "init", "--db", "postgresql://127.0.0.1:1/jobs")
+    assert "PostgreSQL does not answer" in away
+    assert "does its folder exist?" in alone.refused(5, "init", "--db", "nowhere/new.db")
+
+
+@pytest.mark.parametrize("schema", ["", "CREATE TABLE theirs (a)"])
+def test_looking_writes_nothing_into_a_file_that_is_no_store(
+    alone: Typed, tmp_path: Path, schema: str
+) -> None:
+    theirs = tmp_path / "theirs.db"
+    with apsw.Connection(str(theirs)) as connection:
+        connection.execute(schema)
+    connection.close()
+    theirs.touch()
+    before = theirs.read_bytes()
+    for arguments in (["runs"], ["show"], ["cancel", "r_0"], ["doctor"], ["logs", "t_0"]):
+        told = alone.refused(5, *arguments, "--db", "theirs.db")
+        assert "theirs.db is no Holdfast store; `holdfast db upgrade --db …` begins one" in told
+    assert theirs.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["theirs.db"]
+    alone.ok("db", "upgrade", "--db", "theirs.db")
+    assert alone.json("runs", "--db", "theirs.db") == {"items": []}
+
+
+def test_looking_writes_nothing_into_somebody_elses_database_that_the_environment_names(
+    typed: Typed, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "holdfast.db"
+    with apsw.Connection(str(theirs)) as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+    connection.close()
+    before = theirs.read_bytes()
+    assert "`holdfast db upgrade` begins one in it" in typed.refused(5, "runs")
+    assert theirs.read_bytes() == before
+
+
+def test_looking_makes_no_store_in_a_postgresql_database(alone: Typed, postgres_url: str) -> None:
+    chosen = ("--db", postgres_url)
+    for _ in range(2):
+        told = alone.refused(5, "runs", *chosen)
+        assert "this PostgreSQL database is no Holdfast store" in told
+    alone.ok("init", "--bare", *chosen)
+    assert alone.json("runs", *chosen) == {"items": []}
+
+
 def test_a_file_that_is_no_database_is_refused(alone: Typed, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("dear diary, " * 500)
     told = alone.refused(5, "runs", "--db", "notes.txt")

@@ -13,7 +13,7 @@ from tools.commands import Described, every_command
 COMMANDS = every_command()
 WORDS = (
     "init demo run runs show tasks events logs cancel retry approve reject answer why pause resume "
-    "signal worker guard doctor"
+    "signal worker workers guard doctor"
 )
 GROUPED = {
     "task": "add enqueue run-now reset edit delete",
@@ -37,6 +37,7 @@ def test_a_command_has_help_and_an_example_that_calls_it(each: Described) -> Non
     assert each.help.endswith(".")
     assert len(each.help.splitlines()[0]) <= 100
     assert f"holdfast {each.name}" in each.example
+    assert "  " not in each.usage
     assert [option.name for option in each.options if not option.help] == []
     assert "--db" in [option.name for option in each.options]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.model.verdict import SHAPE
 from holdfast.worker.output import Answer, Answered, ask, ask_again, read_answer
 
 LIMIT = 1_000_000
@@ -74,6 +75,13 @@ def test_a_question_is_one_unless_it_is_declared() -> None:
     declared: dict[str, Any] = {"properties": {"question": {}}}
     answered = Answered(file=None, written=b'{"question": "q"}')
     assert read_answer(answered, declared, limit=LIMIT) == Answer(output={"question": "q"})
+
+
+def test_a_verifier_without_a_verdict_is_told_its_form() -> None:
+    answered = Answered(file=None, written=b"looks fine to me")
+    (told,) = read_answer(answered, SHAPE, limit=LIMIT).mistakes
+    form = ': a verifier gives {"verdict": "accept"} or {"verdict": "reject", "feedback": "…"}'
+    assert told.endswith(form)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ class PostgresqlDatabase:
         try:
             self._writer = self._connect_writer()
         except ConnectionLost as error:
-            raise _unreachable(error) from None
+            raise unreachable(error) from None
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         return self._persistently(lambda: self._transact(self._live_writer(), work))
@@ -77,7 +77,7 @@ class PostgresqlDatabase:
         try:
             connection = self._address.connect()
         except ConnectionLost as error:
-            raise _unreachable(error) from None
+            raise unreachable(error) from None
         with connection, connection.transaction():
             yield connection
 
@@ -103,7 +103,7 @@ class PostgresqlDatabase:
             except ConnectionLost as error:
                 away = away or self._patience(self._away)
                 if not away.wait():
-                    raise _unreachable(error) from None
+                    raise unreachable(error) from None
             except (psycopg.Error, Contended) as error:
                 if is_busy(error):
                     raise StoreBusy(
@@ -185,7 +185,7 @@ class PostgresqlDatabase:
             raise
 
 
-def _unreachable(error: ConnectionLost) -> StoreUnreachable:
+def unreachable(error: ConnectionLost) -> StoreUnreachable:
     return StoreUnreachable(
         f"PostgreSQL does not answer: {error}; is the server running, and is the URL right?"
     )

@@ -1,0 +1,86 @@
+"""Errors for programs and for people: JSON where it was asked for, and what to type next."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from holdfast.model.status import Status
+from tests.contract.cli.typed import Typed
+from tests.contract.stages import bring, start
+
+ASKING = "name: asking\ninput: {topic: string, tone: string}\nsteps:\n  - {id: a, run: [echo]}\n"
+
+
+def error(typed: Typed, code: int, *arguments: str) -> dict[str, Any]:
+    said = typed(*arguments, "--json")
+    assert said.code == code, said
+    told: dict[str, Any] = json.loads(said.out)
+    assert told.keys() == {"error"}
+    return dict(told["error"])
+
+
+def test_an_error_is_json_where_json_was_asked_for(engine: Engine, typed: Typed) -> None:
+    stage = bring(engine, Status.DONE)
+    told = error(typed, 1, "cancel", stage.task_id)
+    assert told.keys() == {"code", "message", "next"}
+    assert told["code"] == "already_terminal"
+    assert told["next"] == f"holdfast show {stage.task_id}"
+    missing = error(typed, 2, "show", "t_zzz")
+    assert (missing["code"], missing["next"]) == ("not_found", "holdfast tasks")
+    assert error(typed, 5, "runs", "--db", "none.db")["code"] == "store_unreachable"
+    assert "no such task" in missing["message"]
+
+
+def test_what_was_typed_wrong_is_json_too(typed: Typed) -> None:
+    told = error(typed, 2, "runs", "--bad")
+    assert told["code"] == "usage"
+    assert "--bad" in told["message"]
+    assert told["next"] == "holdfast runs --help"
+
+
+def test_each_mistake_of_a_file_is_told_with_its_place(typed: Typed, tmp_path: Path) -> None:
+    broken = "name: broken\nsteps:\n  - {id: test, run: [npm], rnu: 1}\n"
+    (tmp_path / "broken.yaml").write_text(broken)
+    told = error(typed, 2, "workflow", "validate", "broken.yaml")
+    assert told["code"] == "invalid_workflow_file"
+    (mistake,) = told["mistakes"]
+    assert mistake == {
+        "line": 3,
+        "column": 28,
+        "message": "step has no key 'rnu'",
+        "hint": "did you mean 'run'?",
+    }
+
+
+def test_the_input_that_is_missing_is_offered(typed: Typed, tmp_path: Path) -> None:
+    (tmp_path / "asking.yaml").write_text(ASKING)
+    told = typed.refused(2, "run", "asking.yaml", "--key", "a b")
+    assert told.endswith("next:  holdfast run asking.yaml --key 'a b' -i topic=… -i tone=…\n")
+
+
+def test_an_attempt_that_may_not_act_is_told_so(engine: Engine, typed: Typed) -> None:
+    stage = bring(engine, Status.DONE)
+    told = typed.refused(1, "guard", stage.task_id, "--token", str(stage.token))
+    assert f"{stage.task_id} may not act any more: " in told
+    assert "was left as it is" in typed.refused(1, "cancel", stage.task_id)
+
+
+def test_why_is_asked_of_the_last_run_where_none_is_named(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    assert typed.json("why")["id"] == run.id
+
+
+def test_ctrl_c_while_it_starts_ends_it_without_a_word(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.cli.commands.load", interrupt)
+    said = typed("runs")
+    assert (said.code, said.out, said.err) == (130, "", "")
