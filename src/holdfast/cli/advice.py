@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from holdfast.cli.session import called_command, shown_url, typed_arguments, with_store
-from holdfast.cli.terminal import escape, note, paint
+from holdfast.cli.terminal import escape, note, paint, say_json_line
 from holdfast.errors import (
     HoldfastError,
     InvalidInput,
@@ -47,8 +47,11 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOP = "stop, and change nothing more: the attempt is over"
 
 
-def say_error(error: HoldfastError) -> int:
+def say_error(error: HoldfastError, *, json: bool) -> int:
     """Say what went wrong and what to type next; the answer is the exit code."""
+    if json:
+        say_json_line({"error": view_error(error)})
+        return exit_code(error)
     note(f"{paint('error:', 'red')} {escape(tell(error), keep=chr(10))}")
     following = next_command(error)
     if following is not None:

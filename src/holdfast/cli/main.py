@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 # All else is imported where a Ctrl-C that comes meanwhile is heard.
-if TYPE_CHECKING:
-    from holdfast.errors import HoldfastError
-
 BROKEN_PIPE = 141
 INTERRUPTED = 130
 
@@ -51,7 +48,9 @@ def _run(given: list[str]) -> int:
             _tell_usage(ended.__context__)
         return _code(ended)
     except HoldfastError as error:
-        return _tell(error, json=json)
+        from holdfast.cli.advice import say_error
+
+        return say_error(error, json=json)
     return 0
 
 
@@ -59,16 +58,6 @@ def _code(ended: SystemExit) -> int:
     if ended.code is None:
         return 0
     return ended.code if isinstance(ended.code, int) else 1
-
-
-def _tell(error: HoldfastError, *, json: bool) -> int:
-    from holdfast.cli.advice import exit_code, say_error, view_error
-    from holdfast.cli.terminal import say_json_line
-
-    if not json:
-        return say_error(error)
-    say_json_line({"error": view_error(error)})
-    return exit_code(error)
 
 
 def _tell_usage(mistake: Any) -> None:  # noqa: ANN401 - Typer's own

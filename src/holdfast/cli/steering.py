@@ -135,7 +135,7 @@ def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool) -> int:
             try:
                 say_answer(getattr(service.commands, verb)(found), json=json)
             except Refused as error:
-                worst = max(worst, say_error(error))
+                worst = max(worst, say_error(error, json=json))
     return worst
 
 
