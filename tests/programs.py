@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+# Where `tests` is: a program may want something of it.
+ROOT = Path(__file__).parents[1]
 # Whoever starts the tests in the background may have them ignore Ctrl-C, and so would a child.
 _HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
@@ -23,6 +26,7 @@ def running(text: str, url: str, folder: Path) -> Iterator[subprocess.Popen[str]
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     ) as child:
         try:
             yield child

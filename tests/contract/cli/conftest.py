@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,9 +32,14 @@ def typed(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Typed:
+) -> Iterator[Typed]:
     for name in ("HOLDFAST_HOME", "HOLDFAST_TASK", "HOLDFAST_TOKEN", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOLDFAST_DB", url)
     monkeypatch.chdir(tmp_path)
-    return Typed(capsys)
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield Typed(capsys)
+    # A command shows logs in its own way, which is not for the tests that come after.
+    root.setLevel(level)
+    root.handlers[:] = handlers
