@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from concurrent.futures import Future
 from typing import Any
 
@@ -12,13 +13,13 @@ from holdfast.engine.tasks import USER
 from holdfast.model.result import TransitionResult
 
 
-class People:
+class People(ABC):
     """The part of a `Holdfast` that people speak through."""
 
     @property
+    @abstractmethod
     def engine(self) -> Engine:
         """The engine of the store."""
-        raise NotImplementedError
 
     @operation
     def signal(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
@@ -52,7 +53,7 @@ O = TypeVar("O", bound=Operation)  # noqa: E741 - an operation
 Replies = Sequence[Any]
 
 
-class Entry(Generic[O]):
+class Entry(ABC, Generic[O]):
     """An operation, and who is told the reply to it, or the error there is instead."""
 
     __slots__ = ("operation",)
@@ -60,9 +61,9 @@ class Entry(Generic[O]):
     def __init__(self, operation: O) -> None:
         self.operation = operation
 
+    @abstractmethod
     def tell(self, reply: Any) -> None:  # noqa: ANN401 - whatever the operation is answered
         """Hear the reply; called by the writer, so it must be quick."""
-        raise NotImplementedError
 
     def begin(self) -> bool:
         """Whether somebody still wants it."""
