@@ -22,7 +22,7 @@ from tests.simulation.tables import open_tables
 
 EXAMPLES = int(os.environ.get("HOLDFAST_SIMULATION", "0"))
 SETTINGS = settings(
-    max_examples=EXAMPLES or 120,
+    max_examples=EXAMPLES or 200,
     stateful_step_count=50,
     derandomize=not EXAMPLES,
     deadline=None,

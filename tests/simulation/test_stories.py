@@ -20,7 +20,7 @@ from tests.simulation.endings import work_off
 from tests.simulation.stories import ALL, WEIGHTS, Teller
 from tests.simulation.test_twins import rows
 
-SEEDS = range(int(os.environ.get("HOLDFAST_STORIES", "3")))
+SEEDS = range(int(os.environ.get("HOLDFAST_STORIES", "4")))
 GROUPS = 110
 
 
