@@ -60,8 +60,8 @@ def test_a_race_is_lost_without_its_guard(
     [
         ("lock_runs", "{lock}", scenarios.siblings_in_a_run),
         ("lock_tasks", "{lock}", scenarios.siblings_without_a_run),
-        ("lock_reached", "{lock}", scenarios.a_reset_against_a_claim_of_the_next_step),
-        ("lock_reached", "{lock}", scenarios.a_new_need_far_down_a_chain_that_is_reopened),
+        ("lock_tasks", "{lock}", scenarios.a_reset_against_a_claim_of_the_next_step),
+        ("lock_tasks", "{lock}", scenarios.a_new_need_far_down_a_chain_that_is_reopened),
         ("lock_needed", "{share}", scenarios.a_new_need_that_completes),
         ("lock_needs", "{lock}", scenarios.two_needs_that_close_a_circle),
     ],

@@ -64,15 +64,25 @@ def _lock_tasks(group: Group, operations: Sequence[Operation], tasks: set[str]) 
         return
     undone = {o.task_id for o in operations if isinstance(o, ROLLING)}
     trees = {o.task_id for o in operations if isinstance(o, CancelTask)}
-    chosen = {"tasks": sorted(tasks), "beside": sorted(beside)}
-    if not undone and not trees:
-        # Twice: what came to need one of them while the first waited, only the second sees.
-        group.tx.run("lock_tasks", **chosen)
-        group.tx.run("lock_tasks", **chosen)
+    if undone or trees:
+        _lock_reached(group, tasks, beside, {"undone": sorted(undone), "trees": sorted(trees)})
         return
-    chosen |= {"undone": sorted(undone), "trees": sorted(trees)}
+    # Twice: what came to need one of them while the first waited, only the second sees.
+    group.tx.run("lock_tasks", tasks=sorted(tasks), beside=sorted(beside))
+    group.tx.run("lock_tasks", tasks=sorted(tasks), beside=sorted(beside))
+
+
+def _lock_reached(
+    group: Group, tasks: set[str], beside: set[str], moved: dict[str, list[str]]
+) -> None:
+    """Lock what a rollback or a cancel reaches, until nothing new is found behind it."""
     locked: set[str] = set()
-    while (found := {row["id"] for row in group.tx.read("lock_reached", **chosen)}) != locked:
+    while True:
+        reached = {row["id"] for row in group.tx.read("reached_tasks", **moved)}
+        chosen = {"tasks": sorted(tasks), "beside": sorted(beside | reached)}
+        found = {row["id"] for row in group.tx.read("lock_tasks", **chosen)}
+        if found == locked:
+            return
         locked = found
 
 

@@ -322,25 +322,10 @@ WHERE id IN (
     SELECT id FROM around) AS parents)
 ORDER BY id {lock}
 
--- name: lock_reached
--- purpose: lock in id order some tasks; where no run's lock covers them, those that need them and
---   all around them; whatever a rollback of undone ones reaches, which a claim could otherwise start
---   meanwhile; and all that a cancel of trees reaches
-SELECT id FROM holdfast_task
-WHERE id IN (
-  SELECT value FROM {each tasks}
-  UNION SELECT value FROM {each beside}
-  UNION SELECT need.task_id FROM holdfast_need AS need
-  WHERE need.need_id IN (SELECT value FROM {each tasks})
-    AND (SELECT task.run_id FROM holdfast_task AS task WHERE task.id = need.task_id) IS NULL
-  UNION SELECT id FROM (
-    WITH RECURSIVE around (id) AS (
-      SELECT (SELECT task.parent_id FROM holdfast_task AS task WHERE task.id = named.value AND task.run_id IS NULL)
-      FROM {each tasks} AS named
-      UNION SELECT (SELECT task.parent_id FROM holdfast_task AS task WHERE task.id = around.id)
-      FROM around WHERE around.id IS NOT NULL)
-    SELECT id FROM around) AS parents
-  UNION SELECT id FROM (
+-- name: reached_tasks
+-- purpose: whatever a rollback of undone tasks reaches, which a claim could otherwise start
+--   meanwhile, and all that a cancel of trees reaches
+SELECT id FROM (
     WITH RECURSIVE above (id, parent_id) AS (
       SELECT named.id, named.parent_id FROM holdfast_task AS named WHERE named.id IN (SELECT value FROM {each undone})
       UNION SELECT parent.id, parent.parent_id FROM holdfast_task AS parent JOIN above ON parent.id = above.parent_id),
@@ -351,12 +336,11 @@ WHERE id IN (
         UNION ALL SELECT child.id, child.parent_id FROM holdfast_task AS child WHERE child.parent_id IS NOT NULL) AS following
         ON following.source = reached.id)
     SELECT id FROM reached) AS rolled_back
-  UNION SELECT id FROM (
+UNION SELECT id FROM (
     WITH RECURSIVE tree (id) AS (
       SELECT top.id FROM holdfast_task AS top WHERE top.id IN (SELECT value FROM {each trees})
       UNION SELECT child.id FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
-    SELECT id FROM tree) AS cancelled)
-ORDER BY id {lock}
+    SELECT id FROM tree) AS cancelled
 
 -- name: lock_slots
 -- purpose: lock concurrency counters in key order, after every task
