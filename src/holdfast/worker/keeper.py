@@ -159,7 +159,7 @@ class Keeper:
         found = descendants(processes, {os.getpid()})
         if sys.platform != "linux":
             # Without a reaper, one whose parent has died is known only by having been seen before.
-            found |= {pid for pid, started in self._struck if _is(processes, pid, started)}
+            found += [pid for pid, started in self._struck if _is(processes, pid, started)]
         return [(pid, processes[pid][2]) for pid in found]
 
 
@@ -239,17 +239,19 @@ def _listed() -> dict[int, Process]:
     return {int(pid): (int(parent), int(group), started) for pid, parent, group, started in rows}
 
 
-def descendants(processes: dict[int, Process], of: set[int]) -> set[int]:
+def descendants(processes: dict[int, Process], of: set[int]) -> list[int]:
+    """All below them, each after its parent."""
+    # A shell that is told of its child's end before its own goes on with the next line.
     children: dict[int, list[int]] = {}
     for pid, (parent, _, _) in processes.items():
         children.setdefault(parent, []).append(pid)
-    found: set[int] = set()
+    found: dict[int, None] = {}
     waiting = list(of)
     while waiting:
-        new = set(children.get(waiting.pop(), ())) - found
-        found |= new
+        new = [pid for pid in children.get(waiting.pop(), ()) if pid not in found]
+        found |= dict.fromkeys(new)
         waiting += new
-    return found
+    return list(found)
 
 
 def _is(processes: dict[int, Process], pid: int, started: str) -> bool:

@@ -104,9 +104,12 @@ def end_record(record: Record, *, grace: float = GRACE) -> int:
     kill_at = time.monotonic() + grace
     while found := _belonging(record):
         now = time.monotonic()
-        for pid, started in found if now >= kill_at else found - struck:
-            send(pid, started, signal.SIGKILL if now >= kill_at else signal.SIGTERM)
-        struck |= found
+        for pid, started in found:
+            if now >= kill_at:
+                send(pid, started, signal.SIGKILL)
+            elif (pid, started) not in struck:
+                send(pid, started, signal.SIGTERM)
+        struck.update(found)
         if now >= kill_at + GIVE_UP:
             log.error("%d processes of %s cannot be ended: %s", len(found), record.task, found)
             break
@@ -125,7 +128,7 @@ def _is_alive(record: Record) -> bool:
     return start_of(record.worker) == record.worker_started
 
 
-def _belonging(record: Record) -> set[tuple[int, str]]:
+def _belonging(record: Record) -> list[tuple[int, str]]:
     processes = snapshot()
     # While a stranger has the number of the command, a session of that number is the stranger's.
     leader = processes.get(record.command)
@@ -137,8 +140,10 @@ def _belonging(record: Record) -> set[tuple[int, str]]:
         or (own and session == record.command and _is_since(record, started))
         or (_is_since(record, started) and record.marks <= _environment(pid))
     }
-    found = (roots | descendants(processes, roots)) - {os.getpid()}
-    return {(pid, processes[pid][2]) for pid in found}
+    found = {*roots, *descendants(processes, roots)}
+    tops = {pid for pid in found if processes[pid][0] not in found}
+    ordered = (*tops, *descendants(processes, tops))
+    return [(pid, processes[pid][2]) for pid in ordered if pid != os.getpid()]
 
 
 def _is_command(record: Record, pid: int, started: str) -> bool:

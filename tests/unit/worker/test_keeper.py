@@ -1,0 +1,13 @@
+"""What a keeper finds below a process."""
+
+from __future__ import annotations
+
+from holdfast.worker.keeper import Process, descendants
+
+
+def test_whoever_is_ended_is_told_before_the_children_it_waits_for() -> None:
+    parents = {9: 1, 4: 9, 7: 4, 2: 7, 3: 7, 5: 1, 6: 2}
+    processes: dict[int, Process] = {pid: (parent, 0, "0") for pid, parent in parents.items()}
+    found = descendants(processes, {9})
+    assert set(found) == {4, 7, 2, 3, 6}
+    assert all(found.index(pid) > found.index(parents[pid]) for pid in found if pid != 4)
