@@ -124,3 +124,8 @@ SELECT name, version, created_at FROM holdfast_workflow ORDER BY name, created_a
 SELECT name, version, created_at, definition FROM holdfast_workflow
 WHERE name = :name
 ORDER BY created_at DESC, version
+
+-- name: workflows_since
+-- purpose: the versions of all workflows that are not older than a moment
+SELECT name, version, created_at FROM holdfast_workflow
+WHERE created_at >= :since
