@@ -78,6 +78,19 @@ def _finite(text: str) -> float:
     return number
 
 
+def read_moment(field: str, text: str | None) -> Any:  # noqa: ANN401 - a datetime, or as it is
+    """A moment as it is typed: a time without a zone is one of this place."""
+    from holdfast.model.duration import read_datetime
+
+    moment = None if text is None else read_datetime(text)
+    if moment is None:
+        return text
+    try:
+        return moment.astimezone() if moment.tzinfo is None else moment
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidInput(field, f"{text!r} is out of reach: {error}") from error
+
+
 def read_pairs(
     pairs: Sequence[str], read: Callable[[str, str], Any] = lambda _, text: read_value(text)
 ) -> dict[str, Any]:

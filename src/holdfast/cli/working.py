@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.logs import show_logs
-from holdfast.cli.options import Json, read_json, read_value
+from holdfast.cli.options import Json, read_json, read_moment, read_value
 from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import chosen_store, opened, place, shown_url
 from holdfast.cli.steering import say_answer
@@ -254,13 +254,14 @@ def fail(
 def release(
     task: Task = None,
     token: Token = None,
-    until: Annotated[str | None, typer.Option(help="Not before: 10m from now.")] = None,
+    until: Annotated[str | None, typer.Option(help="Not before: 10m from now, or a time.")] = None,
     json: Json = False,
 ) -> None:
     """Give a task back; it costs no attempt."""
     with opened() as service:
         attempt = _attempt(service, task, token)
-        say_answer(service.protocol.release(*attempt, until), json=json)
+        given = read_moment("until", until)
+        say_answer(service.protocol.release(*attempt, given), json=json)
 
 
 @command("log", of=work, example="make 2>&1 | holdfast work log t_… --token …")
