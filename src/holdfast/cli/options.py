@@ -45,6 +45,10 @@ TaskAddress = Annotated[
 WorkflowName = Annotated[
     str, typer.Argument(metavar="WORKFLOW", help="A workflow.", autocompletion=complete_workflow)
 ]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option("--input", "-i", metavar="K=V", help="An input; k:=JSON, k=@file."),
+]
 ScheduleName = Annotated[
     str, typer.Argument(metavar="NAME", help="A schedule.", autocompletion=complete_schedule)
 ]

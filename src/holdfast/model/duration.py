@@ -1,4 +1,4 @@
-"""Durations and moments as people write them: 90, "1h30m"; a datetime or its text, "2s" from now."""
+"""Durations and moments as people write them: 90, "1h30m"; a datetime, its text, "2s" from now."""
 
 from __future__ import annotations
 

@@ -65,6 +65,29 @@ def test_the_doctor_takes_back_expired_leases_when_told_so(engine: Engine, typed
     assert run.task("plan").status == "queued"
 
 
+def test_a_schedule_is_added_for_a_workflow_or_a_task_and_replaced_by_its_name(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "w.yaml").write_text("{name: w, input: {n: integer}, steps: [{id: a, run: [x]}]}")
+    put = ("schedule", "add", "nightly", "--cron", "30 2 * * *", "--zone", "Europe/Berlin")
+    said = typed.ok(*put, "--workflow", "w.yaml", "-i", "n=1")
+    assert said.startswith("nightly starts w at 30 2 * * * Europe/Berlin, next in ")
+    kept = engine.schedules.get("nightly")
+    assert (kept.workflow, kept.input) == ("w", {"n": 1})
+    told = typed.json(*put, "--task", "Tidy up", "--agent", "cleaner", "--payload", "[1]")
+    assert (told["task"], told["input"], told["version"]) == ("Tidy up", [1], 2)
+    for wrong, why in (
+        (("--workflow", "w.yaml"), "n: is missing"),
+        (("--workflow", "w.yaml", "--task", "t"), "either --workflow or --task"),
+        ((), "either --workflow or --task"),
+        (("--task", "t", "-i", "a=1"), "input: is for a workflow"),
+        (("--workflow", "nobody"), "there is no such workflow"),
+        (("--task", "t", "--missed", "some"), "missed: 'some' is not one of skip, one, all"),
+    ):
+        assert why in typed.refused(2, *put, *wrong)
+    assert engine.schedules.get("nightly").version == kept.version + 1
+
+
 def test_schedules_are_listed_paused_resumed_and_removed(engine: Engine, typed: Typed) -> None:
     engine.schedules.put(
         NewSchedule(name="nightly", cron="30 2 * * *", starts=NewTask(title="t", step="tidy"))
