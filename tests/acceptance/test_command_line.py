@@ -70,7 +70,10 @@ def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
     assert holdfast(tmp_path, "init").returncode == 0
     ran = holdfast(tmp_path, "run", "hello.yaml", "-i", "name=007", "--wait")
     assert ran.returncode == 4, ran.stderr
-    assert [line.split("  ")[1:] for line in ran.stdout.splitlines()] == [
+    first, *lines, last = ran.stdout.splitlines()
+    assert first.startswith("hello r_")
+    assert last == "approve  asks: Send it to 007?"
+    assert [line.split("  ")[1:] for line in lines] == [
         ["hello", "started"],
         ["plan", "running"],
         ["plan", "done"],
@@ -130,12 +133,29 @@ def test_ctrl_c_leaves_the_run_and_says_how_to_come_back(tmp_path: Path) -> None
         (tmp_path / "go").touch()
         assert screen.ends() == 130
     assert "End it: holdfast cancel r_" in screen.text
-    assert "Go on: holdfast worker waiting:hf" in screen.text
+    assert "Go on:  holdfast worker waiting:hf" in screen.text
     assert "Traceback" not in screen.text
     with Holdfast(f"sqlite:///{tmp_path}/waiting.db") as hf:
         (run,) = hf.runs.list()
         assert run.status == "completed"
         assert hf.doctor().ok
+
+
+def test_a_second_ctrl_c_ends_the_command_and_gives_its_step_back(tmp_path: Path) -> None:
+    command = "[sh, -c, 'echo $$ > id; echo begun; exec sleep 600']"
+    (tmp_path / "long.yaml").write_text(f"name: long\nsteps: [{{id: wait, run: {command}}}]\n")
+    store = {"HOLDFAST_DB": f"sqlite:///{tmp_path}/long.db"}
+    with terminal(tmp_path, "run", "long.yaml", "--wait", **store) as screen:
+        screen.until("└ begun")
+        screen.child.send_signal(signal.SIGINT)
+        screen.until("Ctrl-C again gives that back now")
+        screen.child.send_signal(signal.SIGINT)
+        assert screen.ends() == 130
+    assert not Path(f"/proc/{(tmp_path / 'id').read_text().strip()}").exists()
+    with Holdfast(store["HOLDFAST_DB"]) as hf:
+        (task,) = hf.tasks.list()
+        assert (task.status, task.failures, task.lost) == ("queued", 0, 0)
+        assert [each.outcome for each in hf.tasks.attempts(task.id)] == ["released"]
 
 
 def test_a_run_that_fails_and_one_that_is_cancelled_exit_by_their_end(tmp_path: Path) -> None:

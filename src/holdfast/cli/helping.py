@@ -6,9 +6,9 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from holdfast.cli.logs import show_logs
 from holdfast.cli.terminal import note
@@ -50,7 +50,8 @@ class Helper(Beside):
         self._service = service
         self._workflow = workflow
         self._steps = _wanted_steps(workflow)
-        self._workers = ExitStack()
+        self._holdfasts = ExitStack()
+        self._workers: list[Worker] = []
         self._agents: list[str] = []
         self._looked: float | None = None
         self._told = False
@@ -58,8 +59,9 @@ class Helper(Beside):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._workers.close()
+    def __exit__(self, kind: object, *_: object) -> None:
+        with self._holdfasts:
+            _stop(self._workers, again=kind is KeyboardInterrupt)
 
     @property
     def command(self) -> str | None:
@@ -94,13 +96,9 @@ class Helper(Beside):
 
     def _begin(self, agents: list[str]) -> None:
         from holdfast.api.holdfast import Holdfast
-        from holdfast.worker.options import WorkerOptions
 
-        name = WorkerOptions().name
-        if self._agents:
-            name = f"{name}-{len(self._agents)}"
-        holdfast = self._workers.enter_context(Holdfast(self._service.place.url))
-        self._workers.enter_context(_working(holdfast, self._workflow, agents, name=name))
+        holdfast = self._holdfasts.enter_context(Holdfast(self._service.place.url))
+        self._workers.append(_start(holdfast, self._workflow, agents))
         self._agents += agents
 
 
@@ -114,29 +112,41 @@ def helped(service: Service, workflow: Workflow, program: Program | None) -> Ite
             helper.look()
             yield helper
         return
-    with _working(program.holdfast, workflow, wanted_agents(workflow)):
+    workers = [_start(program.holdfast, workflow, wanted_agents(workflow))]
+    try:
         yield Beside(f"holdfast worker {program.name}")
+    except KeyboardInterrupt:
+        _stop(workers, again=True)
+    finally:
+        _stop(workers)
 
 
-@contextmanager
-def _working(
-    holdfast: Holdfast, workflow: Workflow, agents: list[str], **options: str
-) -> Iterator[None]:
+def _start(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> Worker:
     from holdfast.model.step import every
 
     tags = sorted({tag for step in every(workflow.steps) for tag in step.tags})
-    worker = holdfast.worker(agents=agents or ["default"], tags=tags, **options).start()
-    try:
-        yield
-    finally:
-        _stop(worker)
+    return holdfast.worker(agents=agents or ["default"], tags=tags).start()
 
 
-def _stop(worker: Worker) -> None:
-    """Let what runs finish; who cannot wait for it interrupts once more."""
+def _stop(workers: Sequence[Worker], *, again: bool = False) -> None:
+    """Let what runs finish; interrupted again, give it back, and end at once.
+
+    The first Ctrl-C is for whoever watches the run.
+    """
+    if again:
+        _give_back(workers)
     try:
-        worker.stop()
+        for worker in workers:
+            worker.stop()
     except KeyboardInterrupt:
+        _give_back(workers)
+
+
+def _give_back(workers: Sequence[Worker]) -> NoReturn:
+    try:
+        for worker in workers:
+            worker.give_back()
+    finally:
         sys.stdout.flush()
         os._exit(INTERRUPTED)
 

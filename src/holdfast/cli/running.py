@@ -66,12 +66,15 @@ def _watch(
     service: Service, run_id: str, workflow: Workflow, program: Program | None, *, json: bool
 ) -> int:
     from holdfast.cli.helping import helped
-    from holdfast.cli.live import watch
+    from holdfast.cli.live import waits_for_person, watch
 
+    if json:
+        note(f"{escape(workflow.name)} {run_id}")
     with helped(service, workflow, program) as beside:
         code = watch(service, run_id, beside=beside, quiet=json)
     if json:
-        say_json(service.queries.run(run_id))
+        run = service.queries.run(run_id)
+        say_json(run | {"needs_you": waits_for_person(run)})
     return code
 
 

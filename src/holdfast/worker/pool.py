@@ -136,8 +136,13 @@ class Worker(Startable):
             self._drain()
             while not self._stopped.wait(HEAR_EVERY):
                 if len(heard) > 1:
-                    give_back(self._executions, self._engine.clock, self._stopped.wait)
+                    self.give_back()
                     die(heard[-1])
+
+    def give_back(self) -> None:
+        """Claim nothing more, stop the commands and coroutines that run, and give them back."""
+        self._drain()
+        give_back(self._executions, self._engine.clock, self._stopped.wait)
 
     def _drain(self) -> None:
         self._stopping.set()
