@@ -111,11 +111,16 @@ def list_workers(context: typer.Context, db: Store = None, json: Json = False) -
             escape(", ".join(each["tags"])),
             str(each["concurrency"]),
             ago(read_time(each["started_at"])),
-            {"drain": "leaving", "evict": "leaving now"}.get(each.get("told", ""), ""),
+            _remark(each),
         ]
         for each in page["items"]
     ]
     say_table(("WORKER", "AGENTS", "TAGS", "AT ONCE", "STARTED", ""), rows)
+
+
+def _remark(worker: dict[str, Any]) -> str:
+    told = {"drain": "leaving", "evict": "leaving now"}.get(worker.get("told", ""), "")
+    return "; ".join(filter(None, [told, escape(worker.get("pausing", ""))]))
 
 
 @command("drain", of=workers, example="holdfast workers drain build-1")
