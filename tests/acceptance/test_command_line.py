@@ -85,6 +85,7 @@ def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
         ["greet.1", "done"],
         ["greet", "done"],
     ]
+    (tmp_path / "holdfast.yaml").write_text("concurrency: {agents: 3}\n")
     approval = re.findall(r"needs you: holdfast (.+)\n", ran.stderr)
     assert "then:      holdfast worker --agent default\n" in ran.stderr
     said = holdfast(tmp_path, "logs", "@last:greet.1.say")
@@ -92,7 +93,7 @@ def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
     settled = holdfast(tmp_path, *approval[0].split())
     assert settled.returncode == 0, settled.stderr
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "worker", "--name", "w"],
+        [sys.executable, "-c", PROGRAM, "worker"],
         cwd=tmp_path,
         env=environment(),
         stderr=subprocess.PIPE,
@@ -101,6 +102,8 @@ def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
         followed = holdfast(tmp_path, "show", "--follow")
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(PATIENCE) == 0
+        assert worker.stderr is not None
+        assert re.search(r"worker worker-\S+-1 \(.*, up to 3 steps at once\)", worker.stderr.read())
     assert followed.returncode == 0, followed.stderr
     assert followed.stdout.splitlines()[-1].endswith("hello  completed")
     told = json.loads(holdfast(tmp_path, "show", "--json").stdout)

@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.advice import FAILED
 from holdfast.cli.options import DryRun, Json
 from holdfast.cli.registry import command, group
-from holdfast.cli.session import opened, place, shown_url
+from holdfast.cli.session import opened, place, project, shown_url
 from holdfast.cli.terminal import escape, note, paint, say, say_json
 from holdfast.cli.words import count
 
@@ -58,7 +58,7 @@ def doctor(
     """Check every invariant of the store; exits 1 when one does not hold."""
     with opened() as service:
         healed = service.heal(dry_run=dry_run) if fix else None
-        told = service.doctor()
+        told = service.doctor(project())
     if json:
         say_json(told if healed is None else {**told, "healed": healed})
     else:
@@ -86,7 +86,8 @@ def _say_diagnosis(told: dict[str, Any]) -> None:
     for warning in told["warnings"]:
         say(f"{paint('!', 'yellow')} {escape(warning)}")
     versions = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
-    say(paint(versions, "dim"))
+    agents = ", ".join(told["agents"]) or "none that is known"
+    say(paint(f"{versions}; agents: {agents}", "dim"))
     if told["ok"]:
         say(f"{paint('✓', 'green')} {len(told['checks'])} checks, no violations")
         return

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
+from holdfast.cli.beside import Beside
 from holdfast.cli.logs import show_logs
+from holdfast.cli.session import project
 from holdfast.cli.terminal import note
 
 if TYPE_CHECKING:
@@ -20,23 +20,7 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
     from holdfast.worker.pool import Worker
 
-INTERRUPTED = 130
 LOOK_EVERY = 1.0
-
-
-class Beside:
-    """Who works beside a run: nobody, or a worker of its program."""
-
-    def __init__(self, command: str | None = None) -> None:
-        self._command = command
-
-    @property
-    def command(self) -> str | None:
-        """What to type for a worker like the one that is here, and goes when the run is left."""
-        return self._command
-
-    def look(self) -> None:
-        """See whether somebody is missing; asked again and again while the run goes on."""
 
 
 class Helper(Beside):
@@ -50,18 +34,9 @@ class Helper(Beside):
         self._service = service
         self._workflow = workflow
         self._steps = _wanted_steps(workflow)
-        self._holdfasts = ExitStack()
-        self._workers: list[Worker] = []
         self._agents: list[str] = []
         self._looked: float | None = None
         self._told = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        with self._holdfasts:
-            _stop(self._workers, again=kind is KeyboardInterrupt)
 
     @property
     def command(self) -> str | None:
@@ -97,8 +72,8 @@ class Helper(Beside):
     def _begin(self, agents: list[str]) -> None:
         from holdfast.api.holdfast import Holdfast
 
-        holdfast = self._holdfasts.enter_context(Holdfast(self._service.place.url))
-        self._workers.append(_start(holdfast, self._workflow, agents))
+        holdfast = self._open.enter_context(Holdfast(self._service.place.url))
+        self.add(_start(holdfast, self._workflow, agents))
         self._agents += agents
 
 
@@ -112,43 +87,21 @@ def helped(service: Service, workflow: Workflow, program: Program | None) -> Ite
             helper.look()
             yield helper
         return
-    workers = [_start(program.holdfast, workflow, wanted_agents(workflow))]
-    try:
-        yield Beside(f"holdfast worker {program.name}")
-    except KeyboardInterrupt:
-        _stop(workers, again=True)
-    finally:
-        _stop(workers)
+    with Beside(f"holdfast worker {program.name}") as beside:
+        beside.add(_start(program.holdfast, workflow, wanted_agents(workflow)))
+        yield beside
 
 
 def _start(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> Worker:
     from holdfast.model.step import every
 
     tags = sorted({tag for step in every(workflow.steps) for tag in step.tags})
-    return holdfast.worker(agents=agents or ["default"], tags=tags).start()
-
-
-def _stop(workers: Sequence[Worker], *, again: bool = False) -> None:
-    """Let what runs finish; interrupted again, give it back, and end at once.
-
-    The first Ctrl-C is for whoever watches the run.
-    """
-    if again:
-        _give_back(workers)
-    try:
-        for worker in workers:
-            worker.stop()
-    except KeyboardInterrupt:
-        _give_back(workers)
-
-
-def _give_back(workers: Sequence[Worker]) -> NoReturn:
-    try:
-        for worker in workers:
-            worker.give_back()
-    finally:
-        sys.stdout.flush()
-        os._exit(INTERRUPTED)
+    said = project()
+    options: dict[str, Any] = {"tags": tags, "least_disk": said.least_disk}
+    many = said.functions if workflow.declared is None else said.agents
+    if many is not None:
+        options["concurrency"] = many
+    return holdfast.worker(agents=agents or ["default"], **options).start()
 
 
 def wanted_agents(workflow: Workflow) -> list[str]:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from holdfast.cli.advice import CANCELLED, FAILED, NEEDS_PERSON
+from holdfast.cli.beside import INTERRUPTED, Beside
 from holdfast.cli.following import happening
-from holdfast.cli.helping import INTERRUPTED, Beside
 from holdfast.cli.session import with_store
 from holdfast.cli.standing import question, what_to_say
 from holdfast.cli.terminal import escape, is_terminal, note, paint, say, tell_json
@@ -45,6 +45,7 @@ def watch(
         shown = _draw if is_terminal() else _tell
         run = shown(service, run_id, beside, aside)
     except KeyboardInterrupt:
+        beside.interrupted()
         _say_left(run_id, beside.command)
         return INTERRUPTED
     return _say_end(run, beside.command)

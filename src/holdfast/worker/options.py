@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from holdfast.engine import validation
 from holdfast.model.size import parse_size
 from holdfast.model.text import clean_name
+from holdfast.settings import LEAST_DISK
 
 MAX_CONCURRENCY = 10_000
 ENOUGH_TO_SHARE = 16
-LEAST_DISK = 2_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
+from holdfast.worker.state import state_of
 from tests.contract.cli.typed import Typed
 from tests.contract.raw import raw
 from tests.contract.stages import FORK, create, start, take
@@ -52,6 +54,27 @@ def test_the_doctor_finds_nothing_in_a_sound_store_and_names_what_is_wrong(
     assert f"✗ fold_status: {run.steps['plan']}" in typed("doctor").out
     with raw(url) as run_sql:
         run_sql(change.format(-1, run.steps["plan"]))
+
+
+def test_the_doctor_warns_of_a_full_disk_of_who_stops_for_it_and_of_logs_to_throw_away(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    begun = engine.workers.register("w", agents=["default"])
+    assert begun is not None
+    engine.workers.announce("w", begun["started_at"], "the disk is full")
+    assert "the disk is full" in typed.ok("workers")
+    logs = state_of(engine.settings.url).root / "logs" / "t_old"
+    logs.mkdir(parents=True)
+    os.utime(logs, (0, 0))
+    (tmp_path / "holdfast.yaml").write_text("least_disk: 9000TB\nkeep: {logs: 3d}\n")
+    told = typed.json("doctor")
+    assert told["ok"]
+    worker, disk, old = told["warnings"]
+    assert worker == "worker w: the disk is full"
+    assert disk.endswith("of disk are free, and it claims nothing below 9e+03 TB")
+    assert old.startswith("the logs of 1 task in")
+    assert old.endswith("are older than the 3 days that they are kept")
+    assert "agents: " in typed.ok("doctor")
 
 
 def test_the_doctor_takes_back_expired_leases_when_told_so(engine: Engine, typed: Typed) -> None:
