@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,6 @@ from holdfast.service.place import Place
 from holdfast.service.quiet import opened_engine, refuse_while_busy
 from holdfast.service.views import View
 from holdfast.store.database import is_postgresql, sqlite_path
-
-SECRET = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,14 +56,11 @@ def restore(asked: Restore) -> View:
 
 
 def _prepare(copy: Path) -> None:
-    """Bring a copy of a backup up to this release, look whether it is sound, and make it anew."""
+    """Bring a copy of a backup up to this release, and look whether it is sound."""
     with opened_engine(f"sqlite:///{copy}") as engine:
         diagnosis = examine(engine.database)
         if not diagnosis.ok:
             raise InvalidInput("file", f"an invariant does not hold in the backup:\n{diagnosis}")
-        secret = secrets.token_hex(SECRET)
-        engine.database.transact(lambda tx: tx.run("renew_secret", value=secret))
-        engine.database.transact(lambda tx: tx.run("forget_workers"))
 
 
 def _refuse_busy(url: str, *, evict: bool) -> None:

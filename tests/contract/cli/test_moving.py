@@ -156,6 +156,8 @@ def test_a_backup_is_put_back_what_was_is_kept_and_older_tokens_are_none(
     typed: Typed, url: str, tmp_path: Path
 ) -> None:
     task_id, token = fill(url)
+    with raw(url) as hand:
+        hand("INSERT INTO holdfast_meta (name, value) VALUES ('other', 'kept')")
     typed.ok("db", "backup", "b.db")
     with opened(url) as engine:
         later = create(engine, "later")
@@ -174,6 +176,7 @@ def test_a_backup_is_put_back_what_was_is_kept_and_older_tokens_are_none(
         assert engine.doctor().ok
     with raw(url) as hand:
         assert hand("PRAGMA journal_mode") == [{"journal_mode": "wal"}]
+        assert hand("SELECT value FROM holdfast_meta WHERE name = 'other'") == [{"value": "kept"}]
     assert [each for each in tmp_path.iterdir() if "restoring" in each.name] == []
 
 

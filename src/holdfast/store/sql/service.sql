@@ -136,14 +136,3 @@ SELECT id, worker FROM holdfast_task
 WHERE lease_expires_at > (SELECT holdfast_now())
   AND attempt >= 1
 ORDER BY id LIMIT :count
-
--- name: renew_secret
--- purpose: make every token invalid that was given before
--- guards: the secret, and nothing else that is kept of the store
-UPDATE holdfast_meta SET value = :value
-WHERE name = 'secret'
-
--- name: forget_workers
--- purpose: forget all workers
--- guards: none: whoever lives says so again
-DELETE FROM holdfast_worker

@@ -14,16 +14,23 @@ from holdfast.store.sqlite.backup import PAGES, back_up
 from holdfast.store.sqlite.connection import create
 
 PATIENCE_MS = 5_000
+# No token that was given before may be one for the attempts that are to come again.
+_RENEW = """
+UPDATE holdfast_meta SET value = lower(hex(randomblob(32))) WHERE name = 'secret';
+DELETE FROM holdfast_worker;
+"""
 
 
 def restore(backup: Path, target: Path, kept: Path, prepare: Callable[[Path], None]) -> bool:
     """Have the store be what a backup is; gives whether there was one before, which is `kept`.
 
-    A copy is prepared first, and refused by whatever that raises. Then nobody else can open the
-    store until it is the other: what is kept is all that was ever in it.
+    A copy is prepared first, and refused by whatever that raises. It gets a secret of its own, so
+    that nothing that was leased before can be reported. Then nobody else can open the store until
+    it is the other: what is kept is all that was ever in it.
     """
     with _scratch(target) as scratch:
         prepare_copy(backup, scratch, prepare)
+        _renew(scratch)
         there = target.exists()
         try:
             if there and not _is_database(target):
@@ -49,6 +56,11 @@ def prepare_copy(backup: Path, copy: Path, prepare: Callable[[Path], None]) -> N
     except StoreError as error:
         raise InvalidInput("file", f"{backup} is no whole SQLite database: {error}") from error
     prepare(copy)
+
+
+def _renew(copy: Path) -> None:
+    with closing(apsw.Connection(str(copy))) as connection:
+        connection.execute(_RENEW)
 
 
 def _is_database(path: Path) -> bool:
