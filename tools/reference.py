@@ -80,8 +80,8 @@ def settings() -> str:
         " `holdfast init` writes one. Each is optional. A variable of the environment wins over the"
         " file, and an option of a command over both.\n\n"
         "| key | what it says | unless said | variable |\n|---|---|---|---|\n"
-        f"{rows}\nBesides, `HOLDFAST_HOME` names the folder that is used instead of `.holdfast`, and"
-        " `HOLDFAST_SECRETS` the file of a worker's secrets.\n"
+        f"{rows}\nBesides, `HOLDFAST_HOME` names the folder that is used instead of `.holdfast`,"
+        " and `HOLDFAST_SECRETS` the file of a worker's secrets.\n"
     )
 
 

@@ -130,7 +130,7 @@ def _after_error(error: HoldfastError) -> str | None:
 
 def _typed_with_missing(called: str, told: str) -> str:
     """What was typed with the input that it lacks, or else the way to the help."""
-    missing = _MISSING.findall(told) if called == "run" else []
+    missing = _MISSING.findall(told) if called in {"run", "schedule add"} else []
     if not missing:
         return f"holdfast {called} --help"
     return " ".join([_typed(), *(f"-i {name}=…" for name in missing)])

@@ -71,10 +71,12 @@ def worker(
     """Pull and run steps until Ctrl-C; what runs then may finish, a second Ctrl-C ends at once."""
     show_logs(logging.INFO)
     said = project()
+    if concurrency is None:
+        concurrency = said.agents if app is None else said.functions
     options = {
-        "agents": agent,
-        "tags": tag,
-        "concurrency": concurrency or (said.agents if app is None else said.functions),
+        "agents": agent or None,
+        "tags": tag or None,
+        "concurrency": concurrency,
         "name": name,
         "service": None if app is None else re.sub(r"[^A-Za-z0-9_]+", "-", app.partition(":")[0]),
         "least_disk": said.least_disk if least_disk is None else least_disk,

@@ -13,7 +13,7 @@ from holdfast.errors import InvalidInput, StoreError
 from holdfast.service.place import Place, read_url
 from holdfast.service.quiet import opened_engine, refuse_leased, refuse_while_busy
 from holdfast.service.views import View
-from holdfast.store.database import Database, Transaction, is_postgresql, sqlite_path
+from holdfast.store.database import Database, Transaction, check_url, is_postgresql, sqlite_path
 from holdfast.store.glance import MARK, tables_of
 from holdfast.store.tables import META, Tables, Values
 
@@ -36,6 +36,7 @@ class Move:
 def move(asked: Move, progress: Progress = lambda *_: None) -> View:
     """Copy everything, and have the other database keep it once every invariant holds there."""
     source, target = asked.place.url, read_url(asked.target)
+    check_url(target)
     if is_postgresql(source) == is_postgresql(target):
         tool = "`pg_dump` and `pg_restore`" if is_postgresql(source) else "`holdfast db backup`"
         raise InvalidInput("target", f"it is a database of the same kind; use {tool}")

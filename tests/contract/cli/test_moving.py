@@ -140,6 +140,9 @@ def test_a_target_with_something_in_it_and_a_store_at_work_are_refused(
     assert dump(target) == kept
     kind = "`pg_dump`" if is_postgresql(source) else "`holdfast db backup`"
     assert kind in typed.refused(2, "db", "move", source, "--db", source)
+    assert "'mysql' is not a database" in typed.refused(
+        2, "db", "move", "mysql://x", "--db", source
+    )
 
 
 def test_a_database_of_somebody_else_is_no_target(
@@ -209,7 +212,7 @@ def test_a_backup_that_is_none_and_a_store_in_use_are_refused(
         hand("UPDATE holdfast_task SET version = 77 WHERE title = 'had'")
     for name, code, why in (
         ("none.db", 2, "there is no file"),
-        ("text.db", 2, "is no whole SQLite database"),
+        ("text.db", 2, "is no SQLite database"),
         ("newer.db", 5, "upgrade Holdfast"),
         ("wrong.db", 2, "an invariant does not hold in the backup"),
         (str(sqlite_path(url)), 2, "is the store itself"),

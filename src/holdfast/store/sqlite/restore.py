@@ -51,6 +51,10 @@ def restore(backup: Path, target: Path, kept: Path, prepare: Callable[[Path], No
 
 def prepare_copy(backup: Path, copy: Path, prepare: Callable[[Path], None]) -> None:
     """A copy of a backup that is whole, and with which whatever is to be done was done."""
+    if not _is_database(backup):
+        raise InvalidInput(
+            "file", f"{backup} is no SQLite database; `holdfast db backup` makes one"
+        )
     try:
         back_up(backup, copy)
     except StoreError as error:
