@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,13 @@ def test_the_file_that_init_writes_says_what_holds_without_it_too() -> None:
 def test_the_page_lists_every_key() -> None:
     listed = {each.name.partition(".")[0] for each in KEYS}
     assert listed == {key.name for key in PROJECT.keys}
+
+
+def test_the_file_that_the_guide_shows_can_be_read() -> None:
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "command-line.md"
+    (shown,) = re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    said = read(shown)
+    assert (said.functions, said.agents, said.keep.logs) == (8, 3, 7 * DAY)
 
 
 def test_the_nearest_file_holds_and_the_environment_wins_over_it(tmp_path: Path) -> None:
