@@ -210,7 +210,6 @@ class Claimed:
             {
                 "task_id": identifier,
                 "attempt": attempt,
-                "token": make_token(self.secret, identifier, attempt),
                 "expires_at": row["lease_expires_at"],
                 "run_id": row["run_id"],
                 "step": row["step"],
@@ -227,6 +226,8 @@ class Claimed:
 
     def read_field(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON is any value
         match name:
+            case "token":
+                return make_token(self.secret, row["entity"], row["attempt"])
             case "task":
                 return read_task({**row, **dict(zip(*row["carried"], strict=True))}, row["entity"])
             case "payload":
@@ -239,6 +240,9 @@ class Claimed:
                     each["step"] or each["id"]: read_value(each["output"])
                     for each in self.given.get(row["entity"], ())
                 }
+        return self._read_around(row, name)
+
+    def _read_around(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as above
         groups = self.around.get(row["parent_id"], [])
         if name == "item":
             return read_value(groups[0]["payload"]) if groups else None

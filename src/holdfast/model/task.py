@@ -136,7 +136,7 @@ class Source(Protocol):
     def read_field(self, row: Mapping[str, Any], name: str) -> Any: ...  # noqa: ANN401 - JSON
 
 
-_LATER = frozenset({"task", "payload", "input", "item", "needs", "feedback"})
+_LATER = frozenset({"token", "task", "payload", "input", "item", "needs", "feedback"})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -149,7 +149,6 @@ class Assignment(Shown):
 
     task_id: str
     attempt: int
-    token: str = field(repr=False)
     expires_at: int
     run_id: str | None
     step: str | None
@@ -160,6 +159,7 @@ class Assignment(Shown):
     # Whether it carries out a step of a workflow, and not a call of a task function.
     is_step: bool
     # The rest is read when it is first asked for: most steps want little of it.
+    token: str = field(repr=False)
     task: Task
     payload: Any
     input: Any

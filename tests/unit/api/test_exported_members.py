@@ -14,8 +14,17 @@ def test_every_exported_name_exists_and_the_list_is_sorted() -> None:
 
 
 def test_nothing_public_is_reachable_without_being_exported() -> None:
-    modules = {"api", "cli", "clock", "definition", "engine", "errors", "ids", "importing"}
-    modules |= {"model", "randomness", "service", "settings", "store", "threads", "worker"}
+    modules = {"api", "cli", "clock", "definition", "engine", "errors", "forks", "ids"}
+    modules |= {
+        "importing",
+        "model",
+        "randomness",
+        "service",
+        "settings",
+        "store",
+        "threads",
+        "worker",
+    }
     public = {name for name in vars(holdfast) if not name.startswith("_")}
     assert public - modules == set(holdfast.__all__)
 
