@@ -164,6 +164,8 @@ class Batch:
         for place, operation in enumerate(operations):
             self._places.setdefault(type(operation), []).append(place)
         self._operations = operations
+        # Nearly all that a group is asked for is not in it.
+        self._kinds = set(chain.from_iterable(kind.__mro__ for kind in self._places))
 
     def together(self, kind: type[O], handle: Callable[[list[O]], Sequence[object]]) -> None:
         if places := self._of(kind):
@@ -184,6 +186,8 @@ class Batch:
 
     def _of(self, kind: type) -> list[int]:
         """Where the operations of a kind stand, which may be one of several more special ones."""
+        if kind not in self._kinds:
+            return []
         found = [places for each, places in self._places.items() if issubclass(each, kind)]
         return found[0] if len(found) == 1 else sorted(chain.from_iterable(found))
 
