@@ -22,6 +22,7 @@ from tests.contract.statements import write
 
 KEY = "task:key"
 ONE = Concurrency(key="key", limit=1)
+TWO = Concurrency(key="key", limit=2)
 REQUEST: dict[str, Any] = {"tags": '["linux"]', "worker": "worker", "lease": 30_000_000}
 HIDDEN = {"agent": "hidden"}
 Arrange = Callable[[Engine, Raw], str]
@@ -85,11 +86,13 @@ def no_work(engine: Engine, hand: Raw) -> str:
     return task_id
 
 
-def behind_a_full_key(engine: Engine, _: Raw) -> str:
+def behind_a_full_key(engine: Engine, hand: Raw) -> str:
     # Another key has room to spare: it is not the one that counts.
     create(engine, concurrency=Concurrency(key="other", limit=9), **HIDDEN)
     take(engine, create(engine, concurrency=ONE))
-    return create(engine, concurrency=ONE)
+    task_id = create(engine, concurrency=ONE)
+    hand("UPDATE holdfast_task SET parked = false")
+    return task_id
 
 
 @pytest.mark.parametrize(
@@ -168,14 +171,21 @@ def test_a_counter_stays_between_nothing_and_its_capacity(engine: Engine, hand: 
     assert counters(engine, "free_slots", ("task:other", 2)) == [{"key": "task:other"}]
 
 
+def parked(engine: Engine, hand: Raw) -> str:
+    task_id = create(engine, concurrency=TWO)
+    hand("UPDATE holdfast_task SET parked = true WHERE id = ?", task_id)
+    return task_id
+
+
 def running(engine: Engine, _: Raw) -> str:
-    task_id = create(engine, concurrency=ONE)
+    task_id = create(engine, concurrency=TWO)
     take(engine, task_id)
     return task_id
 
 
 @pytest.mark.parametrize(
-    "arrange", [blocked, held, held_by_its_run, scheduled, for_another_agent, no_work, running]
+    "arrange",
+    [blocked, held, held_by_its_run, scheduled, for_another_agent, no_work, running, parked],
 )
 def test_who_has_not_looked_is_stopped_only_by_a_task_with_a_key_that_could_run(
     engine: Engine, hand: Raw, arrange: Arrange
@@ -185,5 +195,5 @@ def test_who_has_not_looked_is_stopped_only_by_a_task_with_a_key_that_could_run(
     free = create(engine)
     assert claim(engine, keys=[], peeked=False) == {free}
     create(engine)
-    create(engine, concurrency=ONE)
+    create(engine, concurrency=TWO)
     assert claim(engine, keys=[], peeked=False) == set()

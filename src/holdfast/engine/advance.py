@@ -50,6 +50,7 @@ def _unblock(group: Group) -> None:
         done, group.done = group.done, []
         unblocked = group.change_tasks("unblock_dependents", ids=done)
         group.ripe += [row["entity"] for row in unblocked if _waits_on(row)]
+        group.crowded.update(row["concurrency_key"] for row in unblocked if row["concurrency_key"])
         # With a task that has just got all it needs, a run that does not fail goes on.
         group.touched -= {row["run_id"] for row in unblocked if not row["run_holds"] & Hold.FAILING}
 

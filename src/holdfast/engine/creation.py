@@ -113,6 +113,7 @@ def insert_tasks(
     if not tasks:
         return
     _define_slots(group, [(task.concurrency_key, task.capacity) for task, _ in tasks])
+    group.crowded.update(task.concurrency_key for task, _ in tasks if task.concurrency_key)
     inserted = group.change_tasks(
         "insert_tasks",
         rows=[

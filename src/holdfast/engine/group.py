@@ -26,6 +26,7 @@ class Group:
     touched: set[str] = field(default_factory=set)
     freed: Counter[str] = field(default_factory=Counter)
     slots: set[str] = field(default_factory=set)
+    crowded: set[str] = field(default_factory=set)
     ended: list[str] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
     parents: set[str] = field(default_factory=set)

@@ -87,6 +87,8 @@ class Writer:
         self._ids = ids
         self._graphs = Graphs()
         self._facts = Facts()
+        # Keys with more to park than one group does.
+        self._crowded: set[str] = set()
         self.last: Group | None = None
         self.handed: Handed = []
 
@@ -94,6 +96,7 @@ class Writer:
         group = Group(
             tx=tx, secret=self._secret, ids=self._ids, graphs=self._graphs, facts=self._facts
         )
+        group.crowded |= self._crowded
         batch = Batch(operations)
         if self._dialect == "postgresql":
             locks.lock(group, operations)
@@ -137,6 +140,7 @@ class Writer:
         batch.together(Claim, lambda chosen: picker.claim(group, chosen))
         batch.together(ClaimById, lambda chosen: picker.claim_by_id(group, chosen))
         self.handed = self._takers.serve(group, batch.of(Pull))
+        self._crowded = group.crowded if slots.park(group) else set()
         if self._dialect == "postgresql" and (group.wakes or group.tells):
             group.tx.run("send_hint", sender=self._name)
         self.last = group

@@ -4,7 +4,7 @@
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":false}'
--- returning: kind, conditional, run_holds
+-- returning: kind, conditional, run_holds, concurrency_key
 UPDATE holdfast_task SET
   blocked = false,
   version = version + 1, previous = status,
@@ -111,22 +111,11 @@ WHERE id = :run_id
   AND (holds & 32) <> 0
 
 -- name: keys_with_room
--- purpose: concurrency keys of waiting runs that have room, for the sweep; from key to key
-WITH RECURSIVE waited (key) AS (
-  SELECT (
-    SELECT run.concurrency_key FROM holdfast_run AS run
-    WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND run.concurrency_key > ''
-    ORDER BY run.concurrency_key LIMIT 1)
-  UNION ALL
-  SELECT (
-    SELECT run.concurrency_key FROM holdfast_run AS run
-    WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND run.concurrency_key > waited.key
-    ORDER BY run.concurrency_key LIMIT 1)
-  FROM waited WHERE waited.key IS NOT NULL)
+-- purpose: concurrency keys that runs or parked tasks wait for and that have room, for the sweep
 SELECT key, room
 FROM (
   SELECT waited.key, (SELECT slot.capacity - slot.used FROM holdfast_slot AS slot WHERE slot.key = waited.key) AS room
-  FROM waited) AS found
+  FROM holdfast_waited_key AS waited) AS found
 WHERE room > 0
 ORDER BY key
 

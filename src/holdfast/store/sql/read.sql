@@ -210,8 +210,8 @@ WHERE status = 'running'
 ORDER BY id
 
 -- name: next_wake
--- purpose: when time alone will next make something ready, and whether a waiting run has room; it
---   goes from key to key, because thousands of runs may wait for one
+-- purpose: when time alone will next make something ready, and whether a key that is waited for
+--   has room
 SELECT
   (SELECT min(at) FROM (
     SELECT min(scheduled_for) AS at FROM holdfast_task WHERE status = 'queued' AND NOT due
@@ -222,18 +222,7 @@ SELECT
     SELECT min(next_at) FROM holdfast_schedule WHERE next_at IS NOT NULL) AS times) AS at,
   (SELECT holdfast_now()) AS now,
   EXISTS (
-    WITH RECURSIVE waited (key) AS (
-      SELECT (
-        SELECT run.concurrency_key FROM holdfast_run AS run
-        WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND run.concurrency_key > ''
-        ORDER BY run.concurrency_key LIMIT 1)
-      UNION ALL
-      SELECT (
-        SELECT run.concurrency_key FROM holdfast_run AS run
-        WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND run.concurrency_key > waited.key
-        ORDER BY run.concurrency_key LIMIT 1)
-      FROM waited WHERE waited.key IS NOT NULL)
-    SELECT 1 FROM waited
+    SELECT 1 FROM holdfast_waited_key AS waited
     WHERE (SELECT slot.used < slot.capacity FROM holdfast_slot AS slot WHERE slot.key = waited.key)) AS waiting
 
 -- name: rows_there

@@ -24,8 +24,9 @@ WITH candidate AS MATERIALIZED (
     AND (tags = '[]' OR holdfast_within(tags, :tags)) -- clause: tags
     AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity)) -- clause: slot
     AND (concurrency_key IS NULL OR concurrency_key IN (SELECT value FROM {each keys}))
+    AND NOT parked
     AND id NOT IN (SELECT value FROM {each passed})
-    AND (:peeked OR NOT EXISTS (SELECT 1 FROM holdfast_task AS keyed WHERE keyed.agent = :agent AND keyed.concurrency_key IS NOT NULL AND keyed.status = 'queued' AND keyed.kind = 'work' AND NOT keyed.blocked AND keyed.holds = 0 AND keyed.run_holds = 0 AND keyed.due))
+    AND (:peeked OR NOT EXISTS (SELECT 1 FROM holdfast_task AS keyed WHERE keyed.agent = :agent AND keyed.concurrency_key IS NOT NULL AND keyed.status = 'queued' AND keyed.kind = 'work' AND NOT keyed.blocked AND keyed.holds = 0 AND keyed.run_holds = 0 AND keyed.due AND NOT keyed.parked))
   ORDER BY run_now DESC, priority DESC, position, id
   LIMIT :count {skip_locked}
 ),
@@ -64,7 +65,7 @@ WHERE holdfast_task.id = chosen.id
 --   superseded, waits_for, total, round, max_rounds, feedback, question, verifies
 UPDATE holdfast_task SET
   status = 'running',
-  due = true,
+  due = true, parked = false,
   attempt = attempt + 1,
   worker = :worker,
   lease_expires_at = (SELECT holdfast_now()) + :lease,
@@ -89,6 +90,7 @@ WHERE id = :task_id
 SELECT agent, run_now, priority, position, id, concurrency_key
 FROM holdfast_task
 WHERE {clauses claim_tasks}
+  AND NOT parked
 ORDER BY run_now DESC, priority DESC, position, id
 LIMIT :count
 
@@ -373,6 +375,43 @@ FROM {rows} AS r
 WHERE key = r.slot_key
   AND used >= r.freed
 RETURNING key
+
+-- name: park_tasks
+-- purpose: take ready tasks out of the line whose concurrency keys are full; no transition, a note
+-- guards: ready, and no room left under the key
+UPDATE holdfast_task SET parked = true
+WHERE id IN (
+  SELECT id FROM holdfast_task
+  WHERE concurrency_key IN (SELECT value FROM {each keys})
+    AND status = 'queued'
+    AND kind = 'work'
+    AND NOT blocked
+    AND holds = 0
+    AND run_holds = 0
+    AND due
+    AND NOT parked
+    AND EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used >= slot.capacity)
+  LIMIT :count {skip_locked})
+RETURNING id
+
+-- name: unpark_tasks
+-- purpose: put the first tasks that wait for a concurrency key back in line, for the room there is
+-- guards: parked and ready, and room under the key
+UPDATE holdfast_task SET parked = false
+WHERE id IN (
+  SELECT id FROM holdfast_task
+  WHERE concurrency_key = :key
+    AND parked
+    AND status = 'queued'
+    AND kind = 'work'
+    AND NOT blocked
+    AND holds = 0
+    AND run_holds = 0
+    AND due
+    AND EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = :key AND slot.used < slot.capacity)
+  ORDER BY run_now DESC, priority DESC, position, id
+  LIMIT :count {skip_locked})
+RETURNING id
 
 -- name: define_slots
 -- purpose: make the counters of new concurrency keys; the newest capacity stands
