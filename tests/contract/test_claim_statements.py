@@ -38,6 +38,7 @@ def hand(engine: Engine, store_url: str) -> Iterator[Raw]:
 def claim(engine: Engine, **changes: Any) -> set[str]:
     asked = {
         "agent": "default",
+        "line": "[]",
         "count": 10,
         "keys": [KEY],
         "passed": [],
@@ -112,7 +113,8 @@ def test_a_task_that_fails_one_clause_is_claimed_neither_in_turn_nor_by_id(
     engine: Engine, hand: Raw, arrange: Arrange
 ) -> None:
     task_id = arrange(engine, hand)
-    assert claim(engine) == set()
+    (row,) = hand("SELECT tags FROM holdfast_task WHERE id = ?", task_id)
+    assert claim(engine, line=row["tags"]) == set()
     assert claim_by_id(engine, task_id) == set()
 
 
@@ -127,6 +129,19 @@ def test_a_task_whose_key_was_not_counted_on_is_left_for_the_next_claim(engine: 
     free, keyed = create(engine), create(engine, concurrency=ONE)
     assert claim(engine, keys=[]) == {free}
     assert [each.task.id for each in engine.work.claim("worker")] == [keyed]
+
+
+def test_a_claim_from_one_line_takes_nobody_of_another(engine: Engine) -> None:
+    tagged, free = create(engine, tags=("linux",)), create(engine)
+    assert claim(engine) == {free}
+    assert claim(engine, line='["linux"]') == {tagged}
+
+
+def test_who_has_not_looked_is_stopped_by_a_task_with_tags(engine: Engine) -> None:
+    tagged, free = create(engine, tags=("gpu",)), create(engine)
+    assert claim(engine, keys=[], peeked=False) == set()
+    assert engine.tasks.cancel(tagged).ok
+    assert claim(engine, keys=[], peeked=False) == {free}
 
 
 def test_no_more_of_a_key_are_claimed_at_once_than_it_has_room_for(engine: Engine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,12 @@ from holdfast.engine import slots
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Concurrency
 from holdfast.model.status import Status
+from holdfast.model.task import NewTask
 from tests.contract import test_claim_statements as clauses
 from tests.contract.raw import Raw, raw
 from tests.contract.stages import bring, create, take
 from tests.contract.statements import keep
+from tests.contract.walking import cost_of
 
 ONE, TWO = (Concurrency(key="key", limit=limit) for limit in (1, 2))
 KEY = "task:key"
@@ -50,6 +53,25 @@ def test_what_waits_for_a_full_key_leaves_the_line_and_comes_back_in_order(
     assert engine.work.complete(first.task_id, first.token).ok
     assert [each.task_id for each in engine.work.claim("worker", count=10)] == [urgent]
     assert parked(hand) == {*tasks[1:]}
+
+
+@pytest.mark.parametrize("waiting", [{"concurrency": ONE}, {"tags": ("gpu",)}], ids=["key", "tags"])
+def test_a_claim_costs_no_more_for_those_it_cannot_take(
+    engine: Engine, store_url: str, waiting: dict[str, Any]
+) -> None:
+    take(engine, create(engine, concurrency=ONE))
+    create(engine)
+    create(engine, priority=1, **waiting)
+    before = look(store_url)
+    tasks = [NewTask(title=str(number), priority=1, **waiting) for number in range(500)]
+    engine.tasks.create_many(tasks)
+    assert look(store_url) < before + 100
+
+
+def look(url: str) -> int:
+    """What it costs to see which task a worker without tags gets next."""
+    lines = cost_of(url, "lines", agents='["default"]', tags="[]")
+    return lines + cost_of(url, "peek_tasks", agent="default", line="[]", tags="[]", count=1)
 
 
 def test_a_step_that_gets_its_turn_under_a_full_key_leaves_the_line(

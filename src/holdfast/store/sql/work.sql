@@ -1,8 +1,8 @@
 -- name: claim_tasks
--- purpose: queued → running: hand the first ready tasks of one agent to a worker
+-- purpose: queued → running: hand the first ready tasks of one line to a worker
 -- guards: every clause of the picked row itself, re-checked when its lock is taken; of those with
 --   a concurrency key, the ones whose counter this transaction holds; for one who has not looked
---   which keys these are, nothing while there are any
+--   which keys and tags there are, nothing while there are any
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
@@ -24,9 +24,10 @@ WITH candidate AS MATERIALIZED (
     AND (tags = '[]' OR holdfast_within(tags, :tags)) -- clause: tags
     AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity)) -- clause: slot
     AND (concurrency_key IS NULL OR concurrency_key IN (SELECT value FROM {each keys}))
+    AND tags = :line
     AND NOT parked
     AND id NOT IN (SELECT value FROM {each passed})
-    AND (:peeked OR NOT EXISTS (SELECT 1 FROM holdfast_task AS keyed WHERE keyed.agent = :agent AND keyed.concurrency_key IS NOT NULL AND keyed.status = 'queued' AND keyed.kind = 'work' AND NOT keyed.blocked AND keyed.holds = 0 AND keyed.run_holds = 0 AND keyed.due AND NOT keyed.parked))
+    AND (:peeked OR NOT EXISTS (SELECT 1 FROM holdfast_task AS special WHERE special.agent = :agent AND (special.concurrency_key IS NOT NULL OR special.tags <> '[]') AND special.status = 'queued' AND special.kind = 'work' AND NOT special.blocked AND special.holds = 0 AND special.run_holds = 0 AND special.due AND NOT special.parked))
   ORDER BY run_now DESC, priority DESC, position, id
   LIMIT :count {skip_locked}
 ),
@@ -85,11 +86,34 @@ WHERE id = :task_id
   AND (tags = '[]' OR holdfast_within(tags, :tags))
   AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity))
 
+-- name: lines
+-- purpose: the lines of ready tasks that a worker may serve: an agent and a set of tags; from one
+--   to the next, because thousands may stand in each
+WITH RECURSIVE line (agent, tags) AS (
+  SELECT served.value, (
+    SELECT task.tags FROM holdfast_task AS task
+    WHERE task.agent = served.value AND task.status = 'queued' AND task.kind = 'work'
+      AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0 AND task.due AND NOT task.parked
+    ORDER BY task.tags LIMIT 1)
+  FROM {each agents} AS served
+  UNION ALL
+  SELECT line.agent, (
+    SELECT task.tags FROM holdfast_task AS task
+    WHERE task.agent = line.agent AND task.tags > line.tags AND task.status = 'queued'
+      AND task.kind = 'work' AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0
+      AND task.due AND NOT task.parked
+    ORDER BY task.tags LIMIT 1)
+  FROM line WHERE line.tags IS NOT NULL)
+SELECT agent, tags FROM line
+WHERE CASE WHEN tags IS NULL THEN false WHEN tags = '[]' THEN true ELSE holdfast_within(tags, :tags) END
+ORDER BY agent, tags
+
 -- name: peek_tasks
--- purpose: the first ready tasks of one agent, to share a claim among agents and hold its counters
-SELECT agent, run_now, priority, position, id, concurrency_key
+-- purpose: the first ready tasks of one line, to share a claim among lines and hold its counters
+SELECT agent, tags, run_now, priority, position, id, concurrency_key
 FROM holdfast_task
 WHERE {clauses claim_tasks}
+  AND tags = :line
   AND NOT parked
 ORDER BY run_now DESC, priority DESC, position, id
 LIMIT :count

@@ -1,16 +1,17 @@
 -- A note, as `due` is: its concurrency key is full, and no claim needs to walk past it.
 ALTER TABLE holdfast_task ADD COLUMN parked INTEGER NOT NULL DEFAULT false;
 
+-- A line for each set of tags: who cannot serve one does not walk past it.
 DROP INDEX holdfast_task_ready;
 CREATE INDEX holdfast_task_ready
-  ON holdfast_task (agent, run_now DESC, priority DESC, position, id)
+  ON holdfast_task (agent, tags, run_now DESC, priority DESC, position, id)
   WHERE status = 'queued' AND kind = 'work' AND NOT blocked
     AND holds = 0 AND run_holds = 0 AND due AND NOT parked;
 
 -- Mostly empty: who finds nothing here may claim without a look at who is first in line.
 DROP INDEX holdfast_task_keyed;
-CREATE INDEX holdfast_task_keyed ON holdfast_task (agent)
-  WHERE concurrency_key IS NOT NULL AND status = 'queued' AND kind = 'work' AND NOT blocked
+CREATE INDEX holdfast_task_special ON holdfast_task (agent)
+  WHERE (concurrency_key IS NOT NULL OR tags <> '[]') AND status = 'queued' AND kind = 'work' AND NOT blocked
     AND holds = 0 AND run_holds = 0 AND due AND NOT parked;
 CREATE INDEX holdfast_task_crowded ON holdfast_task (concurrency_key)
   WHERE concurrency_key IS NOT NULL AND status = 'queued' AND kind = 'work' AND NOT blocked
