@@ -237,7 +237,7 @@ UPDATE holdfast_run SET
 WHERE id = :run_id
   AND status = 'running'
   AND (holds & 64) <> 0
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded)
+  AND (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded LIMIT 1) IS NULL
 
 -- name: reopen_tasks
 -- purpose: a task and everything that transitively needs it → queued again, in a new epoch

@@ -137,10 +137,11 @@ RETURNING made
 -- name: loops_with_room
 -- purpose: which of some loops have items left to start, and how many are under way
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.epoch, task.item,
-  task.total, task.made, task.priority, run.holds AS run_holds,
+  task.total, task.made, task.priority,
+  (SELECT run.holds FROM holdfast_run AS run WHERE run.id = task.run_id) AS run_holds,
   (SELECT count(*) FROM holdfast_task AS active
    WHERE active.parent_id = task.id AND active.status IN ('idle', 'queued', 'running') AND active.status = 'queued') AS active
-FROM holdfast_task AS task JOIN holdfast_run AS run ON run.id = task.run_id
+FROM holdfast_task AS task
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'
   AND task.total IS NOT NULL
@@ -187,8 +188,8 @@ WHERE id IN (SELECT value FROM {each ids})
   AND kind = 'group'
   AND status = 'queued'
   AND (item IS NOT NULL OR made = total)
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running'))
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded)
+  AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running') LIMIT 1) IS NULL
+  AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded LIMIT 1) IS NULL
 
 -- name: fail_groups
 -- purpose: idle or queued → failed for the groups around whatever failed in runs that have failed

@@ -130,8 +130,9 @@ WITH RECURSIVE above (id, parent_id) AS (
   tree (id) AS (
     SELECT above.id FROM above
     UNION SELECT child.id FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
-SELECT task.id, task.status FROM holdfast_task AS task JOIN tree ON tree.id = task.id
-WHERE task.status IN ('failed', 'cancelled')
+SELECT task.id, task.status FROM holdfast_task AS task
+WHERE task.id IN (SELECT id FROM tree)
+  AND task.status IN ('failed', 'cancelled')
   AND NOT task.superseded
   AND task.planning_phase = 'none'
 ORDER BY task.id
@@ -215,6 +216,7 @@ ORDER BY id
 SELECT
   (SELECT min(at) FROM (
     SELECT min(scheduled_for) AS at FROM holdfast_task WHERE status = 'queued' AND NOT due
+      AND scheduled_for IS NOT NULL
     UNION ALL
     SELECT min(held_until) FROM holdfast_task WHERE held_until IS NOT NULL
       AND status IN ('idle', 'queued', 'running')
