@@ -8,7 +8,7 @@ from dataclasses import replace
 from holdfast.engine import planning, slots
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.group import Group
-from holdfast.engine.operations import CreateTasks, StartRun
+from holdfast.engine.operations import Caller, CreateTasks, StartRun
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
 from holdfast.model.run import Created
@@ -149,6 +149,7 @@ def insert_tasks(
                 task.max_rounds,
                 task.on_failure,
                 task.declares,
+                task.calls,
             )
             for task, actor in tasks
         ],
@@ -209,6 +210,7 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
                 run.priority,
                 run.concurrency_key,
                 run.actor,
+                *_called(run.caller),
             )
             for run in sorted(new, key=lambda run: (run.key or "", run.run_id))
         ],
@@ -225,6 +227,12 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     for run in new:
         if run.concurrency_key is not None:
             slots.admit(group, run.concurrency_key, 1)
+
+
+def _called(caller: Caller | None) -> tuple[str | None, int | None, str | None, int]:
+    if caller is None:
+        return (None, None, None, 0)
+    return (caller.task_id, caller.epoch, caller.root_id, caller.depth)
 
 
 def _first_holds(run: StartRun) -> int:

@@ -227,6 +227,16 @@ class CreateTasks(Sized):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Caller:
+    """The task that a run is started for, in which epoch, and where that stands among runs."""
+
+    task_id: str
+    epoch: int
+    root_id: str
+    depth: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StartRun(Sized):
     run_id: str
     workflow: str
@@ -240,6 +250,7 @@ class StartRun(Sized):
     capacity: int
     tasks: tuple[TaskRow, ...]
     actor: str
+    caller: Caller | None = None
     keys: Keys = ()
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from holdfast.engine.listing import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
+from holdfast.engine.looking import count_called
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
@@ -214,6 +215,7 @@ def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any
     below = {
         row["parent_id"]: (row["done"], row["whole"]) for row in tx.read("count_children", ids=ids)
     }
+    below |= count_called(tx, listed)
     used = [task.id for task in listed if task.usage is not None]
     usages = usage_by_owner(tx.read("usages_of_tasks", ids=used)) if used else {}
     return [

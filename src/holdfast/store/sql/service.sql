@@ -7,11 +7,12 @@ SELECT id FROM holdfast_run WHERE id >= :first AND id < :last ORDER BY id LIMIT 
 SELECT id FROM holdfast_task WHERE id >= :first AND id < :last ORDER BY id LIMIT :count
 
 -- name: progress_of_runs
--- purpose: how much of some runs is done, counting what is done by somebody and not in groups
+-- purpose: how much of some runs is done, counting what is done by somebody and not in groups, and
+--   as one each workflow that is called
 SELECT run_id, count(*) AS total, sum(CASE WHEN status = 'done' THEN 1 ELSE 0 END) AS done
 FROM holdfast_task
 WHERE run_id IN (SELECT value FROM {each ids})
-  AND kind <> 'group'
+  AND (kind <> 'group' OR calls IS NOT NULL)
   AND NOT superseded
 GROUP BY run_id
 
