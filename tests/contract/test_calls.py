@@ -6,13 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.engine import validation
 from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
+from holdfast.ids import Ids
 from holdfast.model.declared import Declared
 from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.reference import Reference
+from holdfast.model.run import NewRun
 from holdfast.model.work import Work
 from tests.contract.called import LAST, SHIP, begin, below, call, child, get, in_items, of
-from tests.contract.stages import finish, start
+from tests.contract.stages import StartedRun, finish, start
 from tests.contract.statements import complete, write
 
 
@@ -67,9 +71,20 @@ def test_without_a_version_the_newest_is_called_by_its_name(engine: Engine) -> N
     assert [*of(run).steps] == ["drive"]
 
 
-def test_a_workflow_that_is_not_known_fails_the_step_and_says_so(engine: Engine) -> None:
+def test_a_workflow_that_is_not_known_is_refused_at_the_start_or_fails_its_step(
+    engine: Engine,
+) -> None:
     unknown = Step(id="ship", work=Work(workflow="nowhere"), needs=("plan",))
-    run = start(engine, Workflow.define("order", (Step(id="plan"), unknown)))
+    order = NewRun(workflow=Workflow.define("order", (Step(id="plan"), unknown)))
+    with pytest.raises(InvalidInput, match="'nowhere', which this store does not know"):
+        engine.runs.start(order)
+    begun = validation.new_run(
+        order, Ids(engine.clock, engine.randomness), max_payload=9, actor_name="user"
+    )
+    engine.commits.submit(begun).result()
+    run = StartedRun(
+        engine=engine, id=begun.run_id, steps={str(each.step): each.id for each in begun.tasks}
+    )
     run.finish("plan")
     assert run.task("ship").error == (
         "step 'ship': this store knows no workflow 'nowhere'; "

@@ -12,7 +12,7 @@ from holdfast.engine.operations import Caller, StartRun
 from holdfast.engine.scripts import Script
 from holdfast.errors import HoldfastError
 from holdfast.model import shape
-from holdfast.model.graph import Workflow
+from holdfast.model.graph import MAX_DEPTH, Workflow
 from holdfast.model.reference import Unresolved
 from holdfast.model.run import NewRun
 from holdfast.model.template import MAX_RENDERED
@@ -20,7 +20,6 @@ from holdfast.model.work import Work
 from holdfast.store.database import Row
 
 ACTOR = "advance"
-MAX_DEPTH = 8
 CANCELLED = '"its run was cancelled"'
 
 

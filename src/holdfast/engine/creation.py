@@ -188,6 +188,7 @@ def start_runs(group: Group, operations: Sequence[StartRun]) -> list[Created | H
 def add_workflows(group: Group, operations: Sequence[AddWorkflow]) -> list[bool]:
     """Keep definitions; of each whether it was not known before."""
     rows = {(each.workflow, each.workflow_version, each.definition) for each in operations}
+    rows |= {called for each in operations for called in each.called}
     added = group.tx.write("add_workflows", rows=sorted(rows))
     new = {(row["name"], row["version"]) for row in added}
     return [(each.workflow, each.workflow_version) in new for each in operations]
@@ -195,6 +196,7 @@ def add_workflows(group: Group, operations: Sequence[AddWorkflow]) -> list[bool]
 
 def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     workflows = {(run.workflow, run.workflow_version, run.definition) for run in new}
+    workflows |= {each for run in new for each in run.called}
     group.tx.run("insert_workflows", rows=sorted(workflows))
     inserted = group.change_runs(
         "insert_runs",

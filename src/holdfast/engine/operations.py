@@ -251,11 +251,14 @@ class StartRun(Sized):
     tasks: tuple[TaskRow, ...]
     actor: str
     caller: Caller | None = None
+    # Name, version and text of the workflows that its steps call.
+    called: frozenset[tuple[str, str, str]] = frozenset()
     keys: Keys = ()
 
     @property
     def size(self) -> int:
-        return len(self.input) + len(self.definition) + sum(task.size for task in self.tasks)
+        texts = len(self.input) + len(self.definition) + sum(len(each[2]) for each in self.called)
+        return texts + sum(task.size for task in self.tasks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
