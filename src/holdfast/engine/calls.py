@@ -94,10 +94,10 @@ def _workflow(group: Group, work: Work) -> Workflow:
 
 def abandon(group: Group) -> None:
     """Cancel the runs that nobody waits for any more, with all that they have called."""
+    # Again with what was below them, for another process may just have let one of them call.
     while group.orphans:
         orphans, group.orphans = sorted(group.orphans), set()
-        # Again until there is none: another process may just have let one of them call another.
-        while rows := group.change_runs("cancel_children", ids=orphans):
+        if rows := group.change_runs("cancel_children", ids=orphans):
             cancelled = [row["entity"] for row in rows]
             group.change_tasks("cancel_run_tasks", ids=cancelled, actor=ACTOR)
 
