@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.model.graph import Workflow, read_workflow
 from holdfast.model.graph_text import read_steps
+from holdfast.model.reference import Unresolved
 from holdfast.model.rendering import wanted_steps
 from holdfast.model.shape import Schema
 from holdfast.model.step import Step, every
@@ -44,10 +45,12 @@ class Graphs:
         return self._graph(tx, workflow, version).scripted
 
     def workflow(self, tx: Transaction, name: str, version: str) -> Workflow:
-        """A whole version, for whoever starts a run of it."""
+        """A whole version, for whoever starts a run of it; raises `Unresolved`."""
         found = self._workflows.get((name, version))
         if found is None:
             rows = tx.read("workflow_definition", name=name, version=version)
+            if not rows:
+                raise Unresolved(f"this store knows no version {version} of the workflow {name!r}")
             found = read_workflow(rows[0]["definition"])
             if len(self._workflows) >= KEPT:
                 self._workflows.clear()

@@ -57,14 +57,15 @@ class Workflow:
     def version(self) -> str:
         return digest(self.definition)
 
+    @property
+    def family(self) -> tuple[Workflow, ...]:
+        """Itself and what its steps call, near or far, as far as that is known."""
+        return (self, *(each for flow in self.called for each in flow.family))
+
     @cached_property
     def definitions(self) -> frozenset[Definition]:
         """Name, version and text of what its steps call, near or far."""
-        return frozenset(
-            each
-            for flow in self.called
-            for each in ((flow.name, flow.version, flow.definition), *flow.definitions)
-        )
+        return frozenset((flow.name, flow.version, flow.definition) for flow in self.family[1:])
 
     @cached_property
     def called_by_name(self) -> frozenset[str]:
