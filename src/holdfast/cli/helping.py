@@ -124,7 +124,8 @@ def _working(
 ) -> Iterator[None]:
     from holdfast.model.step import every
 
-    tags = sorted({tag for step in every(workflow.steps) for tag in step.tags})
+    steps = [step for flow in workflow.family for step in every(flow.steps)]
+    tags = sorted({tag for step in steps for tag in step.tags})
     worker = holdfast.worker(agents=agents or ["default"], tags=tags, **options).start()
     try:
         yield
@@ -149,13 +150,12 @@ def wanted_agents(workflow: Workflow) -> list[str]:
 def _wanted_steps(workflow: Workflow) -> list[Step]:
     from holdfast.model.step import every
 
-    steps = [step for step in every(workflow.steps) if step.kind == "work"]
-    if workflow.declared is None:
-        return steps
     return [
         step
-        for step in steps
-        if step.work and (step.work.command or step.work.http or step.work.workflow)
+        for flow in workflow.family
+        for step in every(flow.steps)
+        if step.kind == "work"
+        if flow.declared is None or (step.work and (step.work.command or step.work.http))
     ]
 
 

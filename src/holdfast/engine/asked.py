@@ -84,6 +84,7 @@ class TaskRow:
     max_rounds: int = 1
     on_failure: str = "fail"
     declares: bool = False
+    calls: str | None = None
     plan: bool = False
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import replace
 from holdfast.engine import planning, slots
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.group import Group
-from holdfast.engine.operations import CreateTasks, StartRun
+from holdfast.engine.operations import Caller, CreateTasks, StartRun
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
 from holdfast.model.run import Created
@@ -150,6 +150,7 @@ def insert_tasks(
                 task.max_rounds,
                 task.on_failure,
                 task.declares,
+                task.calls,
             )
             for task, actor in tasks
         ],
@@ -188,6 +189,7 @@ def start_runs(group: Group, operations: Sequence[StartRun]) -> list[Created | H
 def add_workflows(group: Group, operations: Sequence[AddWorkflow]) -> list[bool]:
     """Keep definitions; of each whether it was not known before."""
     rows = {(each.workflow, each.workflow_version, each.definition) for each in operations}
+    rows |= {called for each in operations for called in each.called}
     added = group.tx.write("add_workflows", rows=sorted(rows))
     new = {(row["name"], row["version"]) for row in added}
     return [(each.workflow, each.workflow_version) in new for each in operations]
@@ -195,6 +197,7 @@ def add_workflows(group: Group, operations: Sequence[AddWorkflow]) -> list[bool]
 
 def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     workflows = {(run.workflow, run.workflow_version, run.definition) for run in new}
+    workflows |= {each for run in new for each in run.called}
     group.tx.run("insert_workflows", rows=sorted(workflows))
     inserted = group.change_runs(
         "insert_runs",
@@ -210,6 +213,7 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
                 run.priority,
                 run.concurrency_key,
                 run.actor,
+                *_called(run.caller),
             )
             for run in sorted(new, key=lambda run: (run.key or "", run.run_id))
         ],
@@ -226,6 +230,12 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     for run in new:
         if run.concurrency_key is not None:
             slots.admit(group, run.concurrency_key, 1)
+
+
+def _called(caller: Caller | None) -> tuple[str | None, int | None, str | None, int]:
+    if caller is None:
+        return (None, None, None, 0)
+    return (caller.task_id, caller.epoch, caller.root_id, caller.depth)
 
 
 def _first_holds(run: StartRun) -> int:

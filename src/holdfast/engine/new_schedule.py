@@ -37,7 +37,9 @@ def new_schedule(
     missed = _missed(schedule.missed)
     run_id = None if schedule.run is None else validation.run_id(schedule.run, "run")
     target = _target(schedule.starts, ids, max_payload=max_payload)
-    said = (cron, zone, missed, run_id, *(target[key] for key in sorted(target)))
+    # What is called is part of the definition, by its version.
+    told = (target[key] for key in sorted(target) if key != "called")
+    said = (cron, zone, missed, run_id, *told)
     return PutSchedule(
         name=name,
         cron=cron,
@@ -70,6 +72,7 @@ def _target(starts: object, ids: Ids, *, max_payload: int) -> dict[str, Any]:
             "workflow": run.workflow,
             "workflow_version": run.workflow_version,
             "definition": run.definition,
+            "called": run.called,
             "template": json.dumps({"priority": run.priority}),
             "input": run.input,
         }

@@ -227,6 +227,16 @@ class CreateTasks(Sized):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Caller:
+    """The task that a run is started for, in which epoch, and where that stands among runs."""
+
+    task_id: str
+    epoch: int
+    root_id: str
+    depth: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StartRun(Sized):
     run_id: str
     workflow: str
@@ -240,11 +250,15 @@ class StartRun(Sized):
     capacity: int
     tasks: tuple[TaskRow, ...]
     actor: str
+    caller: Caller | None = None
+    # Name, version and text of the workflows that its steps call.
+    called: frozenset[tuple[str, str, str]] = frozenset()
     keys: Keys = ()
 
     @property
     def size(self) -> int:
-        return len(self.input) + len(self.definition) + sum(task.size for task in self.tasks)
+        texts = len(self.input) + len(self.definition) + sum(len(each[2]) for each in self.called)
+        return texts + sum(task.size for task in self.tasks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

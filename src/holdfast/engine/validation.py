@@ -170,6 +170,7 @@ def new_run(
         capacity=1 if concurrency is None else concurrency.limit,
         tasks=draw(workflow.steps, place, ids),
         actor=actor_name,
+        called=workflow.definitions,
     )
 
 

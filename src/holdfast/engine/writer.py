@@ -157,6 +157,8 @@ def sweep(group: Group) -> None:
     picker.mark_due(group)
     group.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
     slots.sweep(group)
+    # Who is held no more may call a workflow, and no claim does that.
+    advance.derive(group)
 
 
 class Batch:

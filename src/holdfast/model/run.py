@@ -38,6 +38,9 @@ class Run(Shown):
     generation: int
     created_at: int
     finished_at: int | None
+    # Of one that was called: the task that did, and the run at the top of them all.
+    parent_id: str | None = None
+    root_id: str | None = None
 
     @property
     def terminal(self) -> bool:

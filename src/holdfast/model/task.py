@@ -100,6 +100,8 @@ class Task(Shown):
     max_rounds: int = 1
     feedback: Any = None
     question: Any = None
+    # The workflow whose run stands for it: while it waits, `waits_for` is that run.
+    calls: str | None = None
     # Of a group that is looked at while it is open.
     children: int | None = None
     children_done: int | None = None

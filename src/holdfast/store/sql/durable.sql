@@ -123,7 +123,7 @@ WHERE parent_id = :task_id
 -- changes: task
 -- event: CASE WHEN status <> previous THEN 'task.cancelled' ELSE 'task.superseded' END
 -- data: '{"superseded":true}'
--- returning: concurrency_key, parent_id
+-- returning: concurrency_key, parent_id, calls
 UPDATE holdfast_task SET
   superseded = true,
   status = CASE WHEN status IN ('idle', 'queued', 'running') THEN 'cancelled' ELSE status END,

@@ -3,26 +3,29 @@
 SELECT definition FROM holdfast_workflow WHERE name = :name AND version = :version
 
 -- name: ripe_tasks
--- purpose: which of some tasks have all they need, and wait for their condition or their list
+-- purpose: which of some tasks have all they need, and wait for their condition, their list or the
+--   workflow that they call
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.conditional, task.due,
-  task.epoch, task.item
+  task.epoch, task.item, task.calls, task.priority, task.generation, task.feedback
 FROM holdfast_task AS task
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'
   AND NOT task.blocked
   AND ((task.conditional AND NOT task.due AND task.scheduled_for IS NULL AND task.waits_for IS NULL)
-    OR (task.kind = 'group' AND task.total IS NULL AND task.item IS NULL))
+    OR (task.kind = 'group' AND task.total IS NULL AND task.item IS NULL AND task.waits_for IS NULL
+      AND (task.calls IS NULL OR (task.holds = 0 AND task.run_holds = 0))))
 ORDER BY task.id
 
 -- name: ripe_in_run
--- purpose: every task of a run that has all it needs, and waits for its condition or its list
+-- purpose: every task of a run that has all it needs, and waits for its condition, its list or the
+--   workflow that it calls
 SELECT id FROM holdfast_task
 WHERE run_id = :run_id
   AND status <> 'done'
   AND status = 'queued'
   AND NOT blocked
   AND ((conditional AND NOT due AND scheduled_for IS NULL AND waits_for IS NULL)
-    OR (kind = 'group' AND total IS NULL AND item IS NULL))
+    OR (kind = 'group' AND total IS NULL AND item IS NULL AND waits_for IS NULL))
 
 -- name: open_groups
 -- purpose: the groups of a run that have not ended

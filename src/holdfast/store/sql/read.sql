@@ -26,11 +26,16 @@ SELECT * FROM holdfast_run WHERE id IN (SELECT value FROM {each ids})
 -- purpose: the tasks of a run in the order they were created
 SELECT * FROM holdfast_task WHERE run_id = :run_id ORDER BY id
 
+-- name: tasks_of_runs
+-- purpose: the tasks of some runs in the order they were created
+SELECT * FROM holdfast_task WHERE run_id IN (SELECT value FROM {each ids}) ORDER BY id
+
 -- name: list_runs
--- purpose: a page of runs, newest first
+-- purpose: a page of runs, newest first, with or without those that steps called
 SELECT * FROM holdfast_run
 WHERE id < :after
   AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
+  AND (CAST(:called AS boolean) OR parent_id IS NULL)
 ORDER BY id DESC LIMIT :count
 
 -- name: list_runs_by_status
@@ -40,6 +45,7 @@ WHERE id < :after
   AND status = :status
   AND created_at >= 0
   AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
+  AND (CAST(:called AS boolean) OR parent_id IS NULL)
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks

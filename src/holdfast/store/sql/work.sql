@@ -164,7 +164,7 @@ FROM above JOIN holdfast_need AS need ON need.task_id = above.id
 
 -- name: run_facts
 -- purpose: what never changes of some runs: for the worker that runs their tasks, and for loops
-SELECT id, workflow, workflow_version, key, input
+SELECT id, workflow, workflow_version, key, input, root_id, depth
 FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
 
@@ -317,12 +317,16 @@ SELECT r.task_id, r.fence, task.status, task.attempt, task.lease_expires_at,
 FROM {rows} AS r LEFT JOIN holdfast_task AS task ON task.id = r.task_id
 
 -- name: lock_runs
--- purpose: lock the runs of some tasks and some runs themselves, in id order, before anything else
+-- purpose: lock the runs of some tasks and some runs themselves, and before those the runs at the
+--   top of what called them, in id order, before anything else
 SELECT id FROM holdfast_run
 WHERE id IN (
   SELECT task.run_id FROM holdfast_task AS task WHERE task.id IN (SELECT value FROM {each tasks})
-  UNION SELECT value FROM {each runs})
-ORDER BY id {lock}
+  UNION SELECT value FROM {each runs}
+  UNION SELECT run.root_id FROM holdfast_run AS run WHERE run.id IN (
+    SELECT task.run_id FROM holdfast_task AS task WHERE task.id IN (SELECT value FROM {each tasks})
+    UNION SELECT value FROM {each runs}))
+ORDER BY root_id IS NOT NULL, id {lock}
 
 -- name: lock_needs
 -- purpose: let one transaction at a time add needs between tasks that exist
