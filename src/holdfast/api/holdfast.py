@@ -337,7 +337,9 @@ class Holdfast(People):
         """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`.
 
         Options: `concurrency`, how many steps at once (the number of cores unless given);
-        `agents` it serves (["default"]) and `tags` it offers; its `name` (host and process).
+        `agents` it serves (["default"]) and `tags` it offers; its `name`, or the `service` it is
+        of, by which it is named with its host and a number; `least_disk`, below which it claims
+        nothing ("2GB").
         """
         refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
         executors = Executors(self.engine, self._functions)

@@ -11,7 +11,9 @@ from holdfast.cli.session import called_command, shown_url, typed_arguments, wit
 from holdfast.cli.terminal import escape, note, paint, say_json_line
 from holdfast.errors import (
     HoldfastError,
+    InvalidFile,
     InvalidInput,
+    InvalidProjectFile,
     InvalidWorkflowFile,
     KeyConflict,
     NotFound,
@@ -86,7 +88,7 @@ def view_error(error: HoldfastError) -> dict[str, Any]:
         "message": tell(error),
         "next": next_command(error),
     }
-    if isinstance(error, InvalidWorkflowFile):
+    if isinstance(error, InvalidFile):
         shown = ("line", "column", "message", "hint")
         told = [asdict(each) for each in error.found]
         view["mistakes"] = [{name: each[name] for name in shown} for each in told]
@@ -100,6 +102,8 @@ def next_command(error: HoldfastError) -> str | None:
             return None
         following = _AFTER_REFUSAL.get(error.reason, "holdfast why {id}")
         return with_store(following.format(id=error.identifier))
+    if isinstance(error, InvalidProjectFile):
+        return f"{_typed()}   (once it is mended)"
     if "holdfast " in in_commands(str(error)):
         return None
     return _after_error(error)
@@ -129,8 +133,11 @@ def _typed_with_missing(called: str, told: str) -> str:
     missing = _MISSING.findall(told) if called == "run" else []
     if not missing:
         return f"holdfast {called} --help"
-    given = shlex.join(shown_url(each) for each in typed_arguments.get())
-    return " ".join(["holdfast", given, *(f"-i {name}=…" for name in missing)])
+    return " ".join([_typed(), *(f"-i {name}=…" for name in missing)])
+
+
+def _typed() -> str:
+    return shlex.join(["holdfast", *(shown_url(each) for each in typed_arguments.get())])
 
 
 def _where_to_look(error: NotFound) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any, TypeVar
 
 from holdfast.engine import checks
@@ -15,7 +14,7 @@ from holdfast.engine.scripts import tell_run
 from holdfast.engine.slots import RUN_PREFIX
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids
-from holdfast.model.duration import Moment, parse_duration, parse_moment
+from holdfast.model.duration import Moment, is_duration, parse_duration, parse_moment
 from holdfast.model.fill import fill
 from holdfast.model.graph import Concurrency, Workflow
 from holdfast.model.hook import HOOK_PREFIX
@@ -218,7 +217,7 @@ def pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
 
 def body(row: TaskRow, scheduled_for: Moment | None = None) -> str:
     """The digest of what was asked for, however it was written; "in 2s" is the same each time."""
-    waits = isinstance(scheduled_for, str | timedelta)
+    waits = is_duration(scheduled_for)
     when = parse_duration("scheduled_for", scheduled_for) if waits else row.scheduled_for
     parts = (row.title, row.step, row.agent, sorted(row.needs), row.parent_id, row.tags)
     rest = (row.status, when, row.priority, row.position, row.timeout)

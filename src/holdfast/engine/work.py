@@ -301,6 +301,12 @@ class Work:
         return wanted_secrets(every(read_steps(row["definition"])))
 
     @reading
+    def workflows_since(self, moment: int) -> list[tuple[str, str, int]]:
+        """The name, version and time of every version of a workflow since a moment."""
+        rows = self._desk.view(lambda tx: tx.read("workflows_since", since=moment))
+        return [(row["name"], row["version"], row["created_at"]) for row in rows]
+
+    @reading
     def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         """Which of some attempts (task and number) are over, whoever ended them."""
         rows = sorted((validation.task_id(task), number) for task, number in attempts)

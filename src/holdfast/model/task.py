@@ -18,9 +18,10 @@ from holdfast.model.work import Work
 class NewTask:
     """What a caller asks for; the writer gives it its id and checks every field.
 
-    `scheduled_for` is a datetime with a time zone, a number of microseconds since 1970, or a
-    duration from now by the database's clock: "2s" or a timedelta. With `plan` it is being planned
-    from the start: it is worked on by children, which are created with it as their `parent`.
+    `scheduled_for` is a datetime with a time zone, the same as text in ISO 8601, a number of
+    microseconds since 1970, or a duration from now by the database's clock: "2s" or a timedelta.
+    With `plan` it is being planned from the start: it is worked on by children, which are created
+    with it as their `parent`.
     """
 
     title: str

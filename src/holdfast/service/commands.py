@@ -12,11 +12,12 @@ from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.graph import Workflow, read_workflow
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
+from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
 from holdfast.service.called import with_called
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
-from holdfast.service.views import View, view_lease
+from holdfast.service.views import View, view_lease, view_schedule
 from holdfast.store.database import Row, Transaction
 
 Change = Callable[..., TransitionResult]
@@ -100,6 +101,10 @@ class Commands:
         """Keep a version of a workflow, so that it can be started by its name."""
         added = self._engine.workflows.add(workflow)
         return {"name": workflow.name, "version": workflow.version, "created": added}
+
+    def add_schedule(self, schedule: NewSchedule) -> View:
+        """Keep a schedule; another of its name is replaced, and the same again changes nothing."""
+        return view_schedule(self._engine.schedules.put(schedule))
 
     def steer_schedule(self, name: str, verb: str) -> View:
         """Pause, resume or remove a schedule."""

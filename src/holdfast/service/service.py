@@ -11,7 +11,7 @@ from holdfast.randomness import SystemRandomness
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.views import View
-from holdfast.settings import Settings
+from holdfast.settings import Project, Settings
 from holdfast.store import migrations
 from holdfast.store.database import Database, Transaction, is_postgresql, open_database
 from holdfast.threads import SystemThreads
@@ -128,10 +128,10 @@ class Service:
 
         return explain(self._engine, identifier, agents=agents, tags=tags)
 
-    def doctor(self) -> View:
+    def doctor(self, project: Project | None = None) -> View:
         from holdfast.service.health import examine
 
-        return examine(self._engine, self.place)
+        return examine(self._engine, self.place, project or Project())
 
     def heal(self, *, dry_run: bool = False) -> View:
         from holdfast.service.health import heal

@@ -180,6 +180,7 @@ def view_worker(worker: LiveWorker) -> View:
         tags=list(worker.tags),
         concurrency=worker.concurrency,
         told=worker.told,
+        pausing=worker.pausing,
         started_at=tell_time(worker.started_at),
         seen_at=tell_time(worker.seen_at),
     )

@@ -90,6 +90,7 @@ ORDER BY id DESC LIMIT :count
 SELECT * FROM holdfast_task
 WHERE parent_id = :parent_id
   AND id < :after
+  AND created_at >= 0
   AND (CAST(:status AS text) IS NULL OR status = :status)
   AND (CAST(:agent AS text) IS NULL OR agent = :agent)
 ORDER BY id DESC LIMIT :count

@@ -143,3 +143,26 @@ SELECT name, version, created_at FROM holdfast_workflow ORDER BY name, created_a
 SELECT name, version, created_at, definition FROM holdfast_workflow
 WHERE name = :name
 ORDER BY created_at DESC, version
+
+-- name: workflows_since
+-- purpose: the versions of all workflows that are not older than a moment
+SELECT name, version, created_at FROM holdfast_workflow
+WHERE created_at >= :since
+
+-- name: leased_tasks
+-- purpose: tasks that somebody works on just now
+SELECT id, worker FROM holdfast_task
+WHERE lease_expires_at > (SELECT holdfast_now())
+  AND attempt >= 1
+ORDER BY id LIMIT :count
+
+-- name: renew_secret
+-- purpose: make every token invalid that was given before
+-- guards: the secret, and nothing else that is kept of the store
+UPDATE holdfast_meta SET value = :value
+WHERE name = 'secret'
+
+-- name: forget_workers
+-- purpose: forget all workers
+-- guards: none: whoever lives says so again
+DELETE FROM holdfast_worker
