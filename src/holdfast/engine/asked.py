@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.model.trace import Trace
+
 LEAST = 500
 ID = 22
 Keys = tuple[str, ...]
@@ -85,6 +87,7 @@ class TaskRow:
     on_failure: str = "fail"
     declares: bool = False
     plan: bool = False
+    trace: Trace | None = None
 
     @property
     def size(self) -> int:

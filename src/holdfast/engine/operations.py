@@ -32,6 +32,7 @@ from holdfast.engine.worker_operations import (
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.model.hook import hook_step
 from holdfast.model.status import Hold
+from holdfast.model.trace import Trace
 
 if TYPE_CHECKING:
     from holdfast.engine.taking import Taker
@@ -240,6 +241,7 @@ class StartRun(Sized):
     capacity: int
     tasks: tuple[TaskRow, ...]
     actor: str
+    trace: Trace | None = None
     keys: Keys = ()
 
     @property

@@ -27,6 +27,7 @@ from holdfast.store.postgresql.migrator import PostgresqlMigrator
 from holdfast.store.postgresql.session import Session
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
 from holdfast.store.process import HomeProcess
+from holdfast.store.standing import Standing
 from holdfast.store.transitions import Mark
 
 T = TypeVar("T")
@@ -73,13 +74,27 @@ class PostgresqlDatabase:
 
     @contextmanager
     def begin(self) -> Iterator[psycopg.Connection[Any]]:
+        standing = self.connect()
+        try:
+            with standing.begin() as connection:
+                yield connection
+        finally:
+            standing.close()
+
+    def connect(self) -> Standing[psycopg.Connection[Any]]:
+        return Standing(
+            self._connect_guest,
+            transaction=psycopg.Connection.transaction,
+            usable=lambda connection: not connection.closed,
+            close=psycopg.Connection.close,
+        )
+
+    def _connect_guest(self) -> psycopg.Connection[Any]:
         self._home.check()
         try:
-            connection = self._address.connect()
+            return self._address.connect()
         except ConnectionLost as error:
             raise unreachable(error) from None
-        with connection, connection.transaction():
-            yield connection
 
     def upgrade(self) -> None:
         known = migrations.load(self.dialect, self._surroundings.files.migrations)
