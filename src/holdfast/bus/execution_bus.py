@@ -51,6 +51,9 @@ class Health:
 
 
 class ExecutionBus(ABC):
+    # Whether it can be lost while the store is not.
+    elsewhere = False
+
     def __init__(self, partitions: int) -> None:
         if partitions < 1 or SLOTS % partitions:
             raise InvalidInput("partitions", f"must be a power of two up to {SLOTS}")

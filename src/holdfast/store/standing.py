@@ -18,11 +18,13 @@ class Standing(Generic[C]):
         *,
         transaction: Callable[[C], AbstractContextManager[object]],
         usable: Callable[[C], bool],
+        sound: Callable[[C], bool],
         close: Callable[[C], None],
     ) -> None:
         self._connect = connect
         self._transaction = transaction
         self._usable = usable
+        self._sound = sound
         self._close = close
         self._connection: C | None = None
 
@@ -34,6 +36,11 @@ class Standing(Generic[C]):
             self._connection = self._connect()
         with self._transaction(self._connection):
             yield self._connection
+
+    @property
+    def sound(self) -> bool:
+        """Whether the transaction under way is still open, and can still be committed."""
+        return self._connection is not None and self._sound(self._connection)
 
     def close(self) -> None:
         connection, self._connection = self._connection, None

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import redis
 
@@ -34,7 +35,7 @@ class World:
 
     engine: Engine
     bus: ExecutionBus
-    client: redis.Redis | None = None
+    client: Any = None
     prefix: str = ""
 
     @property

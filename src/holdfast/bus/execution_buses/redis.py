@@ -35,6 +35,8 @@ Entries = Sequence[tuple[str, dict[str, str]]]
 class RedisBus(ExecutionBus):
     """Streams `{prefix}:CHANNEL:PARTITION`; each message is an entry with the field `envelope`."""
 
+    elsewhere = True
+
     def __init__(
         self,
         url: str,

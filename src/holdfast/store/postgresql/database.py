@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from holdfast.errors import StoreBusy, StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store import migrations, queries
@@ -86,6 +87,9 @@ class PostgresqlDatabase:
             self._connect_guest,
             transaction=psycopg.Connection.transaction,
             usable=lambda connection: not connection.closed,
+            sound=lambda connection: (
+                connection.info.transaction_status == TransactionStatus.INTRANS
+            ),
             close=psycopg.Connection.close,
         )
 

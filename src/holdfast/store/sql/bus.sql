@@ -128,12 +128,6 @@ SELECT r.message, r.handled_by, r.run, r.trace, (SELECT holdfast_now()) FROM {ro
 ON CONFLICT (message_id, handler) DO NOTHING
 RETURNING message_id, handler
 
--- name: find_claim
--- purpose: whether a claim made in this transaction still stands
-SELECT message_id FROM holdfast_processed_message
-WHERE message_id = :message_id
-  AND handler = :handler
-
 -- name: held_orders
 -- purpose: which orders, of some handlers and matters, wait for a message that failed
 SELECT DISTINCT handler, about FROM holdfast_delivery

@@ -99,6 +99,7 @@ class SqliteDatabase:
             lambda: self._patiently(self._open),
             transaction=self._lend,
             usable=lambda connection: not connection.in_transaction,
+            sound=lambda connection: connection.in_transaction,
             close=apsw.Connection.close,
         )
 
