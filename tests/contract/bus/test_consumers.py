@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,7 +69,7 @@ class Shop:
 
 
 @pytest.fixture
-def shop(world: World) -> Iterator[Shop]:
+def shop(world: World) -> Shop:
     with raw(world.engine.settings.url) as run:
         place = "place bigint GENERATED ALWAYS AS IDENTITY" if run.postgresql else "place INTEGER"
         run("DROP TABLE IF EXISTS effect")
