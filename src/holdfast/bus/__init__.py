@@ -1,1 +1,41 @@
 """Buses: durable ones for what has to be done, and others for what is good to know."""
+
+from holdfast.bus.channel import Channel
+from holdfast.bus.consumer import Consumer, ConsumerOptions
+from holdfast.bus.envelope import Envelope, read_envelope, write_envelope
+from holdfast.bus.execution_bus import ExecutionBus, Health, Subscription
+from holdfast.bus.execution_buses.redis import RedisBus
+from holdfast.bus.execution_buses.sql import SqlBus
+from holdfast.bus.groups import forget
+from holdfast.bus.handler import Handler
+from holdfast.bus.notification_bus import NotificationBus, Topic
+from holdfast.bus.notification_buses.memory import MemoryNotificationBus
+from holdfast.bus.notification_buses.postgresql import PostgresqlNotificationBus
+from holdfast.bus.notification_buses.redis import RedisNotificationBus
+from holdfast.bus.parked import Kept, Parked
+from holdfast.bus.relay import Relay, RelayOptions
+
+__all__ = [
+    "Channel",
+    "Consumer",
+    "ConsumerOptions",
+    "Envelope",
+    "ExecutionBus",
+    "Handler",
+    "Health",
+    "Kept",
+    "MemoryNotificationBus",
+    "NotificationBus",
+    "Parked",
+    "PostgresqlNotificationBus",
+    "RedisBus",
+    "RedisNotificationBus",
+    "Relay",
+    "RelayOptions",
+    "SqlBus",
+    "Subscription",
+    "Topic",
+    "forget",
+    "read_envelope",
+    "write_envelope",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,14 @@ from typing import Any
 from holdfast.errors import InvalidInput
 from holdfast.ids import parse_run_id, parse_task_id
 from holdfast.model.shown import Shown, show_moment
-from holdfast.model.text import MAX_NAME, clean_key, clean_name, clean_text, encode_json
+from holdfast.model.text import (
+    MAX_DEPTH,
+    MAX_NAME,
+    clean_key,
+    clean_name,
+    clean_text,
+    encode_json,
+)
 from holdfast.model.trace import (
     Trace,
     clean_span_id,
@@ -101,7 +109,8 @@ def read_envelope(given: object) -> Envelope:
         if told.get(name) is None:
             raise InvalidInput(name, "is missing; a message without it is not taken")
     payload = told.get("payload")
-    encode_json("payload", payload, limit=MAX_PAYLOAD)
+    if not _is_harmless(given):
+        encode_json("payload", payload, limit=MAX_PAYLOAD)
     cleaned = {
         name: clean(name, told[name])
         for name, clean in _CLEANERS.items()
@@ -110,15 +119,29 @@ def read_envelope(given: object) -> Envelope:
     return Envelope(**cleaned, payload=payload)
 
 
+def _is_harmless(given: object) -> bool:
+    """Whether a text was read that can hold nothing that a store would refuse."""
+    if not isinstance(given, str) or len(given) > MAX_PAYLOAD // 4 or "\\u" in given:
+        return False
+    return given.isprintable() and given.count("[") + given.count("{") < MAX_DEPTH
+
+
 def _object(given: object) -> Mapping[str, Any]:
     if isinstance(given, str | bytes):
         try:
-            given = json.loads(given)
-        except ValueError as error:
+            given = json.loads(given, parse_constant=_finite, parse_float=_finite)
+        except (ValueError, RecursionError) as error:
             raise InvalidInput("envelope", f"is not JSON: {error}") from None
     if not isinstance(given, Mapping):
         raise InvalidInput("envelope", f"must be an object, not {type(given).__name__}")
     return given
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number of JSON")
+    return number
 
 
 def _read_moment(field: str, value: object) -> int:

@@ -110,3 +110,12 @@ def test_what_follows_a_message_is_in_its_trace_and_the_same_each_time() -> None
     assert len({each.message_id for each in (first, second, third)}) == 3
     assert len({each.span_id for each in (first, second, third)}) == 3
     assert read_envelope(write_envelope(third)) == third
+
+
+@pytest.mark.parametrize(
+    "payload", ["NaN", "[Infinity]", '"\\u0000"', '"\\ud800"', "[" * 101 + "]" * 101, "1e999"]
+)
+def test_a_text_is_refused_as_what_it_says_would_be(payload: str) -> None:
+    text = json.dumps({**LEAST, "payload": None}).replace("null", payload)
+    with pytest.raises(InvalidInput, match=r"^(?:payload|envelope)"):
+        read_envelope(text)
