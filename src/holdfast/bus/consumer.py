@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,17 +12,13 @@ from holdfast.bus.execution_bus import Batch, ExecutionBus, Seat, Subscription
 from holdfast.bus.groups import subscribe
 from holdfast.bus.handler import Handler
 from holdfast.bus.inbox import Inbox
+from holdfast.bus.rounds import Rounds
 from holdfast.bus.seats import TTL, Seats
 from holdfast.engine.engine import Engine
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import clean_name
-from holdfast.threads import Running
-
-logger = logging.getLogger(__name__)
 
 RETRY = RetryPolicy(max_attempts=5, backoff=1.0, backoff_max=60.0)
-_SHORTEST, _LONGEST = 0.02, 0.5
-_LONGEST_TROUBLE = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,15 +52,13 @@ class Consumer:
         chosen = options or ConsumerOptions()
         own = f"{subscription.group}-{socket.gethostname()}-{chosen.slot}"
         self.name = clean_name("name", chosen.name or own)
-        self._engine = engine
         self._bus = bus
         self._subscription = subscription
         self._batch = chosen.batch
         self._seats = Seats(engine, subscription, self.name, ttl=chosen.ttl)
         self._inbox = Inbox(engine, subscription, handlers, chosen.retry)
         self._settled: frozenset[int] = frozenset()
-        self._stop = engine.threads.event()
-        self._thread: Running | None = None
+        self._rounds = Rounds(engine, f"holdfast-{self.name}", self.step, pauses=False)
         subscribe(engine, bus, subscription)
 
     def take_share(self) -> tuple[int, ...]:
@@ -84,7 +77,7 @@ class Consumer:
             # Who holds nothing has nothing to wait for on the bus.
             pause = 0.0 if done else wait
             if not held:
-                self._stop.wait(pause)
+                self._rounds.stopped.wait(pause)
                 return done
             return done + self._settle(self._bus.fetch(seat, count=self._batch, wait=pause))
         except BaseException:
@@ -100,13 +93,11 @@ class Consumer:
         return total
 
     def start(self) -> None:
-        self._thread = self._engine.threads.start(f"holdfast-{self.name}"[:60], self._run)
+        self._rounds.start()
 
     def close(self) -> None:
         """End after the batch under way, and let others have the partitions at once."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._rounds.close()
         self._seats.close()
         self._inbox.close()
 
@@ -133,14 +124,3 @@ class Consumer:
             self._inbox.take(batch.envelopes)
             self._bus.acknowledge(batch)
         return sum(len(batch.envelopes) for batch in batches)
-
-    def _run(self) -> None:
-        pause, trouble = _SHORTEST, _SHORTEST
-        while not self._stop.is_set():
-            try:
-                pause = _SHORTEST if self.step(pause) else min(_LONGEST, pause * 2)
-                trouble = _SHORTEST
-            except Exception:
-                logger.exception("%s could not go on, and tries again", self.name)
-                self._stop.wait(trouble * (0.5 + self._engine.randomness.random()))
-                trouble = min(_LONGEST_TROUBLE, trouble * 2)

@@ -16,23 +16,27 @@ Handle = Callable[[Envelope, Any], object]
 class Handler:
     """A function that gets a message and the connection of the transaction that it is part of.
 
-    What it does there, and nothing else, is done once. Without `types` it gets every message.
+    What it does there, and nothing else, is done once. Without `types` it gets every message. One
+    that `steers` runs and tasks has each message in a transaction alone, so that rows are locked in
+    the one order, and workers are told of it. What it returns, if it can be called, is called after
+    the commit, unless the process ends in between.
     """
 
     name: str
     handle: Handle
     types: frozenset[str] | None = None
+    steers: bool = False
 
     def wants(self, envelope: Envelope) -> bool:
         return self.types is None or envelope.type in self.types
 
 
-class Unreadable(Exception):
-    """A message that is none: no handler got it, and no retry would help."""
+class Park(Exception):
+    """Raised by a handler that no retry would help: the message is parked at once."""
 
 
 def refuse_unreadable(envelope: Envelope, _: object) -> None:
-    raise Unreadable(envelope.payload["reason"])
+    raise Park(envelope.payload["reason"])
 
 
 UNREADABLE_HANDLER = Handler(

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.bus.channel import slot_of
 from holdfast.bus.envelope import Envelope, read_envelope, write_envelope
 from holdfast.bus.execution_bus import Subscription
-from holdfast.bus.handler import UNREADABLE_HANDLER, Handler, Unreadable
+from holdfast.bus.handler import UNREADABLE_HANDLER, Handler, Park
 from holdfast.bus.unreadable import UNREADABLE
 from holdfast.engine.engine import Engine
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
@@ -43,7 +43,7 @@ class HandlerFailed(Exception):
     def __init__(self, place: int, error: Exception) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
         self.place = place
-        self.final = isinstance(error, Unreadable)
+        self.final = isinstance(error, Park)
 
     @property
     def shown(self) -> str:
@@ -96,9 +96,12 @@ class Inbox:
 
     def _take_all(self, jobs: list[Job]) -> None:
         while jobs:
-            jobs = self._take(jobs)
+            alone = next((place for place, job in enumerate(jobs) if job.handler.steers), len(jobs))
+            part = max(1, alone)
+            jobs = self._take(jobs[:part]) + jobs[part:]
 
     def _do(self, jobs: Sequence[Job]) -> None:
+        after: list[object] = []
         with self._standing.begin() as connection:
             tx = self._engine.database.join(connection)
             held = self._held(tx, jobs)
@@ -110,7 +113,8 @@ class Inbox:
                 # Taken out: the same message twice in a batch is one.
                 if job.claim in claimed:
                     claimed.remove(job.claim)
-                    self._handle(job, connection, place)
+                    after.append(self._handle(job, connection, place))
+        self._follow(jobs[0], after)
 
     def try_again(self, slots: Iterable[int], *, count: int = 100) -> int:
         """Do what is due of what had failed, or had waited for that; how many were tried."""
@@ -133,9 +137,9 @@ class Inbox:
         try:
             with self._standing.begin() as connection:
                 tx = self._engine.database.join(connection)
-                if self._claim(tx, [job]):
-                    self._handle(job, connection, 0)
+                after = self._handle(job, connection, 0) if self._claim(tx, [job]) else None
                 tx.run("remove_delivery", handler=name, message_id=job.envelope.message_id)
+            self._follow(job, [after])
         except HandlerFailed as failure:
             self._note_failure(job, row["tries"], failure)
 
@@ -185,13 +189,25 @@ class Inbox:
         claimed = tx.write("claim_messages", rows=rows)
         return {(row["message_id"], row["handler"]) for row in claimed}
 
-    def _handle(self, job: Job, connection: object, place: int) -> None:
+    def _handle(self, job: Job, connection: object, place: int) -> object:
         try:
-            job.handler.handle(job.envelope, connection)
+            after = job.handler.handle(job.envelope, connection)
             if not self._standing.sound:
                 _refuse_end(job)
         except Exception as error:
             raise HandlerFailed(place, error) from error
+        return after
+
+    def _follow(self, job: Job, after: Iterable[object]) -> None:
+        """What comes after a commit: it stands, whatever becomes of that."""
+        if job.handler.steers:
+            self._engine.notifier.notify()
+        for each in after:
+            if callable(each):
+                try:
+                    each()
+                except Exception:
+                    logger.exception("what %s left for after the commit failed", job.name)
 
     def _wait(self, failures: int) -> int:
         return round(self._retry.delay(failures, self._engine.randomness.random()) * MICROSECONDS)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -15,15 +13,12 @@ from holdfast.bus.groups import groups_elsewhere
 from holdfast.bus.log import Page, read_page
 from holdfast.bus.outbox import Outbox
 from holdfast.bus.position import Position
+from holdfast.bus.rounds import Rounds
+from holdfast.bus.turn import Turn
 from holdfast.engine.engine import Engine
-from holdfast.errors import HoldfastError
 from holdfast.model.text import clean_name
-from holdfast.threads import Running
 
 logger = logging.getLogger(__name__)
-
-_SHORTEST, _LONGEST = 0.01, 0.5
-_LONGEST_TROUBLE = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,18 +46,21 @@ class Relay:
         self._engine = engine
         self._bus = bus
         self._outbox = Outbox(engine, f"relay/{name}")
-        self._key = f"bus/relay/{name}"
-        self._token: str | None = None
-        self._asked: float | None = None
+        self._turn = Turn(
+            engine, f"bus/relay/{name}", ttl=self._options.ttl, begun=self._outbox.look
+        )
+        self._rounds = Rounds(
+            engine,
+            "holdfast-relay",
+            lambda _: self.step(),
+            trouble=self._turn.step_down,
+            pauses=True,
+        )
         self._kept: float | None = None
-        self._stop = engine.threads.event()
-        self._heard = engine.threads.event()
-        self._unsubscribe = engine.notifier.subscribe(self._heard.set)
-        self._thread: Running | None = None
 
     def step(self) -> int:
         """Publish the next events, if it is this relay's turn; how many."""
-        if not self._hold():
+        if not self._turn.hold():
             return 0
         position = self._outbox.sent
         page = read_page(self._engine.database, Channel.EVENTS, position, self._options.batch)
@@ -72,7 +70,7 @@ class Relay:
         if not self._send(position, page):
             return self._begin_again()
         if page.position != position and not self._outbox.mark_sent(page.position):
-            self._step_down()
+            self._turn.step_down()
             return 0
         if upkeep:
             self._keep_up()
@@ -86,16 +84,12 @@ class Relay:
         return total
 
     def start(self) -> None:
-        self._thread = self._engine.threads.start("holdfast-relay", self._run)
+        self._rounds.start()
 
     def close(self) -> None:
         """End after the batch under way, and let another relay go on at once."""
-        self._stop.set()
-        self._heard.set()
-        self._unsubscribe()
-        if self._thread is not None:
-            self._thread.join()
-        self._step_down()
+        self._rounds.close()
+        self._turn.step_down()
         self._outbox.close()
 
     def __enter__(self) -> Self:
@@ -104,28 +98,6 @@ class Relay:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _hold(self) -> bool:
-        now = self._engine.clock.monotonic()
-        if self._asked is None or now - self._asked >= self._options.ttl / 3:
-            self._asked = now
-            self._renew_or_acquire()
-        return self._token is not None
-
-    def _renew_or_acquire(self) -> None:
-        leases, ttl = self._engine.leases, self._options.ttl
-        if self._token is not None and leases.renew(self._key, self._token, ttl=ttl).ok:
-            return
-        lease = leases.acquire(self._key, socket.gethostname(), ttl=ttl)
-        self._token = None if lease is None else lease.token
-        if lease is not None:
-            self._outbox.look()
-
-    def _step_down(self) -> None:
-        """Let whoever can go on; it may be this one, with a fresh look."""
-        token, self._token, self._asked = self._token, None, None
-        if token is not None:
-            self._engine.leases.release(self._key, token)
 
     def _send(self, position: Position, page: Page) -> bool:
         texts = [(each, encode_envelope(each)) for each in page.envelopes]
@@ -138,7 +110,7 @@ class Relay:
         if self._outbox.sent.passed > since:
             logger.warning("Redis lacks events that were published; again after %s", since)
         if not self._outbox.mark_sent(Position(passed=since)):
-            self._step_down()
+            self._turn.step_down()
             return 0
         self._bus.begin_relay(Channel.EVENTS, since)
         return 1
@@ -161,20 +133,3 @@ class Relay:
         # Asked afterwards: of an empty Redis nothing is acknowledged when all of it was lost.
         if acknowledged > self._outbox.acknowledged and self._send(sent, nothing):
             self._outbox.mark_acknowledged(acknowledged)
-
-    def _run(self) -> None:
-        pause, trouble = _SHORTEST, _SHORTEST
-        while not self._stop.is_set():
-            try:
-                self._heard.clear()
-                if self.step():
-                    pause = trouble = _SHORTEST
-                else:
-                    self._heard.wait(pause)
-                    pause = min(_LONGEST, pause * 2)
-            except Exception:
-                logger.exception("the relay could not go on; this one or another tries again")
-                with suppress(HoldfastError):
-                    self._step_down()
-                self._stop.wait(trouble * (0.5 + self._engine.randomness.random()))
-                trouble = min(_LONGEST_TROUBLE, trouble * 2)

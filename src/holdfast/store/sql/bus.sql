@@ -220,3 +220,18 @@ WHERE key >= :first
   AND key < :last
   AND expires_at > (SELECT holdfast_now())
 ORDER BY key
+
+-- name: ready_tasks
+-- purpose: the first tasks that agents could claim now, as they are offered
+SELECT task.id, task.run_id, task.step, task.agent, task.title, task.tags, task.priority, task.version,
+  trace.trace_id, trace.correlation_id
+FROM holdfast_task AS task
+LEFT JOIN holdfast_trace AS trace ON trace.entity = COALESCE(task.run_id, task.id)
+WHERE task.status = 'queued'
+  AND task.kind = 'work'
+  AND NOT task.blocked
+  AND task.holds = 0
+  AND task.run_holds = 0
+  AND task.due
+  AND task.agent IN (SELECT value FROM {each agents})
+ORDER BY task.run_now DESC, task.priority DESC, task.position, task.id LIMIT :count
