@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from holdfast.bus.schema import make_schema as make_envelope_schema
 from holdfast.cli.registry import EPILOG
 from holdfast.definition.schema import make_schema, make_tables
 from holdfast.engine.doctor import CHECKS
@@ -67,6 +68,10 @@ def workflow_schema() -> str:
     return json.dumps(make_schema(), indent=2) + "\n"
 
 
+def envelope_schema() -> str:
+    return json.dumps(make_envelope_schema(), indent=2) + "\n"
+
+
 def commands() -> str:
     """Every command of the command line: what it does, an example, its arguments and options."""
     described = every_command()
@@ -102,6 +107,7 @@ BUILT: dict[str, Callable[[], str]] = {
     "commands.md": commands,
     "workflow-files.md": workflow_files,
     "workflow.schema.json": workflow_schema,
+    "envelope.schema.json": envelope_schema,
 }
 
 

@@ -13,6 +13,7 @@ from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
 from holdfast.model.run import Created
 from holdfast.model.status import TERMINAL, Hold
+from holdfast.model.trace import Trace
 from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 
@@ -44,6 +45,7 @@ def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
                 for task in operation.tasks
                 if task.id in new
             ]
+    _insert_traces(group, [(task.id, task.trace) for task, _ in accepted])
     # In one order, because whoever inserts a key waits for whoever has just inserted it.
     accepted.sort(key=lambda each: each[0].key or "")
     insert_tasks(group, accepted, known, run_holds=0)
@@ -221,6 +223,7 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     if len(inserted) != len(new):
         message = "a key was taken by another process"
         raise Contended(message)
+    _insert_traces(group, [(run.run_id, run.trace) for run in new])
     for holds in {_first_holds(run) for run in new}:
         tasks = [
             (task, run.actor) for run in new if _first_holds(run) == holds for task in run.tasks
@@ -236,6 +239,16 @@ def _called(caller: Caller | None) -> tuple[str | None, int | None, str | None, 
     if caller is None:
         return (None, None, None, 0)
     return (caller.task_id, caller.epoch, caller.root_id, caller.depth)
+
+
+def _insert_traces(group: Group, new: Sequence[tuple[str, Trace | None]]) -> None:
+    rows = [
+        (entity, trace.trace_id, trace.causation_id, trace.correlation_id)
+        for entity, trace in new
+        if trace is not None
+    ]
+    if rows:
+        group.tx.run("insert_traces", rows=rows)
 
 
 def _first_holds(run: StartRun) -> int:

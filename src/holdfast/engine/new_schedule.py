@@ -17,7 +17,7 @@ from holdfast.model.text import clean_name, clean_text, digest
 
 # The key of what a tick starts is this name and more, and a key has at most 200 characters.
 MAX_NAME = 150
-OF_ONE_CALL = ("key", "needs", "parent", "scheduled_for")
+OF_ONE_CALL = ("key", "needs", "parent", "scheduled_for", "trace")
 _TEMPLATE = (
     *("step", "title", "agent", "status", "priority", "position", "tags", "concurrency_key"),
     *("capacity", "max_attempts", "max_lost", "backoff", "backoff_max", "timeout"),
@@ -66,7 +66,7 @@ def _target(starts: object, ids: Ids, *, max_payload: int) -> dict[str, Any]:
         template = {name: getattr(task, name) for name in _TEMPLATE}
         return {"template": json.dumps(template), "input": task.payload}
     if isinstance(starts, NewRun):
-        _refuse_own(starts, ("key",))
+        _refuse_own(starts, ("key", "trace"))
         run = validation.new_run(starts, ids, max_payload=max_payload, actor_name="schedule")
         return {
             "workflow": run.workflow,

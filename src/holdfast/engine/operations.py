@@ -32,6 +32,7 @@ from holdfast.engine.worker_operations import (
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.model.hook import hook_step
 from holdfast.model.status import Hold
+from holdfast.model.trace import Trace
 
 if TYPE_CHECKING:
     from holdfast.engine.taking import Taker
@@ -253,6 +254,7 @@ class StartRun(Sized):
     caller: Caller | None = None
     # Name, version and text of the workflows that its steps call.
     called: frozenset[tuple[str, str, str]] = frozenset()
+    trace: Trace | None = None
     keys: Keys = ()
 
     @property

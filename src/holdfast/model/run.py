@@ -8,16 +8,21 @@ from typing import Any
 from holdfast.model.graph import Workflow
 from holdfast.model.shown import Shown
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
+from holdfast.model.trace import Trace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewRun:
-    """A run as it is asked for: which workflow, with what input, under which key."""
+    """A run as it is asked for: which workflow, with what input, under which key.
+
+    With a `trace` its events belong to that; otherwise they have a trace of their own.
+    """
 
     workflow: Workflow
     input: Any = None
     key: str | None = None
     priority: int = 0
+    trace: Trace | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)

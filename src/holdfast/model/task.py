@@ -11,6 +11,7 @@ from holdfast.model.graph import Concurrency
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.shown import Shown
 from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
+from holdfast.model.trace import Trace
 from holdfast.model.work import Work
 
 
@@ -21,7 +22,8 @@ class NewTask:
     `scheduled_for` is a datetime with a time zone, the same as text in ISO 8601, a number of
     microseconds since 1970, or a duration from now by the database's clock: "2s" or a timedelta.
     With `plan` it is being planned from the start: it is worked on by children, which are created
-    with it as their `parent`.
+    with it as their `parent`. With a `trace`
+    its events belong to that.
     """
 
     title: str
@@ -40,6 +42,7 @@ class NewTask:
     concurrency: Concurrency | None = None
     enqueue: bool = True
     plan: bool = False
+    trace: Trace | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
