@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from holdfast.bus.schema import make_schema as make_envelope_schema
 from holdfast.cli.registry import EPILOG
 from holdfast.definition.project import SETTINGS, Setting
 from holdfast.definition.schema import make_schema, make_tables
@@ -89,6 +90,10 @@ def _variable(each: Setting) -> str:
     return f"`{each.variable}`" if each.variable else ""
 
 
+def envelope_schema() -> str:
+    return json.dumps(make_envelope_schema(), indent=2) + "\n"
+
+
 def commands() -> str:
     """Every command of the command line: what it does, an example, its arguments and options."""
     described = every_command()
@@ -125,6 +130,7 @@ BUILT: dict[str, Callable[[], str]] = {
     "settings.md": settings,
     "workflow-files.md": workflow_files,
     "workflow.schema.json": workflow_schema,
+    "envelope.schema.json": envelope_schema,
 }
 
 

@@ -13,6 +13,7 @@ HoldfastError
 ├── TaskFailed            the awaited task or run ended without a result
 ├── ShuttingDown          the engine is closed or closing
 ├── WrongThread           a call that would wait for the very thread it is made in
+├── BusUnreachable        Redis does not answer
 └── StoreError
     ├── StoreUnreachable  the database does not answer
     ├── UnknownOutcome    a COMMIT whose fate the database could not tell
@@ -159,6 +160,10 @@ class ShuttingDown(HoldfastError):
 
 class WrongThread(HoldfastError):
     """A call that would wait for the very thread it is made in."""
+
+
+class BusUnreachable(HoldfastError):
+    """The bus does not answer; what was published may or may not be there: publish it again."""
 
 
 class StoreError(HoldfastError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
@@ -43,6 +42,7 @@ from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
 from holdfast.engine.worker_desk import Workers
 from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
+from holdfast.forks import generation
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.status import PlanningPhase
 from holdfast.model.task import NewTask
@@ -109,8 +109,10 @@ class Holdfast(People):
     @property
     def _life(self) -> Life:
         # What a forked child inherits stays in its place: to let go of it would close the
-        # connections of its parent. One step, so that no two threads begin two lives.
-        return self._lives.setdefault(os.getpid(), Life())
+        # connections of its parent.
+        life = self._lives.get(generation())
+        # One step, so that no two threads begin two lives.
+        return self._lives.setdefault(generation(), Life()) if life is None else life
 
     @property
     def tasks(self) -> Tasks:

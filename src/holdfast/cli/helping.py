@@ -95,7 +95,8 @@ def helped(service: Service, workflow: Workflow, program: Program | None) -> Ite
 def _start(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> Worker:
     from holdfast.model.step import every
 
-    tags = sorted({tag for step in every(workflow.steps) for tag in step.tags})
+    steps = [step for flow in workflow.family for step in every(flow.steps)]
+    tags = sorted({tag for step in steps for tag in step.tags})
     said = project()
     options: dict[str, Any] = {"tags": tags, "least_disk": said.least_disk}
     many = said.functions if workflow.declared is None else said.agents
@@ -112,13 +113,12 @@ def wanted_agents(workflow: Workflow) -> list[str]:
 def _wanted_steps(workflow: Workflow) -> list[Step]:
     from holdfast.model.step import every
 
-    steps = [step for step in every(workflow.steps) if step.kind == "work"]
-    if workflow.declared is None:
-        return steps
     return [
         step
-        for step in steps
-        if step.work and (step.work.command or step.work.http or step.work.workflow)
+        for flow in workflow.family
+        for step in every(flow.steps)
+        if step.kind == "work"
+        if flow.declared is None or (step.work and (step.work.command or step.work.http))
     ]
 
 

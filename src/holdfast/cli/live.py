@@ -128,7 +128,8 @@ def tell_events(service: Service, run: View, after: int) -> int:
         if any(event.get("task_id", "") not in {"", *names} for event in page):
             names |= step_names(service.queries.run(run["id"], brief=True)["tasks"])
         for event in page:
-            line = happening(event, names.get(event.get("task_id", ""), str(run["workflow"])))
+            known = event.get("task_id") or event.get("run_id", "")
+            line = happening(event, names.get(known, str(run["workflow"])))
             if line is not None:
                 say(line)
         after = int(page[-1]["seq"])

@@ -91,7 +91,8 @@ def prepared(
 
         read = read_workflow_file(Path(workflow))
         with opened(begins=True) as service:
-            yield service, lambda pairs: _of_workflow(read, pairs), None
+            known = service.commands.with_called(read)
+            yield service, lambda pairs: _of_workflow(known, pairs), None
     elif app is None and ":" not in workflow:
         with opened() as service:
             known = service.commands.known_workflow(workflow, version)

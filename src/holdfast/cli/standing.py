@@ -38,7 +38,7 @@ def details(node: Node, labels: Mapping[str, str]) -> list[str]:
         money(node.cost),
         _tried(task),
     ]
-    if node.status == "failed" and task.get("error") is not None and task["kind"] != "group":
+    if node.status == "failed" and task.get("error") is not None and not node.children:
         parts.append(paint(error_line(task["error"]), "red"))
     elif node.status == "done":
         parts.append("skipped" if task["skipped"] else _given(node))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from holdfast.definition.beside import Beside
 from holdfast.definition.findings import Findings
 from holdfast.definition.keys import WORKFLOW
 from holdfast.definition.nodes import Fields, Items, Mark, Node
@@ -13,19 +15,30 @@ from holdfast.definition.steps import Agents, Steps
 from holdfast.definition.text_file import MAX_BYTES, alone, compose, read_text, too_long
 from holdfast.definition.values import read_section
 from holdfast.errors import InvalidDefinition
+from holdfast.model.calling import bad_calls
 from holdfast.model.declared import Declared
 from holdfast.model.flaw import Flaw
 from holdfast.model.graph import Workflow
 from holdfast.model.graph_checks import find_flaws
+from holdfast.model.step import Step
 
 
 def read_workflow_file(path: str | Path) -> Workflow:
-    """The workflow of a YAML or JSON file; `InvalidWorkflowFile` tells every mistake and where."""
+    """The workflow of a YAML or JSON file; `InvalidWorkflowFile` tells every mistake and where.
+
+    What its steps call is read too, where a file of that name stands beside it.
+    """
     place = Path(path)
-    return read_workflow_text(read_text(place), name=str(place))
+    return _read_file(place, Beside(read=_read_file, way=(place,)))
 
 
-def read_workflow_text(text: str, *, name: str = "workflow") -> Workflow:
+def _read_file(place: Path, beside: Beside) -> Workflow:
+    return read_workflow_text(read_text(place), name=str(place), beside=beside)
+
+
+def read_workflow_text(
+    text: str, *, name: str = "workflow", beside: Beside | None = None
+) -> Workflow:
     """The workflow of a text; one whose name ends in `.json` is JSON, any other YAML."""
     if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
         raise too_long(name)
@@ -35,32 +48,42 @@ def read_workflow_text(text: str, *, name: str = "workflow") -> Workflow:
         if not findings:
             findings.add(Mark(1, 1), "a workflow is a mapping with a name and steps")
         raise findings.error()
-    return _Reading(top, findings).workflow()
+    return _Reading(top, findings, beside).workflow()
 
 
 class _Reading:
-    def __init__(self, top: Fields, findings: Findings) -> None:
+    def __init__(self, top: Fields, findings: Findings, beside: Beside | None) -> None:
         self._top = top
         self._findings = findings
         self._said = read_section(WORKFLOW, top, findings)
         self._agents = Agents.read(top.nodes.get("agents"), findings)
-        self._steps = Steps(self._agents, findings)
+        self._steps = Steps(self._agents, findings, beside)
 
     def workflow(self) -> Workflow:
         steps = self._steps.read(self._top.nodes["steps"]) if "steps" in self._top.nodes else ()
         concurrency, declared = self._said.get("concurrency"), self._declared()
         # Without steps that can be read there is nothing more to be said.
         if steps or not self._findings:
-            for flaw in find_flaws(steps, concurrency, declared):
+            for flaw in (*find_flaws(steps, concurrency, declared), *self._bad_calls(steps)):
                 self._findings.add(self._locate(flaw), flaw.message, partial(getattr, flaw, "hint"))
         if self._findings:
             raise self._findings.error()
         try:
             return Workflow.define(
-                self._said["name"], steps, concurrency=concurrency, declared=declared
+                self._said["name"],
+                steps,
+                concurrency=concurrency,
+                declared=declared,
+                called=tuple(self._steps.called.values()),
             )
         except InvalidDefinition as error:
             raise alone(self._findings.name, self._top.mark, error.reason) from None
+
+    def _bad_calls(self, steps: tuple[Step, ...]) -> Iterator[Flaw]:
+        declared = {name: flow.declared for name, flow in self._steps.called.items()}
+        return bad_calls(
+            steps, {name: said.input for name, said in declared.items() if said is not None}
+        )
 
     def _declared(self) -> Declared:
         given = self._said.get("input")

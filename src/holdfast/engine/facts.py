@@ -23,6 +23,9 @@ class RunFacts:
     key: str | None
     # As JSON: each step gets a value of its own.
     input: str
+    # The run at the top of those that call each other, where that is another one.
+    root_id: str | None
+    depth: int
 
     @cached_property
     def value(self) -> Any:  # noqa: ANN401 - JSON is any value
@@ -48,6 +51,8 @@ class Facts:
                     version=row["workflow_version"],
                     key=row["key"],
                     input=row["input"],
+                    root_id=row["root_id"],
+                    depth=row["depth"],
                 )
                 found[row["id"]] = facts
                 self._keep(row["id"], facts)

@@ -32,6 +32,7 @@ from holdfast.engine.worker_operations import (
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.model.hook import hook_step
 from holdfast.model.status import Hold
+from holdfast.model.trace import Trace
 
 if TYPE_CHECKING:
     from holdfast.engine.taking import Taker
@@ -227,6 +228,16 @@ class CreateTasks(Sized):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Caller:
+    """The task that a run is started for, in which epoch, and where that stands among runs."""
+
+    task_id: str
+    epoch: int
+    root_id: str
+    depth: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StartRun(Sized):
     run_id: str
     workflow: str
@@ -240,11 +251,16 @@ class StartRun(Sized):
     capacity: int
     tasks: tuple[TaskRow, ...]
     actor: str
+    caller: Caller | None = None
+    # Name, version and text of the workflows that its steps call.
+    called: frozenset[tuple[str, str, str]] = frozenset()
+    trace: Trace | None = None
     keys: Keys = ()
 
     @property
     def size(self) -> int:
-        return len(self.input) + len(self.definition) + sum(task.size for task in self.tasks)
+        texts = len(self.input) + len(self.definition) + sum(len(each[2]) for each in self.called)
+        return texts + sum(task.size for task in self.tasks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.engine import validation
@@ -15,8 +16,9 @@ from holdfast.engine.looking import look_at, name_tasks
 from holdfast.engine.operations import AdvanceRun, CancelRun, HoldRun, RetryRun, UnholdRun
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.engine.tasks import USER
-from holdfast.errors import NotFound
+from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.event import Event
+from holdfast.model.graph import Workflow
 from holdfast.model.record import RunRecord
 from holdfast.model.result import AdvanceResult, TransitionResult
 from holdfast.model.run import Created, NewRun, Run
@@ -61,7 +63,17 @@ class Runs:
             max_payload=self._desk.settings.max_payload,
             actor_name=validation.actor(actor),
         )
+        if run.workflow.called_by_name and connection is None:
+            self._check_called(run.workflow)
         return self._desk.submit(start, connection, read=read)
+
+    def _check_called(self, workflow: Workflow) -> None:
+        """Refuse what would fail later: a step that calls what the store does not know."""
+        known = {each[0] for each in workflow.definitions}
+        for name in sorted(workflow.called_by_name):
+            if name not in known and not self._desk.view(partial(_newest, name=name)):
+                reason = f"it calls {name!r}, which this store does not know"
+                raise InvalidInput("workflow", f"{reason}; holdfast workflow add {name}.yaml")
 
     @operation
     def cancel(self, run_id: str, *, actor: str = USER) -> Future[TransitionResult]:
@@ -207,6 +219,8 @@ def _of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:
 
 
 def _below(tx: Transaction, row: Row, part: str) -> list[Row]:
+    if row["calls"] is not None:
+        return tx.read("task_at_top", run_id=row["waits_for"] or "", step=part)
     if row["item"] is None and _PLACE.fullmatch(part):
         return tx.read("item_of", parent_id=row["id"], place=int(part))
     return tx.read("task_of_item", parent_id=row["id"], step=part)
@@ -229,6 +243,10 @@ def _no_task(tx: Transaction, run_id: str, address: str, above: Row | None) -> N
 
 def _about(run_id: str, actor: str) -> dict[str, str]:
     return {"run_id": validation.run_id(run_id), "actor": validation.actor(actor)}
+
+
+def _newest(tx: Transaction, *, name: str) -> list[Row]:
+    return tx.read("newest_version", name=name)
 
 
 def _itself(created: Created) -> Created:

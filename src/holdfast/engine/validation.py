@@ -25,6 +25,7 @@ from holdfast.model.starting import check_texts, fill_input, tell_key
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
+from holdfast.model.trace import Trace, clean_trace
 from holdfast.settings import MEBIBYTE
 
 MAX_TITLE = 500
@@ -107,6 +108,7 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
             "key": key,
             "payload": payload,
             "plan": task.plan,
+            "trace": _trace(task.trace),
             **_limits(task),
         },
     )
@@ -169,7 +171,13 @@ def new_run(
         capacity=1 if concurrency is None else concurrency.limit,
         tasks=draw(workflow.steps, place, ids),
         actor=actor_name,
+        called=workflow.definitions,
+        trace=_trace(run.trace),
     )
+
+
+def _trace(given: object) -> Trace | None:
+    return None if given is None else clean_trace("trace", given)
 
 
 def _limits(task: NewTask) -> dict[str, Any]:

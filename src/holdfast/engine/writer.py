@@ -87,6 +87,8 @@ class Writer:
         self._ids = ids
         self._graphs = Graphs()
         self._facts = Facts()
+        # Keys with more to park than one group does.
+        self._crowded: set[str] = set()
         self.last: Group | None = None
         self.handed: Handed = []
 
@@ -94,6 +96,7 @@ class Writer:
         group = Group(
             tx=tx, secret=self._secret, ids=self._ids, graphs=self._graphs, facts=self._facts
         )
+        group.crowded |= self._crowded
         batch = Batch(operations)
         if self._dialect == "postgresql":
             locks.lock(group, operations)
@@ -137,6 +140,7 @@ class Writer:
         batch.together(Claim, lambda chosen: picker.claim(group, chosen))
         batch.together(ClaimById, lambda chosen: picker.claim_by_id(group, chosen))
         self.handed = self._takers.serve(group, batch.of(Pull))
+        self._crowded = group.crowded if slots.park(group) else set()
         if self._dialect == "postgresql" and (group.wakes or group.tells):
             group.tx.run("send_hint", sender=self._name)
         self.last = group
@@ -153,6 +157,8 @@ def sweep(group: Group) -> None:
     picker.mark_due(group)
     group.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
     slots.sweep(group)
+    # Who is held no more may call a workflow, and no claim does that.
+    advance.derive(group)
 
 
 class Batch:
@@ -164,6 +170,8 @@ class Batch:
         for place, operation in enumerate(operations):
             self._places.setdefault(type(operation), []).append(place)
         self._operations = operations
+        # Nearly all that a group is asked for is not in it.
+        self._kinds = set(chain.from_iterable(kind.__mro__ for kind in self._places))
 
     def together(self, kind: type[O], handle: Callable[[list[O]], Sequence[object]]) -> None:
         if places := self._of(kind):
@@ -184,6 +192,8 @@ class Batch:
 
     def _of(self, kind: type) -> list[int]:
         """Where the operations of a kind stand, which may be one of several more special ones."""
+        if kind not in self._kinds:
+            return []
         found = [places for each, places in self._places.items() if issubclass(each, kind)]
         return found[0] if len(found) == 1 else sorted(chain.from_iterable(found))
 

@@ -8,16 +8,21 @@ from typing import Any
 from holdfast.model.graph import Workflow
 from holdfast.model.shown import Shown
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
+from holdfast.model.trace import Trace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewRun:
-    """A run as it is asked for: which workflow, with what input, under which key."""
+    """A run as it is asked for: which workflow, with what input, under which key.
+
+    With a `trace` its events belong to that; otherwise they have a trace of their own.
+    """
 
     workflow: Workflow
     input: Any = None
     key: str | None = None
     priority: int = 0
+    trace: Trace | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -38,6 +43,9 @@ class Run(Shown):
     generation: int
     created_at: int
     finished_at: int | None
+    # Of one that was called: the task that did, and the run at the top of them all.
+    parent_id: str | None = None
+    root_id: str | None = None
 
     @property
     def terminal(self) -> bool:

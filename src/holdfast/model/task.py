@@ -11,6 +11,7 @@ from holdfast.model.graph import Concurrency
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.shown import Shown
 from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
+from holdfast.model.trace import Trace
 from holdfast.model.work import Work
 
 
@@ -21,7 +22,8 @@ class NewTask:
     `scheduled_for` is a datetime with a time zone, the same as text in ISO 8601, a number of
     microseconds since 1970, or a duration from now by the database's clock: "2s" or a timedelta.
     With `plan` it is being planned from the start: it is worked on by children, which are created
-    with it as their `parent`.
+    with it as their `parent`. With a `trace`
+    its events belong to that.
     """
 
     title: str
@@ -40,6 +42,7 @@ class NewTask:
     concurrency: Concurrency | None = None
     enqueue: bool = True
     plan: bool = False
+    trace: Trace | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -101,6 +104,8 @@ class Task(Shown):
     max_rounds: int = 1
     feedback: Any = None
     question: Any = None
+    # The workflow whose run stands for it: while it waits, `waits_for` is that run.
+    calls: str | None = None
     # Of a group that is looked at while it is open.
     children: int | None = None
     children_done: int | None = None
@@ -137,7 +142,7 @@ class Source(Protocol):
     def read_field(self, row: Mapping[str, Any], name: str) -> Any: ...  # noqa: ANN401 - JSON
 
 
-_LATER = frozenset({"task", "payload", "input", "item", "needs", "feedback"})
+_LATER = frozenset({"token", "task", "payload", "input", "item", "needs", "feedback"})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -150,7 +155,6 @@ class Assignment(Shown):
 
     task_id: str
     attempt: int
-    token: str = field(repr=False)
     expires_at: int
     run_id: str | None
     step: str | None
@@ -161,6 +165,7 @@ class Assignment(Shown):
     # Whether it carries out a step of a workflow, and not a call of a task function.
     is_step: bool
     # The rest is read when it is first asked for: most steps want little of it.
+    token: str = field(repr=False)
     task: Task
     payload: Any
     input: Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 from holdfast.engine.engine import Engine
@@ -13,9 +14,11 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
+from holdfast.service.called import with_called
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
 from holdfast.service.views import View, view_lease, view_schedule
+from holdfast.store.database import Row, Transaction
 
 Change = Callable[..., TransitionResult]
 
@@ -148,7 +151,16 @@ class Commands:
         if version is not None and len(chosen) > 1:
             there = ", ".join(row["version"] for row in chosen)
             raise InvalidInput("version", f"{version} is the beginning of several: {there}")
-        return read_workflow(chosen[0]["definition"])
+        return self.with_called(read_workflow(chosen[0]["definition"]))
+
+    def with_called(self, workflow: Workflow) -> Workflow:
+        """A workflow with those that its steps call, as far as this store knows them."""
+
+        def look(tx: Transaction, name: str, version: str | None) -> Row | None:
+            rows = tx.read("versions_of_workflow", name=name)
+            return next((row for row in rows if version in {None, row["version"]}), None)
+
+        return self._engine.database.view(lambda tx: with_called(workflow, partial(look, tx)))
 
     def asked_of_person(self, identifier: str) -> str:
         """The task that waits for somebody's word: itself, or the only one of a run."""

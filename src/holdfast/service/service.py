@@ -152,8 +152,9 @@ class Service:
     def last_lines(self, run: View) -> dict[str, tuple[str, float]]:
         """What the running tasks of a run wrote last, and when."""
         from holdfast.service.logs import last_line
+        from holdfast.service.outline import every_task
 
-        running = [task for task in run["tasks"] if task["status"] == "running"]
+        running = [task for task in every_task(run["tasks"]) if task["status"] == "running"]
         found = {each["id"]: last_line(self.place, each["id"], each["attempt"]) for each in running}
         return {task_id: line for task_id, line in found.items() if line is not None}
 

@@ -271,13 +271,13 @@ class Worker(Startable):
 
     def _look(self) -> float:
         """Hear what another process ended; the answer is how soon to look again at the latest."""
-        live = {each.key for each in self._executions() if not each.ended.is_set()}
-        if not live:
+        if not self._running:
             return self._engine.settings.poll
         now = self._engine.clock.monotonic()
         if now < self._looked + LOOK_EVERY:
             return LOOK_EVERY
         self._looked = now
+        live = {each.key for each in self._executions() if not each.ended.is_set()}
         self._end_others(self._engine.work.left(live))
         return self._engine.settings.poll
 
@@ -302,7 +302,7 @@ class Worker(Startable):
         """Take what is to run now though every place is taken: one such task at a time."""
         full = self._busy >= self._options.concurrency and not self._stopping.is_set()
         full = full and self._disk.low is None
-        asked_for = self._override.ask({each.key for each in self._executions()}) if full else 0
+        asked_for = self._override.ask(self._running) if full else 0
         with self._lock:
             self._busy += asked_for
         for assignments, asked in self._override.take():

@@ -25,11 +25,13 @@ _DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 30_000,
 }
 _WRITER = {
-    # A generic plan made while the tables were empty must be one that uses their indexes.
+    # A generic plan made while the tables were empty must be one that looks rows up in indexes.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    "random_page_cost": "0.5",
     # What it sends is over before other processes, or compiled code, could help with it.
     "max_parallel_workers_per_gather": "0",
     "jit": "off",

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from holdfast.errors import StoreBusy, StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store import migrations, queries
@@ -27,6 +28,7 @@ from holdfast.store.postgresql.migrator import PostgresqlMigrator
 from holdfast.store.postgresql.session import Session
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
 from holdfast.store.process import HomeProcess
+from holdfast.store.standing import Standing
 from holdfast.store.transitions import Mark
 
 T = TypeVar("T")
@@ -73,13 +75,30 @@ class PostgresqlDatabase:
 
     @contextmanager
     def begin(self) -> Iterator[psycopg.Connection[Any]]:
+        standing = self.connect()
+        try:
+            with standing.begin() as connection:
+                yield connection
+        finally:
+            standing.close()
+
+    def connect(self) -> Standing[psycopg.Connection[Any]]:
+        return Standing(
+            self._connect_guest,
+            transaction=psycopg.Connection.transaction,
+            usable=lambda connection: not connection.closed,
+            sound=lambda connection: (
+                connection.info.transaction_status == TransactionStatus.INTRANS
+            ),
+            close=psycopg.Connection.close,
+        )
+
+    def _connect_guest(self) -> psycopg.Connection[Any]:
         self._home.check()
         try:
-            connection = self._address.connect()
+            return self._address.connect()
         except ConnectionLost as error:
             raise unreachable(error) from None
-        with connection, connection.transaction():
-            yield connection
 
     def upgrade(self) -> None:
         known = migrations.load(self.dialect, self._surroundings.files.migrations)
