@@ -26,11 +26,13 @@ class WorkflowBuilder(Body, Startable):
         name: str,
         *,
         concurrency: Concurrency | None,
+        deadline: float | None,
         retry: RetryPolicy,
     ) -> None:
         super().__init__(name, retry)
         self._engine = engine
         self._concurrency = concurrency
+        self._deadline = deadline
         self._graph: Workflow | None = None
         self._taken: Inputs | None = None
 
@@ -46,7 +48,9 @@ class WorkflowBuilder(Body, Startable):
             if mistakes:
                 raise InvalidDefinition(f"workflow {self.name}", mistakes)
             steps, _ = self.written()
-            self._graph = Workflow.define(self.name, steps, concurrency=self._concurrency)
+            self._graph = Workflow.define(
+                self.name, steps, concurrency=self._concurrency, deadline=self._deadline
+            )
         return self._graph
 
     @property

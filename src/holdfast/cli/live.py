@@ -12,6 +12,7 @@ from holdfast.cli.advice import CANCELLED, FAILED, NEEDS_PERSON
 from holdfast.cli.following import happening
 from holdfast.cli.helping import INTERRUPTED, Beside
 from holdfast.cli.session import with_store
+from holdfast.cli.spending import how_to_go_on, is_spent
 from holdfast.cli.standing import what_to_say
 from holdfast.cli.terminal import is_terminal, note, paint, say
 from holdfast.cli.tree import draw_run
@@ -147,7 +148,7 @@ def ended(run: View) -> int | None:
     if run["status"] in CODES:
         return CODES[run["status"]]
     leaves = _leaves(run)
-    asked = any(leaf.asks_person for leaf in leaves)
+    asked = is_spent(run) or any(leaf.asks_person for leaf in leaves)
     return NEEDS_PERSON if asked and not any(leaf.moves for leaf in leaves) else None
 
 
@@ -158,6 +159,8 @@ def _leaves(run: View) -> list[Node]:
 def _say_end(run: View, worker: str | None) -> int:
     code = ended(run) or 0
     if code == NEEDS_PERSON:
+        if is_spent(run):
+            note(f"needs you: {with_store(how_to_go_on(run))}")
         for leaf in _leaves(run):
             if leaf.asks_person:
                 if not is_terminal():

@@ -90,7 +90,11 @@ class _Reading:
             raise self._findings.error()
         try:
             return Workflow.define(
-                self._said["name"], steps, concurrency=concurrency, declared=declared
+                self._said["name"],
+                steps,
+                concurrency=concurrency,
+                declared=declared,
+                deadline=self._said.get("deadline"),
             )
         except InvalidDefinition as error:
             raise _alone(self._findings.name, self._top.mark, error.reason) from None

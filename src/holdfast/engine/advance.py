@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from holdfast.engine import loops, slots
+from holdfast.engine import budgets, loops, slots
 from holdfast.engine.group import Group
 from holdfast.engine.operations import AdvanceRun
 from holdfast.model.result import AdvanceResult
@@ -25,6 +25,7 @@ def derive(group: Group) -> None:
     """What must be so before the next operation of the group looks at the same run."""
     grow(group)
     settle(group)
+    budgets.hold_spent(group)
 
 
 def grow(group: Group) -> None:

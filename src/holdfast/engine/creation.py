@@ -209,6 +209,10 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
                 run.priority,
                 run.concurrency_key,
                 run.actor,
+                run.bounds.usd,
+                run.bounds.usd_per_attempt,
+                run.bounds.attempts,
+                run.bounds.time,
             )
             for run in sorted(new, key=lambda run: (run.key or "", run.run_id))
         ],

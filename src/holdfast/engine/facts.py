@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from holdfast.model.budget import to_dollars
 from holdfast.settings import MEBIBYTE
 from holdfast.store.database import Transaction
 
@@ -23,6 +24,9 @@ class RunFacts:
     key: str | None
     # As JSON: each step gets a value of its own.
     input: str
+    usd_per_attempt: float | None = None
+    # Whether a budget limits what all of it may use; how far is another thing, and changes.
+    limited: bool = False
 
     @cached_property
     def value(self) -> Any:  # noqa: ANN401 - JSON is any value
@@ -42,12 +46,15 @@ class Facts:
         found = {each: self._known[each] for each in wanted & self._known.keys()}
         if missing := sorted(wanted - found.keys()):
             for row in tx.read("run_facts", ids=missing):
+                most = row["budget_usd_per_attempt"]
                 facts = RunFacts(
                     id=row["id"],
                     workflow=row["workflow"],
                     version=row["workflow_version"],
                     key=row["key"],
                     input=row["input"],
+                    usd_per_attempt=None if most is None else to_dollars(most),
+                    limited=bool(row["limited"]),
                 )
                 found[row["id"]] = facts
                 self._keep(row["id"], facts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.engine.asked import Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
+from holdfast.engine.asked import Bounds, Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
 from holdfast.engine.durable_operations import (
     Ask,
     RecordEffect,
@@ -206,6 +206,21 @@ class UnholdRun(ControlledRun):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RaiseBudget(ControlledRun):
+    """More of what a run may use, in millionths of a dollar and in attempts."""
+
+    usd: int = 0
+    attempts: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExpireRun(ControlledRun):
+    """Recovery's word on a run that was not done in time."""
+
+    actor: str = "recovery"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RetryRun(ControlledRun):
     step: str | None = None
 
@@ -240,6 +255,7 @@ class StartRun(Sized):
     capacity: int
     tasks: tuple[TaskRow, ...]
     actor: str
+    bounds: Bounds = Bounds()  # noqa: RUF009 - frozen
     keys: Keys = ()
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.model.budget import Budget
 from holdfast.model.graph import Workflow
 from holdfast.model.shown import Shown
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
@@ -12,12 +13,16 @@ from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewRun:
-    """A run as it is asked for: which workflow, with what input, under which key."""
+    """A run as it is asked for: which workflow, with what input, under which key.
+
+    It has as many seconds as its `deadline` says, or else its workflow's, from its start on.
+    """
 
     workflow: Workflow
     input: Any = None
     key: str | None = None
     priority: int = 0
+    deadline: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -38,6 +43,9 @@ class Run(Shown):
     generation: int
     created_at: int
     finished_at: int | None
+    # With what was added to it since it began; and when the run fails if it has not ended.
+    budget: Budget | None = None
+    deadline: int | None = None
 
     @property
     def terminal(self) -> bool:

@@ -159,6 +159,8 @@ class Assignment(Shown):
     workflow_version: str | None
     # Whether it carries out a step of a workflow, and not a call of a task function.
     is_step: bool
+    # What it may use, in dollars, where the budget of its run says so.
+    usd_per_attempt: float | None
     # The rest is read when it is first asked for: most steps want little of it.
     task: Task
     payload: Any

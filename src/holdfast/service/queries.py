@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from holdfast.engine.budgets import used_by
 from holdfast.engine.listing import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.errors import NotFound
@@ -16,6 +17,7 @@ from holdfast.service.views import (
     present,
     tell_time,
     view_attempt,
+    view_budget,
     view_event,
     view_run,
     view_schedule,
@@ -194,11 +196,13 @@ def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> l
     for row in () if brief else tx.read("outputs_of_runs", ids=ids):
         outputs.setdefault(row["run_id"], {})[row["step"]] = read_value(row["output"])
     usages = usage_by_owner(tx.read("usages_of_runs", ids=ids))
+    limited = used_by(tx, [run.id for run in runs if run.budget is not None])
     return [
         view_run(
             run,
             output=_alone(outputs.get(run.id, {})),
             usage=usages.get(run.id),
+            budget=None if run.budget is None else view_budget(run.budget, limited[run.id]),
             progress=_progress(progress.get(run.id)),
         )
         for run in runs
@@ -214,7 +218,8 @@ def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any
     below = {
         row["parent_id"]: (row["done"], row["whole"]) for row in tx.read("count_children", ids=ids)
     }
-    used = [task.id for task in listed if task.usage is not None]
+    # A new attempt and a new epoch begin with no usage of their own.
+    used = [task.id for task in listed if task.usage or task.attempt > 1 or task.epoch > 1]
     usages = usage_by_owner(tx.read("usages_of_tasks", ids=used)) if used else {}
     return [
         view_task(task, blocked_by=waits.get(task.id), below=below.get(task.id))

@@ -42,7 +42,7 @@ def test_an_item_is_called_by_its_title_or_by_itself() -> None:
 def test_each_attempt_is_counted_once_and_the_running_one_as_far_as_it_told() -> None:
     rows = [
         {"owner": "r", "id": "a", "data": '{"usage":{"usd":1,"tokens":5}}', "usage": None},
-        {"owner": "r", "id": "a", "data": None, "usage": '{"usd": 1, "tokens": 5}'},
+        {"owner": "r", "id": "a", "data": '{"usage":7,"lost":1}', "usage": None},
         {"owner": "r", "id": "b", "data": None, "usage": '{"usd": 0.5, "note": "x"}'},
     ]
     assert usage_by_owner(rows) == {"r": {"usd": 1.5, "tokens": 5}}
