@@ -100,7 +100,7 @@ def show(
     return None
 
 
-@command("why", example="holdfast why @last:build.0.implement")
+@command("why", example="holdfast why @last:build.1.implement")
 def why(
     address: Address = "@last",
     agent: Annotated[

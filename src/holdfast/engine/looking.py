@@ -42,9 +42,18 @@ def call(known: Mapping[str, Row], row: Row) -> str:
     """What to call a task, from what is around it."""
     if row["run_id"] is None:
         return str(row["title"])
-    own = str(row["item"] if _is_item(row) else row["step"] or row["title"])
+    own = number_of_item(row["item"]) if _is_item(row) else str(row["step"] or row["title"])
     above = known.get(row["parent_id"] or "")
     return own if above is None else f"{call(known, above)}.{own}"
+
+
+def number_of_item(place: int) -> str:
+    """What people call an item by its place in the list: they count from 1."""
+    return str(place + 1)
+
+
+def place_of_item(number: str) -> int:
+    return int(number) - 1
 
 
 def _is_item(row: Row) -> bool:

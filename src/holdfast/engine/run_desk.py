@@ -11,7 +11,7 @@ from holdfast.engine import validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import gather, operation, reading
 from holdfast.engine.listing import PAGE, Page, ask_for_runs
-from holdfast.engine.looking import look_at, name_tasks
+from holdfast.engine.looking import look_at, name_tasks, place_of_item
 from holdfast.engine.operations import (
     AdvanceRun,
     CancelRun,
@@ -182,9 +182,9 @@ class Runs:
 
     @reading
     def task(self, run_id: str, address: str) -> Task:
-        """One task by where it stands: `plan`, or `build.2.implement` for the third item of a loop.
+        """One task by where it stands: `plan`, or `build.2.implement` in a loop.
 
-        Items count from 0, as in the list; `build.2` is the item itself, `build` the loop.
+        Items count from 1; `build.2` is the item itself, `build` the loop.
         """
         identifier = validation.run_id(run_id)
         parts = clean_text("address", address).split(".")
@@ -237,7 +237,7 @@ def _of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:
 
 def _below(tx: Transaction, row: Row, part: str) -> list[Row]:
     if row["item"] is None and _PLACE.fullmatch(part):
-        return tx.read("item_of", parent_id=row["id"], place=int(part))
+        return tx.read("item_of", parent_id=row["id"], place=place_of_item(part))
     return tx.read("task_of_item", parent_id=row["id"], step=part)
 
 
@@ -252,7 +252,7 @@ def _no_task(tx: Transaction, run_id: str, address: str, above: Row | None) -> N
     hint = f"the steps there are {steps}" if steps else "there is nothing below a step"
     # The items of a loop have its name.
     if above is not None and above["step"] in {task.step for task in there}:
-        hint = f"{above['step']} has {len(there)} items so far, counted from 0"
+        hint = f"{above['step']} has {len(there)} items so far, counted from 1"
     return NotFound(f"{run_id} {address}", "task", hint)
 
 
