@@ -6,19 +6,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.engine.records import read_task
-from holdfast.model.status import Kind
+from holdfast.model.status import Kind, Status
 from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
 
 
 def look_at(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
     """The tasks of some rows; an open group with how many of its children are done."""
-    tasks = [read_task(row) for row in rows]
+    tasks = mark_verified(tx, [read_task(row) for row in rows])
     groups = [task.id for task in tasks if task.kind is Kind.GROUP and not task.terminal]
     if not groups:
         return tasks
     counted = {row["parent_id"]: row for row in tx.read("count_children", ids=groups)}
     return [_with_counts(task, counted.get(task.id)) for task in tasks]
+
+
+def mark_verified(tx: Transaction, tasks: list[Task]) -> list[Task]:
+    """The same tasks; of steps and groups in runs, whether a verdict is what they wait for."""
+    asked = [task.id for task in tasks if task.run_id is not None and _may_be_verified(task)]
+    waiting = {row["id"] for row in tx.read("being_verified", ids=asked)} if asked else set()
+    return [replace(task, verifying=True) if task.id in waiting else task for task in tasks]
+
+
+def _may_be_verified(task: Task) -> bool:
+    ended = task.status is Status.DONE and not task.superseded
+    return ended or (task.kind is Kind.GROUP and not task.terminal)
 
 
 def _with_counts(task: Task, counts: Row | None) -> Task:

@@ -13,6 +13,8 @@ from holdfast.model.shown import Shown
 from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
 from holdfast.model.work import Work
 
+VERIFYING = "verifying"
+
 
 @dataclass(frozen=True, kw_only=True)
 class NewTask:
@@ -103,13 +105,15 @@ class Task(Shown):
     # Of a group that is looked at while it is open.
     children: int | None = None
     children_done: int | None = None
+    # Whether its verifier is the one that runs, or is next.
+    verifying: bool = False
 
     @property
     def state(self) -> str:
         """What a person sees; derived, never stored."""
         phase = self.planning_phase if self.status is Status.IDLE else PlanningPhase.NONE
         if self.status is not Status.QUEUED and phase is not PlanningPhase.FINALIZED:
-            return self.status.value if phase is PlanningPhase.NONE else "planning"
+            return self._standing if phase is PlanningPhase.NONE else "planning"
         if self.run_holds & Hold.FAILING:
             return "stalled"
         if self.blocked:
@@ -121,7 +125,14 @@ class Task(Shown):
         return self._progress if self.kind is Kind.GROUP else "ready"
 
     @property
+    def _standing(self) -> str:
+        judged = self.verifying and self.status is Status.DONE
+        return VERIFYING if judged else self.status.value
+
+    @property
     def _progress(self) -> str:
+        if self.verifying:
+            return VERIFYING
         known = self.children_done is not None
         return f"in progress {self.children_done}/{self.children}" if known else "in progress"
 

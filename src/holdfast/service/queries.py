@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from holdfast.engine.budgets import used_by
 from holdfast.engine.listing import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
+from holdfast.engine.looking import mark_verified
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
-from holdfast.model.task import Task
 from holdfast.service.usage import usage_by_owner
 from holdfast.service.views import (
     View,
@@ -210,7 +210,7 @@ def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> l
 
 
 def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any iterable of them
-    listed: list[Task] = list(tasks)
+    listed = mark_verified(tx, list(tasks))
     ids = [task.id for task in listed]
     waits: dict[str, list[str]] = {}
     for row in tx.read("unmet_needs", ids=[task.id for task in listed if task.blocked]):

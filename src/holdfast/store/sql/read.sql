@@ -103,6 +103,28 @@ WHERE parent_id IN (SELECT value FROM {each ids})
   AND NOT superseded
 GROUP BY parent_id
 
+-- name: being_verified
+-- purpose: which of some tasks wait for a verdict: they are done and their verifier runs or is next,
+--   or they are groups of which only verifiers can go on
+SELECT subject.id
+FROM holdfast_task AS subject JOIN holdfast_need AS need ON need.need_id = subject.id
+JOIN holdfast_task AS judge ON judge.id = need.task_id AND judge.verifies = subject.id
+WHERE subject.id IN (SELECT value FROM {each ids})
+  AND subject.status = 'done'
+  AND judge.status IN ('queued', 'running')
+  AND NOT judge.blocked
+  AND NOT judge.superseded
+  AND (judge.run_holds & 64) = 0
+UNION
+SELECT parent_id
+FROM holdfast_task
+WHERE parent_id IN (SELECT value FROM {each ids})
+  AND status IN ('idle', 'queued', 'running')
+  AND NOT blocked
+  AND NOT superseded
+GROUP BY parent_id
+HAVING count(*) = count(verifies)
+
 -- name: places_of
 -- purpose: some tasks and all around them, to tell where each stands
 WITH RECURSIVE around (id) AS (
