@@ -74,7 +74,7 @@ def main() -> int:
             run = feature.start(task="reset a password")
             settle(hf, run)
             say(f"result     {run.result(PATIENCE)}")
-        rounds = hf.tasks.get(run.task("build.1.verify").id).round
+        rounds = hf.tasks.get(run.task("build.2.verify").id).round
         say(f"story 1 was sent back {rounds} time, story 0 never; the doctor says: {hf.doctor()}")
     return 0
 

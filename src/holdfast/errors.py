@@ -146,7 +146,7 @@ def tell_error(error: object) -> str:
 def in_words(error: object) -> str:
     """The error of an attempt: its type and its message, or the last word of its verifier."""
     match error:
-        case {"type": kind, "message": message}:
+        case {"type": kind, "message": message} | {"code": kind, "message": message}:
             return f"{kind}: {message}" if message else str(kind)
         case {"rounds": int(rounds), "feedback": feedback}:
             return f"rejected {rounds} {'time' if rounds == 1 else 'times'}, last: {feedback}"

@@ -77,18 +77,18 @@ def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
         ["hello", "started"],
         ["plan", "running"],
         ["plan", "done"],
-        ["greet.0.say", "running"],
-        ["greet.0.say", "done"],
-        ["greet.0", "done"],
         ["greet.1.say", "running"],
         ["greet.1.say", "done"],
         ["greet.1", "done"],
+        ["greet.2.say", "running"],
+        ["greet.2.say", "done"],
+        ["greet.2", "done"],
         ["greet", "done"],
     ]
     (tmp_path / "holdfast.yaml").write_text("concurrency: {agents: 3}\n")
     approval = re.findall(r"needs you: holdfast (.+)\n", ran.stderr)
     assert "then:      holdfast worker --agent default\n" in ran.stderr
-    said = holdfast(tmp_path, "logs", "@last:greet.1.say")
+    said = holdfast(tmp_path, "logs", "@last:greet.2.say")
     assert said.stdout.splitlines()[-1] == "Good night, 007"
     settled = holdfast(tmp_path, *approval[0].split())
     assert settled.returncode == 0, settled.stderr

@@ -36,7 +36,7 @@ def test_the_demo_kills_a_worker_and_its_step_is_taken_up(tmp_path: Path) -> Non
     assert time.monotonic() - began < 30
     assert shown.returncode == 0, shown.stdout + shown.stderr
     (folder,) = tmp_path.glob("holdfast-demo-*")
-    assert "build.1.verify  rejected  add a signature check" in shown.stdout
+    assert "build.2.verify  rejected  add a signature check" in shown.stdout
     killed = re.search(r"kill -9 \d+: (worker-\d) dies in the middle of (\S+)\.", shown.stdout)
     assert killed is not None
     (other,) = {"worker-1", "worker-2"} - {killed[1]}

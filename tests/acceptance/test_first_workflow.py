@@ -56,8 +56,8 @@ def test_the_workflow_of_the_page_runs_is_stopped_and_goes_on(tmp_path: Path) ->
     assert "Come back: holdfast show r_" in left
     assert '(ready): 0 of 0 live workers serve "writer"' in why
     assert why.endswith("Fix:   holdfast worker --agent writer\n")
-    assert len(re.findall(r"plan  running|write\.0\.draft  running", again)) == 2
+    assert len(re.findall(r"plan  running|write\.1\.draft  running", again)) == 2
     assert again.splitlines()[-1].endswith("digest  completed")
-    assert "write.0.draft  failed  attempt 2" in said[12]
+    assert "write.1.draft  failed  attempt 2" in said[12]
     assert said[-1].startswith("Since ")
     assert "1 cancelled, 2 completed" in said[-1]

@@ -101,14 +101,14 @@ def test_as_many_items_are_under_way_as_the_loop_may_and_their_outputs_keep_the_
         run = flow.start(names=["a", "b", "c"])
         assert begun["a"].wait(PATIENCE)
         assert begun["b"].wait(PATIENCE)
-        states = [hf.tasks.get(run.task(f"loop.{place}").id).status for place in range(3)]
+        states = [hf.tasks.get(run.task(f"loop.{place}").id).status for place in range(1, 4)]
         assert states == ["queued", "queued", "idle"]
-        with pytest.raises(NotFound, match=r"loop\.2\.greet"):
-            run.task("loop.2.greet")
+        with pytest.raises(NotFound, match=r"loop\.3\.greet"):
+            run.task("loop.3.greet")
         go_on["b"].set()
         assert begun["c"].wait(PATIENCE)
         go_on["c"].set()
-        assert run.task("loop.2").result(PATIENCE) == "C"
+        assert run.task("loop.3").result(PATIENCE) == "C"
         go_on["a"].set()
         assert run.result(PATIENCE) == ["A", "B", "C"]
 
@@ -135,17 +135,17 @@ def test_a_loop_in_a_loop_is_over_a_part_of_the_item_and_gives_lists_of_lists(
             Change("three", 0),
             Change("fourteen c!", 1),
         ]
-        assert run.task("stories.0.files").result(PATIENCE) == ["a!", "b!"]
-        assert run.task("stories.0.files.1").result(PATIENCE) == "b!"
-        assert run.task("stories.0.files.1.edit").result(PATIENCE) == "b!"
-        assert run.task("stories.2").result(PATIENCE) == Change("fourteen c!", 1)
+        assert run.task("stories.1.files").result(PATIENCE) == ["a!", "b!"]
+        assert run.task("stories.1.files.2").result(PATIENCE) == "b!"
+        assert run.task("stories.1.files.2.edit").result(PATIENCE) == "b!"
+        assert run.task("stories.3").result(PATIENCE) == Change("fourteen c!", 1)
         known = hf.handle(run.id)
         assert isinstance(known, RunHandle)
-        assert known.task("stories.1").result(PATIENCE) == {
+        assert known.task("stories.2").result(PATIENCE) == {
             "title": "three",
             "lines": 0,
         }
-        for address in ("stories.3", "stories.0.edit", "commit", f"stories.{9 * 10**12}"):
+        for address in ("stories.4", "stories.1.edit", "commit", f"stories.{9 * 10**12}"):
             with pytest.raises(NotFound):
                 run.task(address)
 
@@ -224,8 +224,8 @@ def test_a_condition_skips_a_step_a_loop_and_the_steps_of_an_item(hf: Holdfast) 
         run = flow.start(build=True, deploy=True)
         assert run.result(PATIENCE) == "['one', None, 'fourteen'] deployed"
         assert run.task("boast").result(PATIENCE) == "so"
-        assert hf.tasks.get(run.task("loop.1.edit").id).skipped
-        assert run.task("loop.1.edit").result(PATIENCE) is None
+        assert hf.tasks.get(run.task("loop.2.edit").id).skipped
+        assert run.task("loop.2.edit").result(PATIENCE) is None
 
 
 def test_an_input_that_a_loop_is_over_is_checked_when_the_run_starts(hf: Holdfast) -> None:
@@ -267,7 +267,7 @@ def test_an_item_that_does_not_fit_its_annotation_fails_its_step_and_names_it(
         run = flow.start()
         with pytest.raises(TaskFailed, match="'implement' takes it"):
             run.result(PATIENCE)
-    assert hf.tasks.get(run.task("loop.0.implement").id).failures == 1
+    assert hf.tasks.get(run.task("loop.1.implement").id).failures == 1
 
 
 def test_a_program_without_the_function_of_an_item_leaves_it_to_one_that_has_it(
@@ -282,7 +282,7 @@ def test_a_program_without_the_function_of_an_item_leaves_it_to_one_that_has_it(
 
     with Holdfast(store_url) as other, other.worker(name="unable"):
         run = flow.start(names=["a"])
-        task = run.task("loop.0.greet").id
+        task = run.task("loop.1.greet").id
         assert eventually(lambda: hf.tasks.get(task).holds.names == ("version",))
         with hf.worker(name="able"):
             assert run.result(PATIENCE) == ["a"]

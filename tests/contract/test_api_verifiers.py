@@ -78,14 +78,14 @@ def test_an_item_is_done_only_when_it_is_accepted(hf: Holdfast) -> None:
     with hf.worker():
         run = flow.start(stories=["a", "b"])
         assert begun.wait(PATIENCE)
-        assert hf.tasks.get(run.task("build.0.implement").id).status == "done"
-        assert [hf.tasks.get(run.task(f"build.{n}").id).status for n in (0, 1)] == [
+        assert hf.tasks.get(run.task("build.1.implement").id).status == "done"
+        assert [hf.tasks.get(run.task(f"build.{n}").id).status for n in (1, 2)] == [
             "queued",
             "idle",
         ]
         go_on.set()
         assert run.result(PATIENCE) == ["a", "b"]
-        assert run.task("build.1.verify").result(PATIENCE) == Verdict.accept()
+        assert run.task("build.2.verify").result(PATIENCE) == Verdict.accept()
 
 
 def test_a_rejection_reopens_only_its_own_item_with_the_feedback(hf: Holdfast) -> None:
@@ -150,7 +150,7 @@ def test_a_verifier_that_dies_is_tried_again_and_its_item_is_not(hf: Holdfast) -
     flow, done = made(hf, judge, agent="reviewer")
     run = flow.start(stories=["a"])
     with hf.worker():
-        task = run.task("build.0.verify").id
+        task = run.task("build.1.verify").id
         assert eventually(lambda: hf.tasks.get(task).state == "ready")
     assert len(hf.work.claim("ghost", agents=["reviewer"], lease=0.05)) == 1
     with hf.worker(agents=["default", "reviewer"]):
@@ -165,7 +165,7 @@ def test_rounds_end_with_a_failure_and_a_retry_resumes_the_item_with_fresh_budge
     flow, done = made(hf, judge, max_rounds=2)
     with hf.worker():
         run = flow.start(stories=["a"])
-        place = r"at step 'build\.0\.verify': rejected 2 times, last: two$"
+        place = r"at step 'build\.1\.verify': rejected 2 times, last: two$"
         with pytest.raises(TaskFailed, match=place):
             run.result(PATIENCE)
         assert hf.runs.retry(run.id).ok
@@ -178,7 +178,7 @@ def test_rounds_may_end_with_a_skip(hf: Holdfast) -> None:
     with hf.worker():
         run = flow.start(stories=["a"])
         assert run.result(PATIENCE) == ["a1"]
-        assert run.task("build.0.verify").result(PATIENCE) is None
+        assert run.task("build.1.verify").result(PATIENCE) is None
     assert done == ["a None"]
 
 
@@ -187,7 +187,7 @@ def test_rounds_may_end_with_a_person_who_allows_one_more_or_ends_it(hf: Holdfas
     flow, done = made(hf, judge, max_rounds=1, on_failure="ask")
     with hf.worker():
         run = flow.start(stories=["a"])
-        verify = run.task("build.0.verify")
+        verify = run.task("build.1.verify")
         assert eventually(lambda: hf.tasks.get(verify.id).holds.names == ("approval",))
         assert hf.approve(verify).ok
         assert eventually(lambda: len(done) == 2 and bool(hf.tasks.get(verify.id).holds))
@@ -219,7 +219,7 @@ def test_a_verifier_of_a_whole_loop_sends_back_the_items_it_names(hf: Holdfast) 
     with hf.worker(concurrency=1):
         run = flow.start(stories=["a", "b", "c"])
         assert run.result(PATIENCE) == "ABC"
-    assert not hf.tasks.get(run.task("build.0.implement").id).superseded
+    assert not hf.tasks.get(run.task("build.1.implement").id).superseded
     assert sorted(done[:3]) == [f"{each} nothing said" for each in "abc"]
     assert sorted(done[3:5]) == ["a rhyme", "c rhyme"]
     assert sorted(done[5:]) == [f"{each} {{'all': 'again'}}" for each in "abc"]
@@ -240,7 +240,7 @@ def test_a_step_that_fails_goes_back_to_a_loop_whose_steps_hear_why(hf: Holdfast
         run = flow.start(stories=["a"])
         assert run.result(PATIENCE) == "a3"
     assert done == ["a None", "a ValueError: red 1", "a ValueError: red 2"]
-    assert not hf.tasks.get(run.task("build.0").id).superseded
+    assert not hf.tasks.get(run.task("build.1").id).superseded
 
 
 def test_a_verifier_out_of_rounds_may_go_back_further_with_what_it_said(hf: Holdfast) -> None:

@@ -185,8 +185,8 @@ def test_an_address_that_leads_nowhere_names_what_there_is(engine: Engine) -> No
     wrong = {
         "nope": "the steps there are build, ship$",
         "nope.1.paint": "the steps there are build, ship$",
-        "build.7": "build has 2 items so far, counted from 0$",
-        "build.0.print": "the steps there are paint$",
+        "build.8": "build has 2 items so far, counted from 1$",
+        "build.1.print": "the steps there are paint$",
         "ship.1": "there is nothing below a step$",
     }
     for address, hint in wrong.items():

@@ -308,3 +308,44 @@ def test_a_reopened_step_inside_a_finished_loop_brings_back_all_around_it(engine
     assert current(engine, run, "last").state == "blocked"
     do(engine, run, "one", "last")
     assert engine.runs.get(run).status == "completed"
+
+
+def seen(engine: Engine, run: str, *addresses: str) -> list[str]:
+    """What a person sees of some tasks, the same in a list and of each alone."""
+    listed = {task.id: task.state for task in engine.runs.tasks(run)}
+    tasks = [engine.runs.task(run, address) for address in addresses]
+    assert [task.state for task in tasks] == [listed[task.id] for task in tasks]
+    return [task.state for task in tasks]
+
+
+def test_what_waits_for_its_verdict_is_seen_as_verifying(engine: Engine) -> None:
+    steps = (Step(id="implement"), Step(id="verify", verifies="implement"))
+    run = begin(engine, loop(steps), Step(id="check", verifies="build"), given=["a", "b"])
+    item = ("build.1", "build.1.implement")
+    assert seen(engine, run, "build", *item) == ["in progress 0/2", "in progress 0/2", "ready"]
+    do(engine, run, "implement")
+    assert seen(engine, run, "build", *item) == ["in progress 0/2", "verifying", "verifying"]
+    first = current(engine, run, "verify")
+    verdict = take(engine, first.id)
+    assert seen(engine, run, *item, "build.1.verify") == ["verifying", "verifying", "running"]
+    assert engine.work.complete(first.id, verdict.token, REJECT).ok
+    assert seen(engine, run, *item, "build.1.verify") == ["in progress 0/2", "ready", "blocked"]
+    do(engine, run, "implement")
+    assert judge(engine, run, ACCEPT).ok
+    assert seen(engine, run, *item) == ["done", "done"]
+    finish(engine, current(engine, run, "implement", 1).id)
+    assert judge(engine, run, ACCEPT, place=1).ok
+    assert seen(engine, run, "build", "build.2", "check") == ["verifying", "done", "ready"]
+    assert judge(engine, run, ACCEPT, step="check").ok
+    assert seen(engine, run, "build", "check") == ["done", "done"]
+
+
+def test_a_step_that_stands_before_other_work_is_not_verified_yet(engine: Engine) -> None:
+    run = begin(engine, *body())
+    do(engine, run, "implement")
+    assert seen(engine, run, "implement") == ["done"]
+    do(engine, run, "lint")
+    assert seen(engine, run, "implement", "lint") == ["verifying", "done"]
+    task = current(engine, run, "verify")
+    assert engine.work.fail(task.id, take(engine, task.id).token, "no", retryable=False).ok
+    assert seen(engine, run, "implement", "verify") == ["done", "failed"]

@@ -97,10 +97,10 @@ def test_a_plan_of_many_children_tells_of_the_first(engine: Engine) -> None:
 def test_what_is_in_a_loop_is_called_by_its_address(engine: Engine) -> None:
     run = start(engine, BUILD, input=["a", "b", "c"])
     tasks = engine.runs
-    check = tasks.task(run.id, "build.1.check")
+    check = tasks.task(run.id, "build.2.check")
     assert told(engine, check.id)[:2] == (
-        "build.1.check is queued, not running (blocked)",
-        "waits for build.1.implement (queued)",
+        "build.2.check is queued, not running (blocked)",
+        "waits for build.2.implement (queued)",
     )
     loop = tasks.task(run.id, "build")
     assert loop.state == "in progress 0/3"
@@ -108,17 +108,17 @@ def test_what_is_in_a_loop_is_called_by_its_address(engine: Engine) -> None:
         "build is queued, not running (in progress 0/3)",
         "no worker runs it: it ends with its items",
     )
-    assert told(engine, tasks.task(run.id, "build.1").id)[:2] == (
-        "build.1 is queued, not running (in progress 0/2)",
+    assert told(engine, tasks.task(run.id, "build.2").id)[:2] == (
+        "build.2 is queued, not running (in progress 0/2)",
         "no worker runs it: it ends with its children",
     )
     lines = str(engine.why_run(run.id)).splitlines()
-    assert any("build.0.implement is queued, not running (ready)" in line for line in lines)
-    take(engine, tasks.task(run.id, "build.0.implement").id)
-    break_for_good(engine, tasks.task(run.id, "build.1.implement").id)
-    assert told(engine, check.id)[1] == "waits for build.1.implement (failed)"
+    assert any("build.1.implement is queued, not running (ready)" in line for line in lines)
+    take(engine, tasks.task(run.id, "build.1.implement").id)
+    break_for_good(engine, tasks.task(run.id, "build.2.implement").id)
+    assert told(engine, check.id)[1] == "waits for build.2.implement (failed)"
     failing = [clause for clause in engine.why(check.id).clauses if clause.name == "run"]
-    assert failing[0].detail == "its run is failing: build.1.implement (failed)"
+    assert failing[0].detail == "its run is failing: build.2.implement (failed)"
 
 
 def test_a_loop_whose_list_is_none_names_itself(hf: Holdfast) -> None:

@@ -66,8 +66,8 @@ def test_a_workflow_file_runs_from_its_plan_through_verified_items_to_its_end(
             run = feature.start(task="Reset a password")
             run.result(60)
         outputs = {
-            "form": run.task("build.0.implement").result(1),
-            "mail": run.task("build.1.implement").result(1),
+            "form": run.task("build.1.implement").result(1),
+            "mail": run.task("build.2.implement").result(1),
             "test": run.task("test").result(1),
         }
         assert outputs == {
@@ -75,7 +75,7 @@ def test_a_workflow_file_runs_from_its_plan_through_verified_items_to_its_end(
             "mail": {"made": "mail; $(rm -rf /): with tests"},
             "test": {"built": "yes"},
         }
-        rounds = hf.tasks.attempts(run.task("build.1.verify").id)
+        rounds = hf.tasks.attempts(run.task("build.2.verify").id)
         assert [each.outcome for each in rounds] == ["rejected", "completed"]
         diagnosis = hf.doctor()
         assert diagnosis.ok, str(diagnosis)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.model.budget import Budget
+from holdfast.model.declared import Declared
 from holdfast.model.effect import Wait
 from holdfast.model.graph import Concurrency, OnFailure, Step, Workflow
 from holdfast.model.reference import Reference
 from holdfast.model.run import NewRun
-from holdfast.model.task import NewTask
+from holdfast.model.task import NewTask, Renewal
 from holdfast.model.work import Work
 from tests.simulation.new_work import ONCE, SHORT
 from tests.simulation.player import Kind, Player, Submit
@@ -80,10 +82,16 @@ STORIES = {
     ),
     "verified": (*body(OnFailure()), Step(id="last", needs=("check",), on_failure=SKIP)),
 }
+LIMITED = Workflow.define(
+    "limited",
+    tuple(Step(id=name, retry=SHORT) for name in ("left", "right", "last")),
+    declared=Declared(budget=Budget(usd=1, usd_per_attempt=0.4, attempts=4)),
+    deadline=300,
+)
 WORKFLOWS = {
     name: Workflow.define(name.replace(" ", "-"), steps, called=(SENT,))
     for name, steps in STORIES.items()
-}
+} | {"limited": LIMITED}
 
 
 @dataclass(kw_only=True)
@@ -146,6 +154,21 @@ def retry_story_from(player: Player) -> Submit:
     return lambda: player.engine.runs.retry.submit(run, step=step)
 
 
+def tell_usage(player: Player) -> Submit:
+    (task, token), usd = player.attempt(), player.draw.choice((0.1, 0.3, 0.5))
+    renewals = [Renewal(task_id=task, token=token, usage={"usd": usd})]
+    return lambda: player.engine.work.renew.submit(renewals)
+
+
+def raise_budget(player: Player) -> Submit:
+    run, more = player.run(), player.draw.choice(({"add_usd": 0.5}, {"add_attempts": 2}))
+    return lambda: player.engine.runs.resume.submit(run, **more)
+
+
+def expire(player: Player) -> Submit:
+    return player.engine.runs.expire.submit
+
+
 def start_planning(player: Player) -> Submit:
     task = player.lone_task()
     return lambda: player.engine.tasks.start_planning.submit(task)
@@ -197,7 +220,7 @@ def spawn(player: Player) -> Submit:
 
 _NAMED = (
     *(begin, judge, tell_a_list, approve, reject, ask, answer, retry_story_from, start_planning),
-    *(add_child, finalize, record, suspend, send, take, spawn),
+    *(add_child, finalize, record, suspend, send, take, spawn, tell_usage, raise_budget, expire),
 )
 ALL: dict[str, Kind] = REPERTOIRE | {each.__name__: each for each in _NAMED}
 _OFTEN = {"begin": 5, "claim": 12, "judge": 8, "tell_a_list": 8, "complete": 3, "approve": 4}

@@ -123,7 +123,7 @@ class RunHandle(Handle[Any]):
     def task(self, address: str) -> Handle[Any]:
         """A handle on one task: `run.task("plan")`, `run.task("build.2.implement")`.
 
-        Items count from 0, as in the list: `build.2` is the third item, `build` the whole loop.
+        Items count from 1: `build.2` is the second item, `build` the whole loop.
         `NotFound` means that there is no such step, or that its item has not begun.
         """
         found = self._engine.runs.task(self.id, address)

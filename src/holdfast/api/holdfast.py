@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
+from datetime import timedelta
 from os import PathLike
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, overload
@@ -19,6 +20,7 @@ from holdfast.api.hook import Watched, define_hook
 from holdfast.api.options import (
     default_retry,
     read_concurrency,
+    read_seconds,
     read_settings,
     refuse_unknown,
     step_options,
@@ -249,17 +251,30 @@ class Holdfast(People):
             lambda made: Plan(engine, made.id, self._functions.decode, created=made.created),
         )
 
-    def workflow(self, name: str, *, concurrency: Any = None) -> WorkflowBuilder:  # noqa: ANN401
+    def workflow(
+        self,
+        name: str,
+        *,
+        concurrency: Any = None,  # noqa: ANN401 - a key, or a key and its limit
+        deadline: float | timedelta | str | None = None,
+    ) -> WorkflowBuilder:
         """Begin a workflow; add its steps with `@….step`.
 
         `concurrency` limits how many of its runs go on at once: a key for one at a time, or a key
-        and its limit.
+        and its limit. A run that has not ended when its `deadline` comes, "2h" after its start, has
+        failed.
         """
         clean_name("workflow", name)
         if name in self._functions.workflows:
             raise InvalidDefinition(name, ["is already a workflow of this Holdfast"])
         limit = read_concurrency(concurrency)
-        made = WorkflowBuilder(lambda: self.engine, name, concurrency=limit, retry=self._retry)
+        made = WorkflowBuilder(
+            lambda: self.engine,
+            name,
+            concurrency=limit,
+            deadline=read_seconds("deadline", deadline),
+            retry=self._retry,
+        )
         self._functions.workflows[name] = made
         return made
 

@@ -80,7 +80,7 @@ def step_options(given: Mapping[str, Any], retry: RetryPolicy) -> StepOptions:
     if "agent" in given:
         options["agent"] = given["agent"]
     if "timeout" in given:
-        options["timeout"] = _timeout(given["timeout"])
+        options["timeout"] = read_seconds("timeout", given["timeout"])
     if "tags" in given:
         options["tags"] = _tags(given["tags"])
     if "priority" in given:
@@ -103,11 +103,12 @@ def read_concurrency(given: Concurrency | Sequence[Any] | str | None) -> Concurr
             raise InvalidInput("concurrency", f"{given!r} is neither a key nor (key, limit)")
 
 
-def _timeout(given: object) -> float | None:
+def read_seconds(field: str, given: object) -> float | None:
+    """How long something may take, if that is limited at all."""
     if given is None:
         return None
-    seconds = parse_duration("timeout", given)
-    positive_microseconds("timeout", seconds)
+    seconds = parse_duration(field, given)
+    positive_microseconds(field, seconds)
     return seconds
 
 

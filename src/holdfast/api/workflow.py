@@ -27,11 +27,13 @@ class WorkflowBuilder(Body, Startable):
         name: str,
         *,
         concurrency: Concurrency | None,
+        deadline: float | None,
         retry: RetryPolicy,
     ) -> None:
         super().__init__(name, retry)
         self._engine = engine
         self._concurrency = concurrency
+        self._deadline = deadline
         self._graph: Workflow | None = None
         self._taken: Inputs | None = None
         self._calls: list[Call] = []
@@ -51,7 +53,11 @@ class WorkflowBuilder(Body, Startable):
                 raise InvalidDefinition(f"workflow {self.name}", mistakes)
             steps, _ = self.written()
             self._graph = Workflow.define(
-                self.name, steps, concurrency=self._concurrency, called=called
+                self.name,
+                steps,
+                concurrency=self._concurrency,
+                called=called,
+                deadline=self._deadline,
             )
         return self._graph
 

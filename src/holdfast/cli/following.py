@@ -62,7 +62,7 @@ def events(
         note(f"More: holdfast events {found} --after {page['next']}")
 
 
-@command("logs", example="holdfast logs @last:build.0.implement --follow")
+@command("logs", example="holdfast logs @last:build.1.implement --follow")
 def logs(
     address: TaskAddress,
     attempt: Annotated[int | None, typer.Option(help="The log of this attempt alone.")] = None,

@@ -12,6 +12,7 @@ from holdfast.cli.advice import CANCELLED, FAILED, NEEDS_PERSON
 from holdfast.cli.beside import INTERRUPTED, Beside
 from holdfast.cli.following import happening
 from holdfast.cli.session import with_store
+from holdfast.cli.spending import how_to_go_on, is_spent
 from holdfast.cli.standing import question, what_to_say
 from holdfast.cli.terminal import escape, is_terminal, note, paint, say, tell_json
 from holdfast.cli.tree import draw_run
@@ -172,7 +173,7 @@ def ended(run: View) -> int | None:
     if run["status"] in CODES:
         return CODES[run["status"]]
     leaves = _leaves(run)
-    asked = any(leaf.asks_person for leaf in leaves)
+    asked = is_spent(run) or any(leaf.asks_person for leaf in leaves)
     return NEEDS_PERSON if asked and not any(leaf.moves for leaf in leaves) else None
 
 
@@ -200,6 +201,8 @@ def waits_for_person(run: View) -> list[View]:
 def _say_end(run: View, worker: str | None) -> int:
     code = ended(run) or 0
     if code == NEEDS_PERSON:
+        if is_spent(run):
+            note(f"needs you: {with_store(how_to_go_on(run))}")
         for leaf in _asking(run):
             note(f"needs you: {with_store(what_to_say(leaf.task))}")
         if worker is not None:

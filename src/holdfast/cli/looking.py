@@ -11,7 +11,7 @@ from holdfast.cli.registry import command
 from holdfast.cli.session import opened, with_store
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import cut, escape, note, paint, say, say_json
-from holdfast.cli.words import ago, coloured, error_line, money, now, span
+from holdfast.cli.words import ago, coloured, error_line, now, span
 
 View = dict[str, Any]
 TITLE = 40
@@ -105,7 +105,7 @@ def show(
     return None
 
 
-@command("why", example="holdfast why @last:build.0.implement")
+@command("why", example="holdfast why @last:build.1.implement")
 def why(
     address: Address = "@last",
     agent: Annotated[
@@ -144,7 +144,7 @@ def _explain_run(told: View) -> list[str]:
 
 
 def _run_row(run: View) -> list[str]:
-    from holdfast.service.usage import usd
+    from holdfast.cli.spending import cost_of
     from holdfast.service.views import read_time
 
     begun, ended = read_time(run["created_at"]), read_time(run.get("finished_at"))
@@ -159,7 +159,7 @@ def _run_row(run: View) -> list[str]:
         f"{progress['done']}/{progress['total']}",
         ago(begun),
         span((ended or now()) - (begun or 0)),
-        money(usd(run.get("usage"))),
+        cost_of(run),
         "  ".join(part for part in (holds, error) if part),
     ]
 

@@ -50,7 +50,7 @@ def report(*, json: bool) -> None:
         return
     _say_happened(told, since)
     _say_running(told["running"])
-    _say_needs(told["needs_you"])
+    _say_needs(told["needs_you"], [run for run in told["running"] if "budget" in run["holds"]])
     _say_next(told)
 
 
@@ -101,12 +101,17 @@ def _say_running(running: list[View]) -> None:
         say(f"  and {len(running) - SHOWN} more: {with_store('holdfast runs --status running')}")
 
 
-def _say_needs(tasks: list[View]) -> None:
+def _say_needs(tasks: list[View], spent: list[View]) -> None:
+    from holdfast.cli.spending import cost_of, how_to_go_on
     from holdfast.cli.standing import what_to_say
 
-    if not tasks:
+    if not tasks and not spent:
         return
     say(paint("Needs you", "bold"))
+    for run in spent[:SHOWN]:
+        used = f"has used up its budget: {cost_of(run)}"
+        say(f"  {paint('◆', 'yellow')} {escape(run['workflow'])} {run['id']} {used}")
+        say(f"    {with_store(how_to_go_on(run))}")
     for task in tasks[:SHOWN]:
         asked = task.get("question") or task["title"]
         say(f"  {paint('◆', 'yellow')} {one_line(asked, 80)}")

@@ -14,6 +14,7 @@ from holdfast.cli.options import Inputs, Json, WorkflowName, read_pairs, read_va
 from holdfast.cli.registry import command
 from holdfast.cli.session import chosen_store, opened, place, serving, with_store
 from holdfast.cli.terminal import escape, note, say, say_json
+from holdfast.model.duration import parse_duration
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
@@ -35,6 +36,9 @@ def run(
         str | None, typer.Option(help="Of a workflow that the store knows, not the newest.")
     ] = None,
     priority: Annotated[int, typer.Option(help="Higher ones first.")] = 0,
+    deadline: Annotated[
+        str | None, typer.Option(help="How long it may take: 90s, 2h; else its workflow's.")
+    ] = None,
     app: Annotated[
         str | None, typer.Option(help="The program that has its functions, as module:name.")
     ] = None,
@@ -46,12 +50,14 @@ def run(
 ) -> int | None:
     """Start a run of a workflow: by its name, as module:name of a program, or by its file."""
     with prepared(workflow, app, version=version) as (service, request, program):
-        wanted = request(given or [])
+        wanted = replace(request(given or []), key=key, priority=priority)
+        if deadline is not None:
+            wanted = replace(wanted, deadline=parse_duration("deadline", deadline))
         if rehearsal:
             from holdfast.cli.rehearsing import rehearse
 
             return rehearse(wanted, json=json)
-        started = service.commands.start(replace(wanted, key=key, priority=priority))
+        started = service.commands.start(wanted)
         if json and not wait:
             say_json(started)
         elif not wait:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from holdfast.cli.terminal import escape, paint, tell_json
 from holdfast.cli.words import SECOND, count, error_line, money, now, one_line, span
+from holdfast.model.task import VERIFYING
 from holdfast.service.outline import Node
 from holdfast.service.views import View, read_time
 
@@ -37,10 +38,11 @@ def details(node: Node, labels: Mapping[str, str]) -> list[str]:
         span(node.took(now())),
         money(node.cost),
         _tried(task),
+        VERIFYING if task["state"] == VERIFYING else "",
     ]
     if node.status == "failed" and task.get("error") is not None and not node.children:
         parts.append(paint(error_line(task["error"]), "red"))
-    elif node.status == "done":
+    elif node.status == "done" and task["state"] != VERIFYING:
         parts.append("skipped" if task["skipped"] else _given(node))
     elif node.open and node.status != "running" and not node.under_way:
         parts.append(reason(node, labels))

@@ -59,10 +59,22 @@ def pause(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> 
     return _each("pause", addresses, dry_run=dry_run, json=json)
 
 
-@command("resume", example="holdfast resume @last")
-def resume(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> int:
-    """Go on with what was paused."""
-    return _each("resume", addresses, dry_run=dry_run, json=json)
+@command("resume", example="holdfast resume @last --add-usd 5")
+def resume(
+    addresses: Addresses,
+    add_usd: Annotated[
+        float | None, typer.Option(help="Dollars that a run may use beyond its budget.")
+    ] = None,
+    add_attempts: Annotated[
+        int | None, typer.Option(help="Attempts that a run may have beyond its budget.")
+    ] = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> int:
+    """Go on with what was paused, or with a run that has used up its budget."""
+    added = {"add_usd": add_usd, "add_attempts": add_attempts}
+    more = {name: value for name, value in added.items() if value is not None}
+    return _each("resume", addresses, dry_run=dry_run, json=json, **more)
 
 
 @command("approve", example='holdfast approve @last:approve --note "looks good"')
@@ -120,7 +132,7 @@ def signal(
         say(f"{found} got {escape(name)}" + (" before" if sent["repeated"] else ""))
 
 
-def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool) -> int:
+def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **options: Any) -> int:
     """Do it to each, also after one that refuses; the answer is the worst exit code."""
     from holdfast.cli.advice import say_error
     from holdfast.service.refused import Refused
@@ -133,7 +145,7 @@ def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool) -> int:
                 say_preview(getattr(service.previews, verb)(found), verb, found, json=json)
                 continue
             try:
-                say_answer(getattr(service.commands, verb)(found), json=json)
+                say_answer(getattr(service.commands, verb)(found, **options), json=json)
             except Refused as error:
                 worst = max(worst, say_error(error, json=json))
     return worst

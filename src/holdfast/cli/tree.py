@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from holdfast.cli.session import with_store
+from holdfast.cli.spending import cost_of
 from holdfast.cli.standing import details, mark, reason, what_to_say
 from holdfast.cli.terminal import columns, cut, escape, paint, width_of
 from holdfast.cli.words import SECOND, ago, coloured, error_line, money, now, one_line, span
@@ -27,14 +28,16 @@ def draw_run(run: View, said: Said | None = None) -> list[str]:
 def draw_head(run: View) -> str:
     begun = read_time(run["created_at"]) or 0
     ended = read_time(run.get("finished_at"))
+    due = read_time(run.get("deadline"))
     held = run["holds"] and ended is None
     caller = run.get("caller")
     parts = [
         f"{paint(escape(run['workflow']), 'bold')} {run['id']}",
         f"called by {escape(caller['step'])} of {caller['run_id']}" if caller else "",
         coloured(run["status"]) + (f" ({', '.join(run['holds'])})" if held else ""),
-        money(usd(run.get("usage"))),
+        cost_of(run),
         span((ended or now()) - begun),
+        f"{span(due - now())} left" if due is not None and ended is None else "",
     ]
     if run.get("error") is not None:
         parts.append(paint(error_line(run["error"]), "red"))

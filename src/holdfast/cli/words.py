@@ -25,6 +25,7 @@ COLOURS = {
     "idle": "dim",
     "scheduled": "dim",
     "waiting": "yellow",
+    "verifying": "cyan",
 }
 
 

@@ -96,10 +96,10 @@ WORKFLOW = Section(
         _key("env", "names", "the environment variables of the worker that texts may name"),
         _key("concurrency", "concurrency", "how many runs go on at once"),
         _key("budget", "budget", "what one run may cost"),
+        _key("deadline", "duration", "how long a run may take, from its start to its end"),
         _key("agents", "agents", "who does the work, by name"),
         _required("steps", "steps", "what is to be done, in the order it is written"),
         _missing("workspace", "a git worktree for each run"),
-        _missing("deadline", "when a run must have ended"),
     ),
 )
 AGENT = Section(
@@ -184,11 +184,11 @@ CONCURRENCY = Section(
 )
 BUDGET = Section(
     name="budget",
-    about="What one run may cost. It is kept with the workflow; nothing is held back by it yet.",
+    about="What one run may cost. At a limit it is held, until `holdfast resume` adds to that.",
     keys=(
-        _key("usd", "money", "dollars in all"),
-        _key("usd_per_attempt", "money", "dollars for one attempt"),
-        _key("attempts", "count", "attempts in all"),
+        _key("usd", "money", "dollars in all, as the attempts tell what they used"),
+        _key("usd_per_attempt", "money", "dollars for one attempt; one that tells of more failed"),
+        _key("attempts", "count", "attempts in all, whatever became of them"),
     ),
 )
 HTTP = Section(

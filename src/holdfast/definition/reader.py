@@ -75,6 +75,7 @@ class _Reading:
                 concurrency=concurrency,
                 declared=declared,
                 called=tuple(self._steps.called.values()),
+                deadline=self._said.get("deadline"),
             )
         except InvalidDefinition as error:
             raise alone(self._findings.name, self._top.mark, error.reason) from None

@@ -22,7 +22,7 @@ from holdfast.definition.keys import (
 from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe, plain
 from holdfast.definition.types import read_fields
 from holdfast.errors import InvalidInput
-from holdfast.model.declared import Budget
+from holdfast.model.budget import Budget, to_millionths
 from holdfast.model.duration import parse_duration
 from holdfast.model.flaw import suggest
 from holdfast.model.graph_checks import MAX_PRIORITY
@@ -158,6 +158,7 @@ def _money(node: Node, _: Findings) -> float:
     value = node.value if isinstance(node, Scalar) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
         raise Refused(node.mark, "must be a number of dollars, more than 0")
+    to_millionths("", value)
     return value
 
 

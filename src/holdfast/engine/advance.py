@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from holdfast.engine import calls, loops, slots
+from holdfast.engine import budgets, calls, loops, slots
 from holdfast.engine.group import Group
 from holdfast.engine.operations import AdvanceRun
 from holdfast.model.result import AdvanceResult
@@ -34,6 +34,7 @@ def derive(group: Group) -> set[str]:
         calls.hear(group)
         grow(group)
         completed |= settle(group)
+    budgets.hold_spent(group)
     return completed
 
 

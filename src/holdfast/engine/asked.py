@@ -51,6 +51,16 @@ class Report(TaskOperation):
     fence: int
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bounds:
+    """What a run may use, in millionths of a dollar and attempts, and its microseconds."""
+
+    usd: int | None = None
+    usd_per_attempt: int | None = None
+    attempts: int | None = None
+    time: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class TaskRow:
     """A task that passed every check, in the terms of the store."""

@@ -216,6 +216,10 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
                 run.concurrency_key,
                 run.actor,
                 *_called(run.caller),
+                run.bounds.usd,
+                run.bounds.usd_per_attempt,
+                run.bounds.attempts,
+                run.bounds.time,
             )
             for run in sorted(new, key=lambda run: (run.key or "", run.run_id))
         ],

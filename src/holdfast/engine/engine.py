@@ -110,6 +110,7 @@ class Engine:
             self.work,
             self.threads,
             clock=self.clock,
+            runs=self.runs,
             schedules=self.schedules,
             outcomes=self.outcomes,
         )

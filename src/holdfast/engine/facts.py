@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from holdfast.model.budget import to_dollars
 from holdfast.settings import MEBIBYTE
 from holdfast.store.database import Transaction
 
@@ -26,6 +27,9 @@ class RunFacts:
     # The run at the top of those that call each other, where that is another one.
     root_id: str | None
     depth: int
+    usd_per_attempt: float | None = None
+    # Whether a budget limits what all of it may use; how far is another thing, and changes.
+    limited: bool = False
 
     @cached_property
     def value(self) -> Any:  # noqa: ANN401 - JSON is any value
@@ -45,6 +49,7 @@ class Facts:
         found = {each: self._known[each] for each in wanted & self._known.keys()}
         if missing := sorted(wanted - found.keys()):
             for row in tx.read("run_facts", ids=missing):
+                most = row["budget_usd_per_attempt"]
                 facts = RunFacts(
                     id=row["id"],
                     workflow=row["workflow"],
@@ -53,6 +58,8 @@ class Facts:
                     input=row["input"],
                     root_id=row["root_id"],
                     depth=row["depth"],
+                    usd_per_attempt=None if most is None else to_dollars(most),
+                    limited=bool(row["limited"]),
                 )
                 found[row["id"]] = facts
                 self._keep(row["id"], facts)

@@ -30,6 +30,7 @@ class Group:
     ended: list[str] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
     parents: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
     awaited: set[str] = field(default_factory=set)
     ripe: list[str] = field(default_factory=list)
     orphans: set[str] = field(default_factory=set)
@@ -59,6 +60,7 @@ class Group:
                 self.tells = True
                 self.ended.append(row["entity"])
                 self.facts.forget(row["entity"])
+                self.used.discard(row["entity"])
                 if row.get("scheduled", True):
                     self.closed.append(row["entity"])
                 self._observe_end(row)
@@ -105,5 +107,6 @@ class Group:
         # What is failing ends with the last task of it that runs, however that one ends.
         if row["run_id"] is not None:
             self.touched.add(row["run_id"])
+            self.used.add(row["run_id"])
         elif row.get("parent_id") is not None:
             self.parents.add(row["parent_id"])

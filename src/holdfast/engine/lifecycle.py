@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from holdfast.engine import outputs, verdicts
+from holdfast.engine import budgets, outputs, verdicts
 from holdfast.engine.answers import answer_renewal, answer_report, refuse
 from holdfast.engine.asked import Report
 from holdfast.engine.durable_operations import Ask
@@ -97,7 +97,27 @@ def renew(group: Group, reports: Sequence[Renew]) -> list[TransitionResult]:
         rows=[(r.task_id, r.fence, r.lease, r.progress, r.usage) for r in reports],
     )
     changed = [{"entity": row["id"], "status": "running"} for row in renewed]
-    return _answer(group, reports, changed, answer_renewal)
+    answers = _answer(group, reports, changed, answer_renewal)
+    told = {report.task_id for report in reports if report.usage is not None}
+    if not told:
+        return answers
+    group.used |= {row["run_id"] for row in renewed if row["id"] in told and row["run_id"]}
+    over = _end_overspent(group, [report for report in reports if report.task_id in told])
+    return [over.get(r.task_id, answer) for r, answer in zip(reports, answers, strict=True)]
+
+
+def _end_overspent(group: Group, reports: Sequence[Renew]) -> dict[str, TransitionResult]:
+    """Fail the attempts that tell of more than one of them may use; their workers are to stop."""
+    failures = budgets.overspent(group, reports)
+    answers = fail(group, failures) if failures else []
+    return {
+        each.task_id: refuse(
+            Refusal.ALREADY_TERMINAL,
+            answer.status,
+            f"the attempt has failed: {json.loads(each.error)['message']}",
+        )
+        for each, answer in zip(failures, answers, strict=True)
+    }
 
 
 def lose(group: Group, reports: Sequence[Lose]) -> list[TransitionResult]:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.engine.records import read_task
-from holdfast.model.status import Kind
+from holdfast.model.status import Kind, Status
 from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
 
 
 def look_at(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
     """The tasks of some rows; an open group with how many of its children are done."""
-    tasks = [read_task(row) for row in rows]
+    tasks = mark_verified(tx, [read_task(row) for row in rows])
     groups = [task.id for task in tasks if task.kind is Kind.GROUP and not task.terminal]
     if not groups:
         return tasks
@@ -38,6 +38,18 @@ def count_called(tx: Transaction, tasks: Iterable[Task]) -> dict[str, tuple[int,
     return {waiting[row["run_id"]]: (int(row["done"]), int(row["total"])) for row in rows}
 
 
+def mark_verified(tx: Transaction, tasks: list[Task]) -> list[Task]:
+    """The same tasks; of steps and groups in runs, whether a verdict is what they wait for."""
+    asked = [task.id for task in tasks if task.run_id is not None and _may_be_verified(task)]
+    waiting = {row["id"] for row in tx.read("being_verified", ids=asked)} if asked else set()
+    return [replace(task, verifying=True) if task.id in waiting else task for task in tasks]
+
+
+def _may_be_verified(task: Task) -> bool:
+    ended = task.status is Status.DONE and not task.superseded
+    return ended or (task.kind is Kind.GROUP and not task.terminal)
+
+
 def _with_counts(task: Task, done: int, whole: int) -> Task:
     if task.kind is not Kind.GROUP or task.terminal:
         return task
@@ -58,9 +70,18 @@ def call(known: Mapping[str, Row], row: Row) -> str:
     """What to call a task, from what is around it."""
     if row["run_id"] is None:
         return str(row["title"])
-    own = str(row["item"] if _is_item(row) else row["step"] or row["title"])
+    own = number_of_item(row["item"]) if _is_item(row) else str(row["step"] or row["title"])
     above = known.get(row["parent_id"] or "")
     return own if above is None else f"{call(known, above)}.{own}"
+
+
+def number_of_item(place: int) -> str:
+    """What people call an item by its place in the list: they count from 1."""
+    return str(place + 1)
+
+
+def place_of_item(number: str) -> int:
+    return int(number) - 1
 
 
 def _is_item(row: Row) -> bool:

@@ -12,6 +12,7 @@ from holdfast.engine.asked import TaskRow
 from holdfast.engine.blueprint import Place, draw, limits
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
+from holdfast.engine.looking import number_of_item
 from holdfast.engine.records import read_value
 from holdfast.engine.scripts import Script, gather, read_output, tell_run
 from holdfast.model.reference import Reference, Unresolved
@@ -129,7 +130,7 @@ def _make_items(group: Group, loop: Row, step: Step) -> None:
             item=first + place,
             position=first + place,
             step=loop["step"],
-            title=_title(run, step, value) or f"{loop['step']}.{first + place}",
+            title=_title(run, step, value) or f"{loop['step']}.{number_of_item(first + place)}",
             agent="default",
             status="idle",
             priority=loop["priority"],

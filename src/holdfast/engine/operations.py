@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.engine.asked import Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
+from holdfast.engine.asked import Bounds, Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
 from holdfast.engine.durable_operations import (
     Ask,
     RecordEffect,
@@ -14,6 +14,7 @@ from holdfast.engine.durable_operations import (
     Suspend,
     TakeSignal,
 )
+from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
 from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.schedule_operations import (
     PauseSchedule,
@@ -30,7 +31,6 @@ from holdfast.engine.worker_operations import (
     TellWorker,
 )
 from holdfast.engine.workflow_operations import AddWorkflow
-from holdfast.model.hook import hook_step
 from holdfast.model.status import Hold
 from holdfast.model.trace import Trace
 
@@ -207,6 +207,21 @@ class UnholdRun(ControlledRun):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RaiseBudget(ControlledRun):
+    """More of what a run may use, in millionths of a dollar and in attempts."""
+
+    usd: int = 0
+    attempts: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExpireRun(ControlledRun):
+    """Recovery's word on a run that was not done in time."""
+
+    actor: str = "recovery"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RetryRun(ControlledRun):
     step: str | None = None
 
@@ -255,6 +270,7 @@ class StartRun(Sized):
     # Name, version and text of the workflows that its steps call.
     called: frozenset[tuple[str, str, str]] = frozenset()
     trace: Trace | None = None
+    bounds: Bounds = Bounds()  # noqa: RUF009 - frozen
     keys: Keys = ()
 
     @property
@@ -328,26 +344,6 @@ class Sweep(Sized):
     """Whatever time alone brings: scheduled tasks, limits that lift, keys with room."""
 
     keys: Keys = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RegisterHooks(Sized):
-    """Each a name, its ends, what it is about, and the template of its tasks."""
-
-    hooks: tuple[tuple[str, str, str | None, str], ...]
-
-    @property
-    def keys(self) -> Keys:
-        return tuple(hook_step(name) for name, *_ in self.hooks)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RemoveHook(Sized):
-    name: str
-
-    @property
-    def keys(self) -> Keys:
-        return (hook_step(self.name),)
 
 
 Operation = (

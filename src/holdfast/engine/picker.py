@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from holdfast.engine import slots
+from holdfast.engine import budgets, slots
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
@@ -170,6 +170,8 @@ def _gather(group: Group, rows: list[Row]) -> Claimed:
         for row in group.tx.read("items_around", ids=sorted(around)):
             groups.setdefault(row["root"], []).append(row)
     facts = group.facts.of(group.tx, runs)
+    # At once: whoever claims next in this group is to find the hold.
+    budgets.hold(group, [run.id for run in facts.values() if run.limited])
     return Claimed(
         secret=group.secret,
         rows=rows,
@@ -245,6 +247,7 @@ class Claimed:
                 "workflow": None if run is None else run.workflow,
                 "workflow_version": None if run is None else run.version,
                 "is_step": run is not None and (row["parent_epoch"] is None or item is not None),
+                "usd_per_attempt": None if run is None else run.usd_per_attempt,
                 "work": work,
                 "source": self,
                 "row": row,

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from holdfast.engine.unreadable import UNREADABLE
+from holdfast.model.budget import Budget, to_dollars
 from holdfast.model.effect import Child
 from holdfast.model.event import Event, read_data
 from holdfast.model.fill import fill
@@ -94,7 +95,19 @@ def read_run(row: Row) -> Run:
         finished_at=row["finished_at"],
         parent_id=row["parent_id"],
         root_id=row["root_id"],
+        budget=read_budget(row),
+        deadline=row["deadline"],
     )
+
+
+def read_budget(row: Row) -> Budget | None:
+    usd, each = row["budget_usd"], row["budget_usd_per_attempt"]
+    budget = Budget(
+        usd=None if usd is None else to_dollars(usd),
+        usd_per_attempt=None if each is None else to_dollars(each),
+        attempts=row["budget_attempts"],
+    )
+    return None if budget == Budget() else budget
 
 
 def read_schedule(row: Row) -> Schedule:

@@ -1,4 +1,4 @@
-"""The loop that time drives: expired leases, scheduled tasks, schedules, limits, keys with room."""
+"""The loop that time drives: leases, deadlines, scheduled tasks, schedules, limits, keys."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from holdfast.clock import MICROSECONDS, Clock
 from holdfast.engine.desk import Desk
 from holdfast.engine.operations import Sweep
 from holdfast.engine.outcomes import Outcomes
+from holdfast.engine.run_desk import Runs
 from holdfast.engine.schedule_desk import Schedules
 from holdfast.engine.work import Work
 from holdfast.errors import ShuttingDown
@@ -29,6 +30,7 @@ class Recovery:
         threads: Threads,
         *,
         clock: Clock,
+        runs: Runs,
         schedules: Schedules,
         outcomes: Outcomes,
     ) -> None:
@@ -36,6 +38,7 @@ class Recovery:
         self._clock = clock
         self._recovered = -inf
         self._work = work
+        self._runs = runs
         self._schedules = schedules
         self._outcomes = outcomes
         loop = Loop(threads, "holdfast-recovery", self._look, rest=REST)
@@ -52,6 +55,7 @@ class Recovery:
         due = self._due()
         if due <= 0:
             self._desk.submit(Sweep()).result()
+            self._runs.expire()
         self._outcomes.look()
         if due <= 0:
             # Last, so that a schedule which cannot even be moved on holds up nothing else.

@@ -227,6 +227,7 @@ def _restart(group: Group, run_id: str, actor: str, reopened: list[Row]) -> None
     group.change_tasks("copy_run_holds", ids=[run_id])
     group.touched.add(run_id)
     group.broken.add(run_id)
+    group.used.add(run_id)
     if reopened and reopened[0]["concurrency_key"]:
         slots.admit(group, reopened[0]["concurrency_key"], 1)
 

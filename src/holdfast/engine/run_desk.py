@@ -10,13 +10,22 @@ from typing import Any, TypeVar
 
 from holdfast.engine import validation
 from holdfast.engine.desk import Desk
-from holdfast.engine.edge import operation, reading
+from holdfast.engine.edge import gather, operation, reading
 from holdfast.engine.listing import PAGE, Page, ask_for_runs
-from holdfast.engine.looking import look_at, name_tasks
-from holdfast.engine.operations import AdvanceRun, CancelRun, HoldRun, RetryRun, UnholdRun
+from holdfast.engine.looking import look_at, name_tasks, place_of_item
+from holdfast.engine.operations import (
+    AdvanceRun,
+    CancelRun,
+    ExpireRun,
+    HoldRun,
+    RaiseBudget,
+    RetryRun,
+    UnholdRun,
+)
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.engine.tasks import USER
 from holdfast.errors import InvalidInput, NotFound
+from holdfast.model.budget import to_millionths
 from holdfast.model.event import Event
 from holdfast.model.graph import Workflow
 from holdfast.model.record import RunRecord
@@ -29,6 +38,7 @@ from holdfast.store.database import Row, Transaction
 
 T = TypeVar("T")
 
+OVERDUE_AT_ONCE = 100
 _PLACE = re.compile("[0-9]{1,9}")
 
 
@@ -86,9 +96,21 @@ class Runs:
         return self._desk.submit(HoldRun(**_about(run_id, actor), reason=Hold.PAUSED))
 
     @operation
-    def resume(self, run_id: str, *, actor: str = USER) -> Future[TransitionResult]:
-        """Lift `paused`."""
-        return self._desk.submit(UnholdRun(**_about(run_id, actor), reason=Hold.PAUSED))
+    def resume(
+        self,
+        run_id: str,
+        *,
+        add_usd: float | None = None,
+        add_attempts: int | None = None,
+        actor: str = USER,
+    ) -> Future[TransitionResult]:
+        """Lift `paused`; what is added raises the budget of the run, and lifts `budget` too."""
+        about = _about(run_id, actor)
+        if add_usd is None and add_attempts is None:
+            return self._desk.submit(UnholdRun(**about, reason=Hold.PAUSED))
+        usd = 0 if add_usd is None else to_millionths("add_usd", add_usd)
+        attempts = 0 if add_attempts is None else validation.count("add_attempts", add_attempts)
+        return self._desk.submit(RaiseBudget(**about, usd=usd, attempts=attempts))
 
     @operation
     def hold(self, run_id: str, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
@@ -116,6 +138,13 @@ class Runs:
     def advance(self, run_id: str) -> Future[AdvanceResult]:
         """Derive from the run's state what may go on; as often as anyone likes."""
         return self._desk.submit(AdvanceRun(run_id=validation.run_id(run_id)))
+
+    @operation
+    def expire(self) -> Future[list[TransitionResult]]:
+        """End the runs whose deadline has passed, each with all that is open of it."""
+        rows = self._desk.view(lambda tx: tx.read("overdue_runs", count=OVERDUE_AT_ONCE))
+        overdue = [ExpireRun(run_id=row["id"]) for row in rows]
+        return gather(self._desk.submit_many(overdue) if overdue else [])
 
     @reading
     def get(self, run_id: str) -> Run:
@@ -165,9 +194,9 @@ class Runs:
 
     @reading
     def task(self, run_id: str, address: str) -> Task:
-        """One task by where it stands: `plan`, or `build.2.implement` for the third item of a loop.
+        """One task by where it stands: `plan`, or `build.2.implement` in a loop.
 
-        Items count from 0, as in the list; `build.2` is the item itself, `build` the loop.
+        Items count from 1; `build.2` is the item itself, `build` the loop.
         """
         identifier = validation.run_id(run_id)
         parts = clean_text("address", address).split(".")
@@ -222,7 +251,7 @@ def _below(tx: Transaction, row: Row, part: str) -> list[Row]:
     if row["calls"] is not None:
         return tx.read("task_at_top", run_id=row["waits_for"] or "", step=part)
     if row["item"] is None and _PLACE.fullmatch(part):
-        return tx.read("item_of", parent_id=row["id"], place=int(part))
+        return tx.read("item_of", parent_id=row["id"], place=place_of_item(part))
     return tx.read("task_of_item", parent_id=row["id"], step=part)
 
 
@@ -237,7 +266,7 @@ def _no_task(tx: Transaction, run_id: str, address: str, above: Row | None) -> N
     hint = f"the steps there are {steps}" if steps else "there is nothing below a step"
     # The items of a loop have its name.
     if above is not None and above["step"] in {task.step for task in there}:
-        hint = f"{above['step']} has {len(there)} items so far, counted from 0"
+        hint = f"{above['step']} has {len(there)} items so far, counted from 1"
     return NotFound(f"{run_id} {address}", "task", hint)
 
 

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
+
 from holdfast.engine import reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
-from holdfast.engine.operations import CancelRun, ControlledRun, HoldRun, RetryRun, UnholdRun
+from holdfast.engine.operations import (
+    CancelRun,
+    ControlledRun,
+    ExpireRun,
+    HoldRun,
+    RaiseBudget,
+    RetryRun,
+    UnholdRun,
+)
+from holdfast.engine.why_budget import tell_budget
+from holdfast.model.duration import tell_duration
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import RUN_TERMINAL, RunStatus
+from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
 from holdfast.store.database import Row
 
 
@@ -15,8 +27,12 @@ def control_run(group: Group, operation: ControlledRun) -> TransitionResult:
     match operation:
         case CancelRun():
             return _cancel(group, operation)
+        case ExpireRun():
+            return _expire(group, operation)
         case HoldRun() | UnholdRun():
             return _hold(group, operation)
+        case RaiseBudget():
+            return _raise_budget(group, operation)
         case RetryRun(step=None):
             return reopening.retry_run(group, operation.run_id, operation.actor)
         case RetryRun(step=str() as step):
@@ -34,6 +50,20 @@ def _cancel(group: Group, operation: CancelRun) -> TransitionResult:
     return TransitionResult(ok=True, status="cancelled")
 
 
+def _expire(group: Group, operation: ExpireRun) -> TransitionResult:
+    """End a run that was not done in time, and with it whatever of it is open."""
+    found = group.tx.read("run_by_id", run_id=operation.run_id)
+    limit = tell_duration(found[0]["time_limit"] or 0) if found else ""
+    problem = json.dumps({"code": "deadline", "message": f"it was not done within {limit}"})
+    rows = group.change_runs(
+        "expire_run", run_id=operation.run_id, problem=problem, actor=operation.actor
+    )
+    if not rows:
+        return _refused(group, operation)
+    group.change_tasks("cancel_run_tasks", run_id=operation.run_id, actor=operation.actor)
+    return TransitionResult(ok=True, status="failed")
+
+
 def _hold(group: Group, operation: HoldRun | UnholdRun) -> TransitionResult:
     rows = group.change_runs(
         "hold_run" if isinstance(operation, HoldRun) else "unhold_run",
@@ -49,7 +79,21 @@ def _hold(group: Group, operation: HoldRun | UnholdRun) -> TransitionResult:
     return TransitionResult(ok=True, status="running")
 
 
-def _refused(group: Group, operation: CancelRun | HoldRun | UnholdRun) -> TransitionResult:
+def _raise_budget(group: Group, operation: RaiseBudget) -> TransitionResult:
+    rows = group.change_runs(
+        "raise_budget",
+        run_id=operation.run_id,
+        usd=operation.usd,
+        attempts=operation.attempts,
+        actor=operation.actor,
+    )
+    if not rows:
+        return _refused(group, operation)
+    group.change_tasks("copy_run_holds", ids=[operation.run_id])
+    return TransitionResult(ok=True, status="running")
+
+
+def _refused(group: Group, operation: ControlledRun) -> TransitionResult:
     found: list[Row] = group.tx.read("run_by_id", run_id=operation.run_id)
     if not found:
         return refuse(Refusal.NOT_FOUND, None)
@@ -57,7 +101,19 @@ def _refused(group: Group, operation: CancelRun | HoldRun | UnholdRun) -> Transi
     if status in RUN_TERMINAL:
         detail = f"the run has ended; {_again(operation.run_id, status)}"
         return refuse(Refusal.ALREADY_TERMINAL, status, detail)
+    if isinstance(operation, RaiseBudget):
+        detail = "its workflow has no such limit: that can be raised only where a budget sets it"
+        return refuse(Refusal.INVALID_TRANSITION, status, detail)
+    if _wants_on(operation) and found[0]["holds"] & Hold.BUDGET:
+        used, call = tell_budget(group.tx, found[0])
+        if call:
+            detail = f"its budget holds it, {used}; {call} lets it go on"
+            return refuse(Refusal.HELD, status, detail)
     return TransitionResult(ok=True, repeated=True, status=status)
+
+
+def _wants_on(operation: ControlledRun) -> bool:
+    return isinstance(operation, UnholdRun) and operation.reason is Hold.PAUSED
 
 
 def _again(run_id: str, status: str) -> str:

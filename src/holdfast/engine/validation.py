@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.engine import checks
-from holdfast.engine.asked import TaskRow
+from holdfast.engine.asked import Bounds, TaskRow
 from holdfast.engine.blueprint import Place, draw, limits, write_tags
 from holdfast.engine.operations import StartRun
 from holdfast.engine.scripts import tell_run
 from holdfast.engine.slots import RUN_PREFIX
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids
+from holdfast.model.budget import Budget, to_millionths
 from holdfast.model.duration import Moment, is_duration, parse_duration, parse_moment
 from holdfast.model.fill import fill
 from holdfast.model.graph import Concurrency, Workflow
@@ -164,7 +166,7 @@ def new_run(
         definition=workflow.definition,
         key=key,
         # A key is for this body alone.
-        body_digest="" if key is None else digest(workflow.name, given, str(priority)),
+        body_digest="" if key is None else _run_body(run, given, priority),
         input=given,
         priority=priority,
         concurrency_key=None if slot is None else RUN_PREFIX + slot,
@@ -173,11 +175,31 @@ def new_run(
         actor=actor_name,
         called=workflow.definitions,
         trace=_trace(run.trace),
+        bounds=_bounds(run),
     )
 
 
 def _trace(given: object) -> Trace | None:
     return None if given is None else clean_trace("trace", given)
+
+
+def _bounds(run: NewRun) -> Bounds:
+    workflow = run.workflow
+    declared = Budget() if workflow.declared is None else workflow.declared.budget or Budget()
+    usd, each, most = declared.usd, declared.usd_per_attempt, declared.attempts
+    seconds = workflow.deadline if run.deadline is None else run.deadline
+    return Bounds(
+        usd=None if usd is None else to_millionths("budget.usd", usd),
+        usd_per_attempt=None if each is None else to_millionths("budget.usd_per_attempt", each),
+        attempts=None if most is None else count("budget.attempts", most),
+        time=None if seconds is None else positive_microseconds("deadline", seconds),
+    )
+
+
+def _run_body(run: NewRun, given: str, priority: int) -> str:
+    """The digest of what was asked for; without a deadline of its own, as it always was."""
+    own = () if run.deadline is None else (str(run.deadline),)
+    return digest(run.workflow.name, given, str(priority), *own)
 
 
 def _limits(task: NewTask) -> dict[str, Any]:
@@ -196,8 +218,8 @@ def edits(changes: object, *, max_payload: int, now: Callable[[], int]) -> dict[
         "priority": lambda value: signed("priority", value),
         "position": lambda value: signed("position", value),
         "tags": tags,
-        "max_attempts": lambda value: number("max_attempts", value, least=1, most=MAX_COUNT),
-        "max_lost": lambda value: number("max_lost", value, least=1, most=MAX_COUNT),
+        "max_attempts": partial(count, "max_attempts"),
+        "max_lost": partial(count, "max_lost"),
         "timeout": lambda value: positive_microseconds("timeout", _float("timeout", value)),
         "scheduled_for": lambda value: (
             None if value is None else parse_moment("scheduled_for", value, now)
@@ -231,6 +253,10 @@ def body(row: TaskRow, scheduled_for: Moment | None = None) -> str:
     retry = (row.max_attempts, row.max_lost, row.backoff, row.backoff_max)
     limits = (*retry, row.concurrency_key, row.capacity, *(["plan"] if row.plan else []))
     return digest(row.payload, repr(parts), repr(rest), repr(limits))
+
+
+def count(field: str, value: object) -> int:
+    return number(field, value, least=1, most=MAX_COUNT)
 
 
 def signed(field: str, value: object) -> int:

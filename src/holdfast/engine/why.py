@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from holdfast.clock import MICROSECONDS
 from holdfast.engine import validation
 from holdfast.engine.looking import look_at, name_tasks
+from holdfast.engine.why_budget import explain_budget
 from holdfast.engine.why_plan import explain_plan
 from holdfast.errors import NotFound, tell_error
+from holdfast.model.duration import tell_duration
 from holdfast.model.status import Hold, Kind, PlanningPhase, Status
 from holdfast.model.task import Task
 from holdfast.store.database import Database, Row, Transaction
@@ -223,6 +225,8 @@ class TaskReading:
             return self._version(names)
         if holds & (Hold.APPROVAL | Hold.QUESTION) and identifier == self._task.id:
             return self._person(holds, names)
+        if holds & Hold.BUDGET and identifier != self._task.id:
+            return explain_budget(self._tx, identifier, names)
         if not holds & Hold.PAUSED:
             return f"hold: {names}", ""
         return f"hold: {names}", _lift_paused(identifier)
@@ -294,11 +298,8 @@ class TaskReading:
         return f"hf.worker(agents={agents}{offer})"
 
     def _seconds(self, moment: int) -> str:
-        left = max(0, moment - self._now) / MICROSECONDS
-        hours, rest = divmod(round(left), 3600)
-        minutes, seconds = divmod(rest, 60)
-        parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))
-        return " ".join(f"{value}{unit}" for value, unit in parts if value) or "0s"
+        left = max(0, moment - self._now)
+        return tell_duration(round(left / MICROSECONDS) * MICROSECONDS)
 
 
 def _lift_paused(identifier: str) -> str:

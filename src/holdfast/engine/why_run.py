@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.clock import MICROSECONDS
 from holdfast.engine import validation
 from holdfast.engine.records import read_run
 from holdfast.engine.why import Explanation, TaskReading
+from holdfast.engine.why_budget import tell_budget
 from holdfast.errors import NotFound, tell_error
+from holdfast.model.duration import tell_duration
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
 from holdfast.store.database import Database, Row, Transaction
@@ -57,10 +60,10 @@ def explain_run(
         run = read_run(rows[0])
         return RunExplanation(
             run=run,
-            summary=_summary(run, tasks) + _caller(tx, run),
+            summary=_summary(run, tasks) + _caller(tx, run) + _bounds(tx, rows[0], run),
             tasks=tuple(TaskReading(tx, row, serves, offered).explain() for row in shown),
             more=len(open_tasks) - len(shown),
-            fix=_fix(run),
+            fix=_fix(run) or _raise(tx, rows[0], run),
         )
 
     return database.view(read)
@@ -77,6 +80,19 @@ def _caller(tx: Transaction, run: Run) -> str:
     rows = tx.read("callers_of", ids=[run.id]) if run.parent_id is not None else []
     called = [f", called by {row['step']!r} of {row['workflow']} {row['run_id']}" for row in rows]
     return "".join(called)
+
+
+def _bounds(tx: Transaction, row: Row, run: Run) -> str:
+    """What a run has used of what it may, and how long it has yet."""
+    told = [] if run.budget is None else [tell_budget(tx, row)[0]]
+    if run.deadline is not None and not run.terminal:
+        left = max(0, run.deadline - tx.read("now")[0]["now"])
+        told.append(f"ends in {tell_duration(round(left / MICROSECONDS) * MICROSECONDS)} at most")
+    return "".join(f", {each}" for each in told if each)
+
+
+def _raise(tx: Transaction, row: Row, run: Run) -> str:
+    return tell_budget(tx, row)[1] if run.holds & Hold.BUDGET and not run.terminal else ""
 
 
 def _fix(run: Run) -> str:

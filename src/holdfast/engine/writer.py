@@ -33,6 +33,7 @@ from holdfast.engine.durable_operations import (
 from holdfast.engine.facts import Facts
 from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
+from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
 from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.operations import (
     AdvanceRun,
@@ -47,9 +48,7 @@ from holdfast.engine.operations import (
     Lose,
     Operation,
     Pull,
-    RegisterHooks,
     Release,
-    RemoveHook,
     Renew,
     StartRun,
     Sweep,

@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Budget:
-    """What a run may cost at most: money in all and for one attempt, and attempts in all."""
-
-    usd: float | None = None
-    usd_per_attempt: float | None = None
-    attempts: int | None = None
+from holdfast.model.budget import Budget
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -37,6 +37,17 @@ def parse_duration(field: str, value: object) -> float:
     raise InvalidInput(field, f"{value!r} is not a duration; write 90, '30s', '2m' or '1h30m'")
 
 
+def tell_duration(microseconds: int) -> str:
+    """2h, 1h 30m, 45s; parts of a second only where there is nothing longer."""
+    whole = timedelta(microseconds=microseconds).total_seconds()
+    if 0 < whole < 1:
+        return f"{whole:g}s"
+    hours, rest = divmod(round(whole), 3600)
+    minutes, seconds = divmod(rest, 60)
+    parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))
+    return " ".join(f"{value}{unit}" for value, unit in parts if value) or "0s"
+
+
 def parse_moment(field: str, value: object, now: Callable[[], int]) -> int:
     """Microseconds since 1970; a duration counts from `now`, which is then asked."""
     told = read_datetime(value) if isinstance(value, str) else value

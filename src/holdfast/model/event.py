@@ -26,7 +26,7 @@ FOLDED = (
     "waits_for",
     "round",
 )
-RUN_FOLDED = ("holds",)
+RUN_FOLDED = ("holds", "budget_usd", "budget_attempts", "deadline")
 
 OUTCOMES = {
     "task.done": "completed",

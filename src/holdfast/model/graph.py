@@ -12,6 +12,7 @@ from holdfast.model.declared import Declared
 from holdfast.model.graph_checks import MAX_PRIORITY, MAX_STEPS, find_flaws
 from holdfast.model.reference import Reference
 from holdfast.model.rendering import is_uncertain, references
+from holdfast.model.retry import positive_microseconds
 from holdfast.model.step import Concurrency, OnFailure, Step, every
 from holdfast.model.text import clean_name, digest
 
@@ -32,9 +33,11 @@ class Workflow:
     declared: Declared | None = None
     # What its steps call, as far as that was known when it was made.
     called: tuple[Workflow, ...] = field(default=(), compare=False, repr=False)
+    # Seconds that a run has from its start on, unless its start says otherwise.
+    deadline: float | None = None
 
     @classmethod
-    def define(
+    def define(  # noqa: PLR0913 - the parts of a workflow
         cls,
         name: str,
         steps: tuple[Step, ...],
@@ -42,14 +45,22 @@ class Workflow:
         concurrency: Concurrency | None = None,
         declared: Declared | None = None,
         called: tuple[Workflow, ...] = (),
+        deadline: float | None = None,
     ) -> Self:
         return cls(
-            name=name, steps=steps, concurrency=concurrency, declared=declared, called=called
+            name=name,
+            steps=steps,
+            concurrency=concurrency,
+            declared=declared,
+            called=called,
+            deadline=deadline,
         )
 
     def __post_init__(self) -> None:
         """Check the whole graph and raise one error that names every mistake."""
         clean_name("workflow", self.name)
+        if self.deadline is not None:
+            positive_microseconds("deadline", self.deadline)
         if flaws := find_flaws(self.steps, self.concurrency, self.declared):
             raise InvalidDefinition(f"workflow {self.name}", [each.text for each in flaws])
 
@@ -99,7 +110,7 @@ class Workflow:
 
     @cached_property
     def definition(self) -> str:
-        return graph_text.write(self.name, self.steps, self.concurrency, self.declared)
+        return graph_text.write(self)
 
 
 def read_workflow(definition: str) -> Workflow:

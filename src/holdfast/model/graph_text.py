@@ -4,28 +4,41 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, Protocol
 
-from holdfast.model.declared import Budget, Declared
+from holdfast.model.budget import Budget
+from holdfast.model.declared import Declared
 from holdfast.model.reference import Reference
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.step import Concurrency, OnFailure, Step
 from holdfast.model.work import HttpCall, Work
 
 
-def write(
-    name: str,
-    steps: tuple[Step, ...],
-    concurrency: Concurrency | None,
-    declared: Declared | None = None,
-) -> str:
+class Described(Protocol):
+    """A workflow, as far as it is written down."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def steps(self) -> tuple[Step, ...]: ...
+    @property
+    def concurrency(self) -> Concurrency | None: ...
+    @property
+    def declared(self) -> Declared | None: ...
+    @property
+    def deadline(self) -> float | None: ...
+
+
+def write(workflow: Described) -> str:
     described: dict[str, object] = {
-        "name": name,
-        "concurrency": _concurrency(concurrency),
-        "steps": [_describe(step) for step in steps],
+        "name": workflow.name,
+        "concurrency": _concurrency(workflow.concurrency),
+        "steps": [_describe(step) for step in workflow.steps],
     }
-    if declared is not None:
-        described["declared"] = _said(asdict(declared))
+    if workflow.declared is not None:
+        described["declared"] = _said(asdict(workflow.declared))
+    if workflow.deadline is not None:
+        described["deadline"] = workflow.deadline
     return json.dumps(described, sort_keys=True, separators=(",", ":"))
 
 
@@ -37,6 +50,7 @@ def read(text: str) -> dict[str, Any]:
         "steps": tuple(_read(step) for step in described["steps"]),
         "concurrency": _read_concurrency(described["concurrency"]),
         "declared": _read_declared(described.get("declared")),
+        "deadline": described.get("deadline"),
     }
 
 

@@ -100,7 +100,7 @@ TASK_TRANSITIONS: tuple[Transition, ...] = (
 
 RUN_TRANSITIONS: tuple[Transition, ...] = (
     _move("running", "completed", "advance"),
-    _move("running", "failed", "advance"),
+    _move("running", "failed", "advance", "deadline"),
     _move("running", "cancelled", "cancel"),
     _move("completed", "running", "re-open", "retry from", "reset", new_generation=True),
     _move("failed", "running", "retry", "re-open", "retry from", "reset", new_generation=True),

@@ -14,6 +14,8 @@ from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
 from holdfast.model.trace import Trace
 from holdfast.model.work import Work
 
+VERIFYING = "verifying"
+
 
 @dataclass(frozen=True, kw_only=True)
 class NewTask:
@@ -109,13 +111,15 @@ class Task(Shown):
     # Of a group that is looked at while it is open.
     children: int | None = None
     children_done: int | None = None
+    # Whether its verifier is the one that runs, or is next.
+    verifying: bool = False
 
     @property
     def state(self) -> str:
         """What a person sees; derived, never stored."""
         phase = self.planning_phase if self.status is Status.IDLE else PlanningPhase.NONE
         if self.status is not Status.QUEUED and phase is not PlanningPhase.FINALIZED:
-            return self.status.value if phase is PlanningPhase.NONE else "planning"
+            return self._standing if phase is PlanningPhase.NONE else "planning"
         if self.run_holds & Hold.FAILING:
             return "stalled"
         if self.blocked:
@@ -127,7 +131,14 @@ class Task(Shown):
         return self._progress if self.kind is Kind.GROUP else "ready"
 
     @property
+    def _standing(self) -> str:
+        judged = self.verifying and self.status is Status.DONE
+        return VERIFYING if judged else self.status.value
+
+    @property
     def _progress(self) -> str:
+        if self.verifying:
+            return VERIFYING
         known = self.children_done is not None
         return f"in progress {self.children_done}/{self.children}" if known else "in progress"
 
@@ -164,6 +175,8 @@ class Assignment(Shown):
     workflow_version: str | None
     # Whether it carries out a step of a workflow, and not a call of a task function.
     is_step: bool
+    # What it may use, in dollars, where the budget of its run says so.
+    usd_per_attempt: float | None
     # The rest is read when it is first asked for: most steps want little of it.
     token: str = field(repr=False)
     task: Task

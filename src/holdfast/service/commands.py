@@ -47,8 +47,16 @@ class Commands:
     def pause(self, identifier: str) -> View:
         return self._either(identifier, self._engine.runs.pause, self._engine.tasks.hold)
 
-    def resume(self, identifier: str) -> View:
-        return self._either(identifier, self._engine.runs.resume, self._engine.tasks.unhold)
+    def resume(
+        self, identifier: str, *, add_usd: float | None = None, add_attempts: int | None = None
+    ) -> View:
+        """Go on with what was paused; what is added raises the budget of a run."""
+        if add_usd is None and add_attempts is None:
+            return self._either(identifier, self._engine.runs.resume, self._engine.tasks.unhold)
+        if identifier.startswith("t_"):
+            raise InvalidInput("run", f"{identifier} is a task, and only runs have a budget")
+        resume = self._engine.runs.resume
+        return self._changed(identifier, resume, add_usd=add_usd, add_attempts=add_attempts)
 
     def approve(self, task_id: str, note: object = None) -> View:
         return self._changed(task_id, self._engine.tasks.approve, note)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.engine.looking import number_of_item
 from holdfast.service.usage import usd
 from holdfast.service.views import View, read_time
 
@@ -102,9 +103,9 @@ def _nodes(below: dict[str | None, list[View]], parent: str | None, prefix: str)
 
 def _node(below: dict[str | None, list[View]], task: View, prefix: str) -> Node:
     item = task.get("item") if task["kind"] == "group" else None
-    own = str(task.get("step") or task["title"]) if item is None else str(item)
+    own = str(task.get("step") or task["title"]) if item is None else number_of_item(item)
     address = f"{prefix}.{own}" if prefix else own
-    label = own if item is None else f"{item} {_title(task)}".rstrip()
+    label = own if item is None else f"{own} {_title(task)}".rstrip()
     children = _nodes(below, task["id"], address)
     if "child" in task:
         children += _outline(task["child"]["tasks"], address)
@@ -113,7 +114,9 @@ def _node(below: dict[str | None, list[View]], task: View, prefix: str) -> Node:
 
 def _title(task: View) -> str:
     """What an item is called: by a title of its own, or by its value."""
-    unnamed = task["title"] == f"{task.get('step')}.{task['item']}"
+    # Older releases counted from 0 in titles too.
+    numbers = (number_of_item(task["item"]), task["item"])
+    unnamed = task["title"] in {f"{task.get('step')}.{number}" for number in numbers}
     return name_item(task.get("payload")) if unnamed else str(task["title"])
 
 

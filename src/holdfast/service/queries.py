@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from holdfast.engine.budgets import used_by
 from holdfast.engine.listing import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
-from holdfast.engine.looking import count_called
+from holdfast.engine.looking import count_called, mark_verified
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
-from holdfast.model.task import Task
 from holdfast.service.called import callers, nest, runs_below, with_usage_below
 from holdfast.service.usage import usage_by_owner
 from holdfast.service.views import (
@@ -18,6 +18,7 @@ from holdfast.service.views import (
     present,
     tell_time,
     view_attempt,
+    view_budget,
     view_event,
     view_run,
     view_schedule,
@@ -216,12 +217,14 @@ def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> l
     everyone = sorted({*ids, *(each for called in below.values() for each in called)})
     usages = usage_by_owner(tx.read("usages_of_runs", ids=everyone))
     parents = callers(tx, runs)
+    limited = used_by(tx, [run.id for run in runs if run.budget is not None])
     return [
         view_run(
             run,
             output=_alone(outputs.get(run.id, {})),
             usage=with_usage_below(usages, below, run.id),
             caller=parents.get(run.id),
+            budget=None if run.budget is None else view_budget(run.budget, limited[run.id]),
             progress=_progress(progress.get(run.id)),
         )
         for run in runs
@@ -229,7 +232,7 @@ def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> l
 
 
 def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any iterable of them
-    listed: list[Task] = list(tasks)
+    listed = mark_verified(tx, list(tasks))
     ids = [task.id for task in listed]
     waits: dict[str, list[str]] = {}
     for row in tx.read("unmet_needs", ids=[task.id for task in listed if task.blocked]):
@@ -238,7 +241,8 @@ def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any
         row["parent_id"]: (row["done"], row["whole"]) for row in tx.read("count_children", ids=ids)
     }
     below |= count_called(tx, listed)
-    used = [task.id for task in listed if task.usage is not None]
+    # A new attempt and a new epoch begin with no usage of their own.
+    used = [task.id for task in listed if task.usage or task.attempt > 1 or task.epoch > 1]
     usages = usage_by_owner(tx.read("usages_of_tasks", ids=used)) if used else {}
     return [
         view_task(task, blocked_by=waits.get(task.id), below=below.get(task.id))

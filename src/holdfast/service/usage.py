@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
 
 from holdfast.model.event import read_data
 from holdfast.store.database import Row
@@ -13,19 +12,11 @@ Usage = dict[str, float]
 
 
 def usage_by_owner(rows: Iterable[Row]) -> dict[str, Usage]:
-    """What runs or tasks used up: the ends of attempts, then what is running.
-
-    A task keeps the usage of its attempt before until the next one tells of its own.
-    """
+    """What runs or tasks used up: the ends of attempts, and what is running."""
     totals: dict[str, Usage] = {}
-    told: dict[str, Any] = {}
-    for row in sorted(rows, key=lambda row: row["data"] is None):
+    for row in rows:
         ended = row["data"] is not None
         used = read_data(row["data"]).get("usage") if ended else json.loads(row["usage"])
-        if ended:
-            told[row["id"]] = used
-        elif told.get(row["id"]) == used:
-            continue
         add(totals.setdefault(row["owner"], {}), used)
     return totals
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from holdfast.model.budget import Budget, Used
 from holdfast.model.event import Event
 from holdfast.model.run import Run
 from holdfast.model.schedule import Schedule
@@ -51,8 +53,14 @@ def view_run(run: Run, **more: Any) -> View:
         generation=run.generation,
         created_at=tell_time(run.created_at),
         finished_at=tell_time(run.finished_at),
+        deadline=tell_time(run.deadline),
         **more,
     )
+
+
+def view_budget(budget: Budget, used: Used) -> View:
+    """The limits of a run that it has, and what it has used so far."""
+    return present(**asdict(budget), used=asdict(used))
 
 
 def view_task(
@@ -195,6 +203,7 @@ def view_assignment(assignment: Assignment) -> View:
         feedback=assignment.feedback,
         steps=assignment.needs or None,
         prompt=None if assignment.work is None else assignment.work.prompt,
+        usd_per_attempt=assignment.usd_per_attempt,
     )
     if around:
         own = task.get("payload")

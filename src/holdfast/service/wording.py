@@ -15,6 +15,11 @@ def _worker(match: re.Match[str]) -> str:
     return " ".join(["holdfast worker", *options])
 
 
+def _resume(match: re.Match[str]) -> str:
+    options = re.findall("add_([a-z]+)", match.group(2))
+    return " ".join([f"holdfast resume {match.group(1)}", *(f"--add-{each} N" for each in options)])
+
+
 _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"print\((hf\.why\([^)]*\))\)"), r"\1"),
     (
@@ -28,6 +33,7 @@ _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     (re.compile(rf"hf\.(?:tasks|runs)\.retry\({_QUOTED}\)"), r"holdfast retry \1"),
     (re.compile(rf"hf\.tasks\.reopen\({_QUOTED}\)"), r"holdfast retry --again \1"),
     (re.compile(rf"hf\.(?:tasks\.unhold|runs\.resume)\({_QUOTED}\)"), r"holdfast resume \1"),
+    (re.compile(rf"hf\.runs\.resume\({_QUOTED}((?:, add_[a-z]+=…)+)\)"), _resume),
     (re.compile(rf"hf\.(approve|reject|why)\({_QUOTED}\)"), r"holdfast \1 \2"),
     (re.compile(rf"hf\.answer\({_QUOTED}, …\)"), r"holdfast answer \1 …"),
     (re.compile(rf"hf\.signal\({_QUOTED}, {_QUOTED}(?:, …)?\)"), r"holdfast signal \1 \2"),

@@ -12,6 +12,8 @@ Type = Literal["text", "integer", "boolean", "real"]
 # Where SQLite's driver puts rows of more columns than it is worth to take from JSON.
 WIDE = 8
 WIDE_ROWS = "/* rows */"
+# A billion dollars, in millionths: so many attempts of that fit in a counter as nobody makes.
+MOST_SPENT = 10**15
 
 _POSTGRESQL_TYPES: dict[Type, str] = {
     "text": "text",
@@ -124,6 +126,8 @@ class _Expansion:
             return _each(self._dialect, argument)
         if macro == "data" and argument is not None:
             return _data(self._dialect, argument)
+        if macro == "cost" and argument is not None:
+            return _cost(self._dialect, argument)
         return _lock(self._dialect, macro, argument)
 
 
@@ -164,6 +168,20 @@ def _each(dialect: Dialect, parameter: str) -> str:
 def _data(dialect: Dialect, key: str) -> str:
     data = "event.data" if dialect == "sqlite" else "CAST(event.data AS jsonb)"
     return f"CAST({data}->>'{key}' AS text)"
+
+
+def _cost(dialect: Dialect, table: str) -> str:
+    """What the usage of a row says that it cost, in millionths of a dollar; or 0."""
+    if dialect == "sqlite":
+        usage = f"{table}.usage"
+        number = f"json_type({usage}, '$.usd') IN ('integer', 'real')"
+        cost = f"min(max(round(({usage}->>'usd') * 1000000), 0), {MOST_SPENT})"
+    else:
+        usage = f"CAST({table}.usage AS jsonb)"
+        number = f"jsonb_typeof({usage}->'usd') = 'number'"
+        dollars = f"CAST({usage}->>'usd' AS numeric)"
+        cost = f"LEAST(GREATEST(round({dollars} * 1000000), 0), {MOST_SPENT})"
+    return f"CASE WHEN {number} THEN CAST({cost} AS bigint) ELSE 0 END"
 
 
 def _lock(dialect: Dialect, macro: str, table: str | None) -> str:

@@ -9,6 +9,7 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.engine.listing import PAGE
 from holdfast.model.graph import Step, Workflow
+from holdfast.model.reference import Reference
 from holdfast.model.status import Status
 from holdfast.model.task import Renewal
 from tests.contract.cli.typed import Typed
@@ -258,3 +259,21 @@ def test_what_acts_on_a_terminal_is_written_out(engine: Engine, typed: Typed) ->
     raw = typed.ok("show", task_id, "--json")
     assert not {*"\x1b\x07\u202e\u009b"} & {*raw}
     assert typed.json("show", task_id)["title"] == evil
+
+
+def test_an_item_whose_verdict_is_next_is_shown_as_verifying(engine: Engine, typed: Typed) -> None:
+    steps = (Step(id="implement"), Step(id="verify", verifies="implement"))
+    over = Reference.parse("for_each", "input")
+    build = Step(id="build", for_each=over, steps=steps)
+    run = start(engine, Workflow.define("verified", (build,)), input=["SAML"])
+    finish(engine, engine.runs.task(run.id, "build.1.implement").id)
+    loop, item, implement, verify = typed.ok("show").splitlines()[1:]
+    assert loop.startswith("▾ build  0/1")
+    assert item.split()[:3] == ["▾", "1", "SAML"]
+    assert item.endswith("verifying")
+    assert implement.endswith("verifying")
+    assert verify.split() == ["○", "verify"]
+    states = {each["id"]: each["state"] for each in typed.json("tasks")["items"]}
+    assert states[engine.runs.task(run.id, "build.1").id] == "verifying"
+    assert "verifying" in typed.ok("show", "@last:build.1")
+    assert "build.1 is queued, not running (verifying)" in typed.ok("why", "@last:build.1")

@@ -11,7 +11,7 @@ import yaml
 from holdfast.definition.reader import read_workflow_file
 from holdfast.definition.text_file import MAX_BYTES
 from holdfast.errors import InvalidInput, InvalidWorkflowFile
-from holdfast.model.declared import Budget
+from holdfast.model.budget import Budget
 from holdfast.model.graph import read_workflow
 from holdfast.model.step import OnFailure
 from holdfast.model.work import HttpCall

@@ -18,6 +18,7 @@ LOOP = [
     task("2", "build", kind="group"),
     task("3", "build", kind="group", parent_id="2", item=1, position=1, title="The way out"),
     task("4", "build", kind="group", parent_id="2", item=0, title="build.0", payload="In"),
+    task("8", "build", kind="group", parent_id="2", item=2, position=2, title="build.3"),
     task("5", "implement", parent_id="4", item=0, status="done"),
     task("6", "verify", parent_id="4", item=0, status="done"),
     task("7", "build", kind="group", parent_id="2", item=0, superseded=True),
@@ -27,11 +28,11 @@ LOOP = [
 def test_items_stand_in_their_order_under_their_loop_without_the_superseded() -> None:
     plan, build = outline(LOOP)
     assert (plan.label, build.label) == ("plan", "build")
-    assert [node.label for node in build.children] == ["0 In", "1 The way out"]
-    assert build.items == (0, 2)
+    assert [node.label for node in build.children] == ["1 In", "2 The way out", "3"]
+    assert build.items == (0, 3)
     assert build.under_way
     assert plan.took(1_893_456_060_000_000) == 60_000_000
-    assert step_names(LOOP)["6"] == "build.0.verify"
+    assert step_names(LOOP)["6"] == "build.1.verify"
 
 
 def test_an_item_is_called_by_its_title_or_by_itself() -> None:
@@ -42,7 +43,7 @@ def test_an_item_is_called_by_its_title_or_by_itself() -> None:
 def test_each_attempt_is_counted_once_and_the_running_one_as_far_as_it_told() -> None:
     rows = [
         {"owner": "r", "id": "a", "data": '{"usage":{"usd":1,"tokens":5}}', "usage": None},
-        {"owner": "r", "id": "a", "data": None, "usage": '{"usd": 1, "tokens": 5}'},
+        {"owner": "r", "id": "a", "data": '{"usage":7,"lost":1}', "usage": None},
         {"owner": "r", "id": "b", "data": None, "usage": '{"usd": 0.5, "note": "x"}'},
     ]
     assert usage_by_owner(rows) == {"r": {"usd": 1.5, "tokens": 5}}

@@ -23,6 +23,11 @@ SAID = [
     ('hf.tasks.reopen("t_1") does', "holdfast retry --again t_1 does"),
     ('hf.tasks.unhold("t_1")', "holdfast resume t_1"),
     ('hf.runs.resume("r_1")', "holdfast resume r_1"),
+    ('hf.runs.resume("r_1", add_usd=…)', "holdfast resume r_1 --add-usd N"),
+    (
+        'hf.runs.resume("r_1", add_usd=…, add_attempts=…) lets',
+        "holdfast resume r_1 --add-usd N --add-attempts N lets",
+    ),
     ('hf.approve("t_1")', "holdfast approve t_1"),
     ('hf.answer("t_1", …)', "holdfast answer t_1 …"),
     ('hf.signal("r_1", "go")', "holdfast signal r_1 go"),

@@ -40,6 +40,7 @@ WHERE id = :task_id
 -- guards: not terminal
 -- changes: task
 -- event: 'task.cancelled'
+-- data: CASE WHEN previous = 'running' THEN '{"usage":' || usage || '}' END
 -- returning: concurrency_key, parent_id, calls
 UPDATE holdfast_task SET
   status = 'cancelled',
@@ -73,6 +74,7 @@ WHERE id = :run_id
 -- guards: not terminal
 -- changes: task
 -- event: 'task.cancelled'
+-- data: CASE WHEN previous = 'running' THEN '{"usage":' || usage || '}' END
 -- returning: concurrency_key, calls
 UPDATE holdfast_task SET
   status = 'cancelled',
@@ -102,7 +104,8 @@ UPDATE holdfast_task SET
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
   due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, skipped = false,
-  output = NULL, result_digest = NULL, error = NULL, usage = NULL, progress = NULL,
+  output = NULL, result_digest = NULL, error = NULL, progress = NULL,
+  spent = spent + {cost holdfast_task}, usage = NULL,
   total = NULL, made = 0,
   started_at = NULL, finished_at = NULL,
   version = version + 1, previous = status,
@@ -209,15 +212,17 @@ WHERE run_id = :run_id
   AND NOT superseded
 
 -- name: reopen_run
--- purpose: terminal → running with a new generation; it waits for its concurrency key again
+-- purpose: terminal → running with a new generation and as much time as at first; it waits for its
+--   concurrency key again
 -- guards: in one of the terminal statuses that the caller may leave
 -- changes: run
 -- event: 'run.reopened'
--- data: '{"holds":' || holds || '}'
+-- data: '{"holds":' || holds || COALESCE(',"deadline":' || deadline, '') || '}'
 -- returning: concurrency_key
 UPDATE holdfast_run SET
   status = 'running',
   generation = generation + 1, finished_at = NULL, error = NULL,
+  deadline = (SELECT holdfast_now()) + time_limit,
   holds = (holds & ~64 & ~32) | CASE WHEN concurrency_key IS NULL THEN 0 ELSE 32 END,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
@@ -248,7 +253,7 @@ WHERE id = :run_id
 -- event: CASE WHEN previous = 'running' THEN 'task.superseded' ELSE 'task.reopened' END
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
---   || run_holds || '}'
+--   || run_holds || CASE WHEN previous = 'running' THEN COALESCE(',"usage":' || usage, '') ELSE '' END || '}'
 -- returning: concurrency_key, kind, conditional, blocked, parent_id, calls
 UPDATE holdfast_task SET
   status = CASE WHEN status = 'idle' OR (kind = 'group' AND item IS NOT NULL) THEN 'idle' ELSE 'queued' END,

@@ -20,18 +20,23 @@ RETURNING name, version
 -- guards: one key, one row
 -- rows: run_id text, workflow_name text, digest text, unique_key text, body text, reasons integer,
 --   given text, rank integer, slot_key text, actor text, caller text, called_in integer,
---   topmost text, level integer
+--   topmost text, level integer, usd integer, usd_per_attempt integer, attempts integer,
+--   lasts integer
 -- changes: run
 -- event: 'run.started'
 -- data: '{"holds":' || holds || ',"priority":' || priority
---   || COALESCE(',"parent_id":"' || parent_id || '"', '') || '}'
+--   || COALESCE(',"parent_id":"' || parent_id || '"', '')
+--   || COALESCE(',"budget_usd":' || budget_usd, '')
+--   || COALESCE(',"budget_attempts":' || budget_attempts, '')
+--   || COALESCE(',"deadline":' || deadline, '') || '}'
 -- returning: key, concurrency_key, holds
 INSERT INTO holdfast_run (id, workflow, workflow_version, key, body_digest, status, holds, input,
   priority, concurrency_key, changed_by, changed_at, created_at, parent_id, parent_epoch, root_id,
-  depth)
+  depth, budget_usd, budget_usd_per_attempt, budget_attempts, time_limit, deadline)
 SELECT r.run_id, r.workflow_name, r.digest, r.unique_key, r.body, 'running', r.reasons, r.given,
   r.rank, r.slot_key, r.actor, (SELECT holdfast_now()), (SELECT holdfast_now()), r.caller,
-  r.called_in, r.topmost, r.level
+  r.called_in, r.topmost, r.level, r.usd, r.usd_per_attempt, r.attempts, r.lasts,
+  (SELECT holdfast_now()) + r.lasts
 FROM {rows} AS r WHERE true
 ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
 

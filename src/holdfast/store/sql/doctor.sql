@@ -86,6 +86,12 @@ SELECT entity, field || ' is ' || kept || ', the events say ' || told AS detail 
   SELECT task.id, 'position', CAST(task.position AS text), COALESCE((SELECT {data position} FROM holdfast_event AS event WHERE event.entity = task.id AND {data position} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') FROM holdfast_task AS task
   UNION ALL
   SELECT run.id, 'holds', CAST(run.holds AS text), COALESCE((SELECT {data holds} FROM holdfast_event AS event WHERE event.entity = run.id AND {data holds} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') FROM holdfast_run AS run
+  UNION ALL
+  SELECT run.id, 'budget_usd', COALESCE(CAST(run.budget_usd AS text), 'nothing'), COALESCE((SELECT {data budget_usd} FROM holdfast_event AS event WHERE event.entity = run.id AND {data budget_usd} IS NOT NULL ORDER BY event.version DESC LIMIT 1), 'nothing') FROM holdfast_run AS run
+  UNION ALL
+  SELECT run.id, 'budget_attempts', COALESCE(CAST(run.budget_attempts AS text), 'nothing'), COALESCE((SELECT {data budget_attempts} FROM holdfast_event AS event WHERE event.entity = run.id AND {data budget_attempts} IS NOT NULL ORDER BY event.version DESC LIMIT 1), 'nothing') FROM holdfast_run AS run
+  UNION ALL
+  SELECT run.id, 'deadline', COALESCE(CAST(run.deadline AS text), 'nothing'), COALESCE((SELECT {data deadline} FROM holdfast_event AS event WHERE event.entity = run.id AND {data deadline} IS NOT NULL ORDER BY event.version DESC LIMIT 1), 'nothing') FROM holdfast_run AS run
 ) AS folded
 WHERE kept <> told
 

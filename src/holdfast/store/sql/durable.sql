@@ -26,7 +26,7 @@ ORDER BY effect.recorded_at, effect.name
 -- changes: task
 -- event: 'task.suspended'
 -- data: '{"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null') || ',"waits_for":'
---   || COALESCE('"' || waits_for || '"', 'null') || '}'
+--   || COALESCE('"' || waits_for || '"', 'null') || COALESCE(',"usage":' || usage, '') || '}'
 -- returning: concurrency_key, parent_id, waits_for
 UPDATE holdfast_task SET
   status = 'queued',
@@ -122,7 +122,7 @@ WHERE parent_id = :task_id
 -- guards: made by one of them or below such a task, and not superseded before
 -- changes: task
 -- event: CASE WHEN status <> previous THEN 'task.cancelled' ELSE 'task.superseded' END
--- data: '{"superseded":true}'
+-- data: '{"superseded":true' || CASE WHEN previous = 'running' THEN COALESCE(',"usage":' || usage, '') ELSE '' END || '}'
 -- returning: concurrency_key, parent_id, calls
 UPDATE holdfast_task SET
   superseded = true,

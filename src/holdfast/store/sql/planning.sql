@@ -87,7 +87,8 @@ UPDATE holdfast_task SET
   planning_phase = CASE WHEN planning_phase = 'finalized' THEN 'active' ELSE planning_phase END,
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
   run_holds = 0, due = true, scheduled_for = NULL, waits_for = NULL, run_now = false, skipped = false,
-  output = NULL, result_digest = NULL, error = NULL, usage = NULL, progress = NULL,
+  output = NULL, result_digest = NULL, error = NULL, progress = NULL,
+  spent = spent + {cost holdfast_task}, usage = NULL,
   started_at = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())

@@ -110,6 +110,28 @@ WHERE parent_id IN (SELECT value FROM {each ids})
   AND NOT superseded
 GROUP BY parent_id
 
+-- name: being_verified
+-- purpose: which of some tasks wait for a verdict: they are done and their verifier runs or is next,
+--   or they are groups of which only verifiers can go on
+SELECT subject.id
+FROM holdfast_task AS subject JOIN holdfast_need AS need ON need.need_id = subject.id
+JOIN holdfast_task AS judge ON judge.id = need.task_id AND judge.verifies = subject.id
+WHERE subject.id IN (SELECT value FROM {each ids})
+  AND subject.status = 'done'
+  AND judge.status IN ('queued', 'running')
+  AND NOT judge.blocked
+  AND NOT judge.superseded
+  AND (judge.run_holds & 64) = 0
+UNION
+SELECT parent_id
+FROM holdfast_task
+WHERE parent_id IN (SELECT value FROM {each ids})
+  AND status IN ('idle', 'queued', 'running')
+  AND NOT blocked
+  AND NOT superseded
+GROUP BY parent_id
+HAVING count(*) = count(verifies)
+
 -- name: places_of
 -- purpose: some tasks and all around them, to tell where each stands
 WITH RECURSIVE around (id) AS (
@@ -228,7 +250,10 @@ SELECT
     SELECT min(held_until) FROM holdfast_task WHERE held_until IS NOT NULL
       AND status IN ('idle', 'queued', 'running')
     UNION ALL
-    SELECT min(next_at) FROM holdfast_schedule WHERE next_at IS NOT NULL) AS times) AS at,
+    SELECT min(next_at) FROM holdfast_schedule WHERE next_at IS NOT NULL
+    UNION ALL
+    SELECT min(deadline) FROM holdfast_run WHERE deadline IS NOT NULL
+      AND status = 'running') AS times) AS at,
   (SELECT holdfast_now()) AS now,
   EXISTS (
     SELECT 1 FROM holdfast_waited_key AS waited

@@ -31,7 +31,7 @@ ORDER BY task.run_id, task.id
 SELECT task.run_id AS owner, task.id, event.data, NULL AS usage
 FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id
 WHERE task.run_id IN (SELECT value FROM {each ids})
-  AND task.usage IS NOT NULL
+  AND (task.usage IS NOT NULL OR task.attempt > 1 OR task.epoch > 1)
   AND event.from_status = 'running'
   AND event.to_status <> 'running'
   AND event.data LIKE '%"usage":%'

@@ -11,7 +11,8 @@
 --   || CASE WHEN skipped THEN 'true' ELSE 'false' END || ',"holds":' || holds
 --   || ',"scheduled_for":null,"digest":"' || COALESCE(result_digest, '') || '","error":' || error
 --   || ',"outcome":"' || CASE WHEN changed_by = 'recovery' THEN 'lost'
---   WHEN verifies IS NOT NULL AND round >= max_rounds THEN 'rejected' ELSE 'failed' END || '"}'
+--   WHEN verifies IS NOT NULL AND round >= max_rounds THEN 'rejected' ELSE 'failed' END || '"'
+--   || COALESCE(',"usage":' || usage, '') || '}'
 -- returning: concurrency_key, parent_id, kind
 UPDATE holdfast_task SET
   status = CASE on_failure WHEN 'skip' THEN 'done' WHEN 'ask' THEN 'queued' ELSE 'failed' END,
@@ -39,7 +40,8 @@ WHERE id = r.task_id
 -- changes: task
 -- event: 'task.rejected'
 -- data: '{"blocked":true,"round":' || round || ',"epoch":' || epoch || ',"failures":0,"lost":0'
---   || ',"scheduled_for":null,"digest":"' || result_digest || '","verdict":' || output || '}'
+--   || ',"scheduled_for":null,"digest":"' || result_digest || '","verdict":' || output
+--   || COALESCE(',"usage":' || usage, '') || '}'
 -- returning: concurrency_key, verifies
 UPDATE holdfast_task SET
   status = 'queued', blocked = true,
@@ -65,7 +67,7 @@ WHERE id = r.task_id
 -- data: '{"blocked":true,"round":0,"detours":' || detours || ',"epoch":' || epoch
 --   || ',"failures":0,"lost":0,"scheduled_for":null,"digest":"' || COALESCE(result_digest, '')
 --   || '","error":' || error || ',"outcome":"' || CASE WHEN changed_by = 'recovery' THEN 'lost'
---   ELSE 'failed' END || '"}'
+--   ELSE 'failed' END || '"' || COALESCE(',"usage":' || usage, '') || '}'
 -- returning: concurrency_key
 UPDATE holdfast_task SET
   status = 'queued', blocked = true,
@@ -199,7 +201,8 @@ WHERE id = :task_id
 -- rows: task_id text, fence integer, asked text
 -- changes: task
 -- event: 'task.asked'
--- data: '{"holds":' || holds || ',"scheduled_for":null,"question":' || question || '}'
+-- data: '{"holds":' || holds || ',"scheduled_for":null,"question":' || question
+--   || COALESCE(',"usage":' || usage, '') || '}'
 -- returning: concurrency_key, parent_id
 UPDATE holdfast_task SET
   status = 'queued', holds = holds | 4, question = r.asked,

@@ -47,6 +47,7 @@ UPDATE holdfast_task SET
   worker = :worker,
   lease_expires_at = (SELECT holdfast_now()) + :lease,
   started_at = COALESCE(started_at, (SELECT holdfast_now())),
+  spent = holdfast_task.spent + {cost holdfast_task}, usage = NULL,
   progress = NULL, waits_for = NULL,
   version = version + 1, previous = status,
   changed_by = :worker, changed_at = (SELECT holdfast_now())
@@ -71,6 +72,7 @@ UPDATE holdfast_task SET
   worker = :worker,
   lease_expires_at = (SELECT holdfast_now()) + :lease,
   started_at = COALESCE(started_at, (SELECT holdfast_now())),
+  spent = holdfast_task.spent + {cost holdfast_task}, usage = NULL,
   progress = NULL, waits_for = NULL,
   version = version + 1, previous = status,
   changed_by = :worker, changed_at = (SELECT holdfast_now())
@@ -164,7 +166,8 @@ FROM above JOIN holdfast_need AS need ON need.task_id = above.id
 
 -- name: run_facts
 -- purpose: what never changes of some runs: for the worker that runs their tasks, and for loops
-SELECT id, workflow, workflow_version, key, input, root_id, depth
+SELECT id, workflow, workflow_version, key, input, root_id, depth, budget_usd_per_attempt,
+  budget_usd IS NOT NULL OR budget_attempts IS NOT NULL AS limited
 FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
 
@@ -193,7 +196,7 @@ WHERE id = r.task_id
   AND status = 'running'
   AND attempt = r.fence
   AND lease_expires_at > (SELECT holdfast_now())
-RETURNING id, lease_expires_at
+RETURNING id, run_id, lease_expires_at
 
 -- name: complete_tasks
 -- purpose: running → done: the attempt reports its result
@@ -256,7 +259,8 @@ WHERE id = r.task_id
 -- rows: task_id text, fence integer, until integer
 -- changes: task
 -- event: 'task.released'
--- data: '{"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null') || '}'
+-- data: '{"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null')
+--   || COALESCE(',"usage":' || usage, '') || '}'
 -- returning: concurrency_key, parent_id
 UPDATE holdfast_task SET
   status = 'queued',
@@ -285,7 +289,7 @@ LIMIT :count
 -- rows: task_id text, fence integer, problem text
 -- changes: task
 -- event: CASE WHEN status = 'queued' THEN 'task.lost' ELSE 'task.failed' END
--- data: '{"lost":' || lost || ',"scheduled_for":null}'
+-- data: '{"lost":' || lost || ',"scheduled_for":null' || COALESCE(',"usage":' || usage, '') || '}'
 -- returning: concurrency_key, parent_id
 UPDATE holdfast_task SET
   status = CASE WHEN lost + 1 < max_lost THEN 'queued' ELSE 'failed' END,

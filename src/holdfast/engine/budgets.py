@@ -1,0 +1,58 @@
+"""What runs may use in all, and one attempt of them: who is at a limit is held, or has failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from holdfast.engine.group import Group
+from holdfast.engine.operations import Fail, Renew
+from holdfast.model.budget import CODE, Used, tell_usd, to_dollars
+from holdfast.model.text import digest
+from holdfast.store.database import Row, Transaction
+
+
+def hold_spent(group: Group) -> None:
+    """Hold those of the runs whose attempts ended or told of their usage that are at a limit."""
+    if group.used:
+        used, group.used = group.used, set()
+        facts = group.facts.of(group.tx, used)
+        hold(group, [run.id for run in facts.values() if run.limited])
+
+
+def hold(group: Group, runs: Sequence[str]) -> None:
+    if not runs:
+        return
+    if held := group.change_runs("hold_spent_runs", ids=sorted(runs)):
+        group.change_tasks("copy_run_holds", ids=[row["entity"] for row in held])
+
+
+def overspent(group: Group, reports: Sequence[Renew]) -> list[Fail]:
+    """How those of some renewed attempts failed that tell of more than one of them may use."""
+    found = group.tx.read("overspent_attempts", rows=[(r.task_id, r.fence) for r in reports])
+    fences = {report.task_id: report.fence for report in reports}
+    return [_fail(row, fences[row["id"]]) for row in found]
+
+
+def _fail(row: Row, fence: int) -> Fail:
+    used, most = (tell_usd(to_dollars(row[name])) for name in ("used", "most"))
+    error = json.dumps({"code": CODE, "message": f"it used {used}, and an attempt may use {most}"})
+    return Fail(
+        task_id=row["id"],
+        fence=fence,
+        error=error,
+        digest=digest(error),
+        retryable=True,
+        jitter=1.0,
+    )
+
+
+def used_by(tx: Transaction, runs: Sequence[str]) -> dict[str, Used]:
+    """What some runs have used so far."""
+    if not runs:
+        return {}
+    found = {
+        row["run_id"]: Used(usd=to_dollars(int(row["usd"])), attempts=int(row["attempts"]))
+        for row in tx.read("used_by_runs", ids=runs)
+    }
+    return {run: found.get(run, Used()) for run in runs}

@@ -1,0 +1,25 @@
+"""How much of its budget a run has used, and what would let it use more."""
+
+from __future__ import annotations
+
+from holdfast.engine.budgets import used_by
+from holdfast.engine.records import read_budget
+from holdfast.model.budget import tell_raise, tell_used
+from holdfast.store.database import Row, Transaction
+
+
+def explain_budget(tx: Transaction, run_id: str, names: str) -> tuple[str, str]:
+    """What holds up a run that is held by its budget, and the call that lets it go on."""
+    (row,) = tx.read("run_by_id", run_id=run_id)
+    detail, fix = tell_budget(tx, row)
+    return f"hold: {names}{', ' if detail else ''}{detail}", fix
+
+
+def tell_budget(tx: Transaction, run: Row) -> tuple[str, str]:
+    """What a run has used of its budget, and the call that raises what it has reached of it."""
+    budget = read_budget(run)
+    if budget is None:
+        return "", ""
+    used = used_by(tx, [run["id"]])[run["id"]]
+    told = tell_used(budget, used)
+    return f"{told} used" if told else "", tell_raise(run["id"], budget, used)

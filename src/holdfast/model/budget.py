@@ -1,0 +1,66 @@
+"""What a run may cost at most, what it has used of that, and both in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.errors import InvalidInput
+
+# Of a dollar. Money is counted in whole numbers, because sums of fractions drift.
+MILLIONTHS = 1_000_000
+MAX_USD = 1_000_000_000
+CODE = "budget"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Budget:
+    """What a run may cost at most: money in all and for one attempt, and attempts in all."""
+
+    usd: float | None = None
+    usd_per_attempt: float | None = None
+    attempts: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Used:
+    """What a run has used so far: dollars as its attempts told them, and attempts."""
+
+    usd: float = 0.0
+    attempts: int = 0
+
+
+def to_millionths(field: str, usd: object) -> int:
+    if isinstance(usd, bool) or not isinstance(usd, int | float):
+        raise InvalidInput(field, f"must be a number of dollars, not {type(usd).__name__}")
+    if not 0 < usd <= MAX_USD or not (counted := round(usd * MILLIONTHS)):
+        reason = f"must be more than 0 and at most {MAX_USD} dollars, not {usd}"
+        raise InvalidInput(field, reason)
+    return counted
+
+
+def to_dollars(millionths: int) -> float:
+    return millionths / MILLIONTHS
+
+
+def tell_usd(usd: float) -> str:
+    """$5, $1.12, $0.004."""
+    if round(usd, 2) == 0 and usd:
+        return f"${usd:.6f}".rstrip("0")
+    return f"${usd:.2f}".removesuffix(".00")
+
+
+def tell_used(budget: Budget, used: Used) -> str:
+    """How much of each of its limits a run has used: $1.12 of $5, 7 of 40 attempts."""
+    told = []
+    if budget.usd is not None:
+        told.append(f"{tell_usd(used.usd)} of {tell_usd(budget.usd)}")
+    if budget.attempts is not None:
+        told.append(f"{used.attempts} of {budget.attempts} attempts")
+    return ", ".join(told)
+
+
+def tell_raise(run_id: str, budget: Budget, used: Used) -> str:
+    """The call that raises the limits which a run has reached."""
+    reached = [("add_usd", used.usd, budget.usd), ("add_attempts", used.attempts, budget.attempts)]
+    named = [f"{name}=…" for name, spent, most in reached if most is not None and spent >= most]
+    return f'hf.runs.resume("{run_id}", {", ".join(named)})' if named else ""
