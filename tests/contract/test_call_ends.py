@@ -87,6 +87,16 @@ def test_retry_takes_up_the_run_that_failed(engine: Engine) -> None:
     assert run.status == "completed"
 
 
+def test_what_was_called_is_not_left_paused_when_it_is_taken_up_later(engine: Engine) -> None:
+    run = begin(engine, call(), LAST)
+    shipping = of(run)
+    for verb in ("pause", "cancel", "retry"):
+        assert getattr(engine.runs, verb)(run.id).ok
+    assert (run.states["ship"], shipping.status) == ("held", "cancelled")
+    assert engine.runs.resume(run.id).ok
+    assert (shipping.status, shipping.holds, shipping.states["pack"]) == ("running", [], "ready")
+
+
 @pytest.mark.parametrize("what", ["run", "task"])
 def test_retry_of_what_was_called_is_retry_of_who_called_it(engine: Engine, what: str) -> None:
     run = begin(engine, call(), LAST)

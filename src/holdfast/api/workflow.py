@@ -74,9 +74,11 @@ class WorkflowBuilder(Body, Startable):
         return tuple(found.values())
 
     def read_graph(self) -> Workflow:
+        """The same as `graph`."""
         return self.graph
 
     def misgiven(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+        """What is wrong with what a step of another workflow gives to a run of this one."""
         yield from self._inputs.misgiven(step, given)
 
     @property

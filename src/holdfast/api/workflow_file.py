@@ -37,9 +37,11 @@ class WorkflowFile(Startable):
         return NewRun(workflow=self.graph, input=place_paths(self.graph, given, str(Path.cwd())))
 
     def read_graph(self) -> Workflow:
+        """The same as `graph`."""
         return self.graph
 
     def misgiven(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+        """What is wrong with what a step of another workflow gives to a run of this one."""
         declared = None if self.graph.declared is None else self.graph.declared.input
         call = Step(id=step, work=Work(workflow=self.name, input=given))
         yield from (flaw.text for flaw in bad_calls((call,), {self.name: declared}))

@@ -18,7 +18,10 @@ log = logging.getLogger("holdfast.advance")
 def follow(group: Group) -> None:
     """Unblock, hold, settle and free whatever the group's transitions made possible."""
     derive(group)
-    slots.free(group)
+    # Who is let in may have nothing to do, or call a workflow, and so on.
+    while group.freed:
+        slots.free(group)
+        derive(group)
 
 
 def derive(group: Group) -> set[str]:

@@ -15,6 +15,7 @@ from holdfast.model import shape
 from holdfast.model.graph import MAX_DEPTH, Workflow
 from holdfast.model.reference import Unresolved
 from holdfast.model.run import NewRun
+from holdfast.model.status import Hold
 from holdfast.model.template import MAX_RENDERED
 from holdfast.model.work import Work
 from holdfast.store.database import Row
@@ -60,10 +61,14 @@ def begin(group: Group, calls: Sequence[Call]) -> list[tuple[str, str]]:
 
 
 def _take_up(group: Group, run: Row) -> None:
-    if run["status"] in reopening.ENDED_BADLY:
-        reopening.retry_alone(group, run["id"], ACTOR)
-    else:
+    """Go on with a run that has ended; what held it then holds it no more, as nothing does us."""
+    if run["status"] not in reopening.ENDED_BADLY:
         group.returned.add(run["id"])
+        return
+    reopening.retry_alone(group, run["id"], ACTOR)
+    if held := run["holds"] & ~int(Hold.SLOT | Hold.FAILING):
+        rows = group.change_runs("unhold_run", run_id=run["id"], reason=held, actor=ACTOR)
+        group.change_tasks("copy_run_holds", ids=[row["entity"] for row in rows])
 
 
 def _start(group: Group, call: Call) -> StartRun:

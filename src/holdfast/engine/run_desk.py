@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -221,24 +222,31 @@ class Runs:
 
     @reading
     def record(self, run_id: str) -> RunRecord:
-        """A run, its tasks and its events, all at the same moment."""
+        """A run, its tasks, its events and what it has called, all at the same moment."""
         identifier = validation.run_id(run_id)
 
         def read(tx: Transaction) -> RunRecord:
             rows = tx.read("run_by_id", run_id=identifier)
             if not rows:
                 raise NotFound(identifier)
-            return RunRecord(
-                run=read_run(rows[0]),
-                tasks=tuple(map(read_task, tx.read("run_tasks", run_id=identifier))),
-                events=tuple(map(read_event, tx.read("run_events", run_id=identifier))),
-            )
+            below = [row["id"] for row in tx.read("runs_below", ids=[identifier])]
+            called = tx.read("runs_by_id", ids=sorted(below))
+            records = [_record(tx, row) for row in sorted(called, key=lambda row: str(row["id"]))]
+            return replace(_record(tx, rows[0]), called=tuple(records))
 
         return self._desk.view(read)
 
     def _of_run(self, query: str, run_id: str) -> Page[Row]:
         identifier = validation.run_id(run_id)
         return self._desk.view(lambda tx: _of_run(tx, query, identifier))
+
+
+def _record(tx: Transaction, row: Row) -> RunRecord:
+    return RunRecord(
+        run=read_run(row),
+        tasks=tuple(map(read_task, tx.read("run_tasks", run_id=row["id"]))),
+        events=tuple(map(read_event, tx.read("run_events", run_id=row["id"]))),
+    )
 
 
 def _of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:

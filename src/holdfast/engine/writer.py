@@ -129,7 +129,7 @@ class Writer:
         batch.together(StartRun, lambda chosen: creation.start_runs(group, chosen))
         batch.together(Import, lambda chosen: importing.take_over(group, chosen))
         batch.together(Tick, lambda chosen: schedules.fire(group, chosen))
-        advance.derive(group)
+        advance.follow(group)
         schedules.tear_down(group)
         hooks.fire(group)
         batch.together(AcquireLease, lambda chosen: leases.acquire_all(group, chosen))
@@ -157,7 +157,7 @@ def sweep(group: Group) -> None:
     group.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
     slots.sweep(group)
     # Who is held no more may call a workflow, and no claim does that.
-    advance.derive(group)
+    advance.follow(group)
 
 
 class Batch:

@@ -6,7 +6,7 @@ ORDER BY created_at DESC, version LIMIT 1
 
 -- name: child_runs
 -- purpose: the runs that some tasks have started in their present epoch
-SELECT run.id, run.status, run.parent_id
+SELECT run.id, run.status, run.holds, run.parent_id
 FROM holdfast_task AS task JOIN holdfast_run AS run ON run.parent_id = task.id AND run.parent_epoch = task.epoch
 WHERE task.id IN (SELECT value FROM {each ids})
 
