@@ -115,7 +115,7 @@ def test_on_postgresql_a_set_that_a_row_must_be_in_is_an_array(tmp_path: Path) -
         "AND f = ANY (ARRAY(SELECT 1)))) AND (g)"
     )
     for left in ("a NOT IN (SELECT 1)", "(b OR a IN (SELECT 1))", "a IN ('x', 'y')"):
-        assert one(tmp_path, f"DELETE FROM b WHERE {left}", "postgresql").text.endswith(left)
+        assert one(tmp_path, f"VALUES (1) WHERE {left}", "postgresql").text.endswith(left)
 
 
 def test_a_macro_inside_a_string_is_only_a_string(tmp_path: Path) -> None:

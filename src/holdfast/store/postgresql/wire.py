@@ -119,10 +119,9 @@ class Wire:
             return
         self._poll.modify(self._socket, select.POLLIN | select.POLLOUT)
         try:
+            # It takes in answers too: the server may wait for that before it takes any more.
             while self._server.flush():
-                # The server may wait for its answers to be taken before it takes any more.
-                if self._poll.poll()[0][1] & ~select.POLLOUT:
-                    self._server.consume_input()
+                self._poll.poll()
         finally:
             self._poll.modify(self._socket, select.POLLIN)
 
