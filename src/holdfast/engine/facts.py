@@ -1,4 +1,4 @@
-"""What never changes of a run: read once, kept while the run goes on."""
+"""What never changes of a run or a task: read once, kept while it goes on."""
 
 from __future__ import annotations
 
@@ -43,6 +43,19 @@ class Facts:
     def __init__(self) -> None:
         self._known: dict[str, RunFacts] = {}
         self._characters = 0
+        self._runs: dict[str, str] = {}
+
+    def run_of(self, task_id: str) -> str | None:
+        """The run of a task that was started here; None for one that has none, or is not known."""
+        return self._runs.get(task_id)
+
+    def note_start(self, task_id: str, run_id: str) -> None:
+        self._runs[task_id] = run_id
+        if len(self._runs) > KEPT:
+            del self._runs[next(iter(self._runs))]
+
+    def note_stop(self, task_id: str) -> None:
+        self._runs.pop(task_id, None)
 
     def of(self, tx: Transaction, ids: Iterable[str]) -> dict[str, RunFacts]:
         wanted = set(ids)

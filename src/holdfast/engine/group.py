@@ -79,6 +79,9 @@ class Group:
             self.ripe.append(row["entity"])
         if status == "queued":
             self.wakes = True
+        elif status == "running":
+            if run_id is not None:
+                self.facts.note_start(row["entity"], run_id)
         elif status in TERMINAL:
             self.ended.append(row["entity"])
             if row.get("parent_id") is not None:
@@ -100,6 +103,7 @@ class Group:
 
     def _observe_stop(self, row: Row) -> None:
         self.left.append((row["entity"], row["attempt"]))
+        self.facts.note_stop(row["entity"])
         # Its worker, which may be in another process, is to hear of a cancel at once.
         self.tells |= row["status"] == "cancelled"
         if row["concurrency_key"]:

@@ -107,7 +107,7 @@ class Address:
 
 def asks_again(error: psycopg.Error | Contended) -> bool:
     """Tell whether a transaction was given up that would do well on another try."""
-    return isinstance(error, Contended) or error.sqlstate in _AGAIN or _outdated(error)
+    return isinstance(error, Contended) or error.sqlstate in _AGAIN or is_outdated(error)
 
 
 def is_busy(error: psycopg.Error | Contended) -> bool:
@@ -115,7 +115,7 @@ def is_busy(error: psycopg.Error | Contended) -> bool:
     return isinstance(error, psycopg.Error) and error.sqlstate == _BUSY
 
 
-def _outdated(error: psycopg.Error) -> bool:
+def is_outdated(error: psycopg.Error) -> bool:
     """Tell whether a statement was prepared before someone changed a table; it is prepared anew."""
     # By the name of the server's function: the message may be in any language.
     return error.diag.source_function == "RevalidateCachedQuery"
