@@ -53,12 +53,12 @@ class Consumer(Rounds):
         chosen = options or ConsumerOptions()
         own = f"{subscription.group}-{socket.gethostname()}-{chosen.slot}"
         self.name = clean_name("name", chosen.name or own)
-        super().__init__(engine, self.name)
         self._bus = bus
         self._subscription = subscription
         self._batch = chosen.batch
         self._seats = Seats(engine, subscription, self.name, ttl=chosen.ttl)
         self._inbox = Inbox(engine, subscription, handlers, chosen.retry)
+        super().__init__(engine, self.name)
         self._settled: frozenset[int] = frozenset()
         self._life.callback(self._inbox.close)
         self._life.callback(self._seats.close)

@@ -59,6 +59,12 @@ class ExecutionBus(ABC):
             raise InvalidInput("partitions", f"must be a power of two up to {SLOTS}")
         self.partitions = partitions
 
+    def _refuse_partitions(self, kept: int) -> None:
+        """Refuse to divide anew what others have divided: messages would be passed by."""
+        if kept != self.partitions:
+            reason = f"there are {kept} already, and this bus was opened with {self.partitions}"
+            raise InvalidInput("partitions", f"{reason}; open it with partitions={kept}")
+
     def partition_of(self, envelope: Envelope) -> int:
         return slot_of(envelope.about) % self.partitions
 

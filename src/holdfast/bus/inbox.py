@@ -13,6 +13,7 @@ from holdfast.bus.execution_bus import Subscription
 from holdfast.bus.handler import UNREADABLE_HANDLER, Handler, Park
 from holdfast.bus.unreadable import UNREADABLE
 from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.text import clean_name
 from holdfast.store.database import Row, Transaction
@@ -69,10 +70,12 @@ class Inbox:
         self._group = subscription.group
         self._retry = retry
         self._standing = engine.database.connect()
-        self._handlers = {
-            f"{self._group}/{clean_name('handler', each.name)}": each for each in handlers
-        }
-        self._handlers[f"{self._group}/{UNREADABLE_HANDLER.name}"] = UNREADABLE_HANDLER
+        self._handlers: dict[str, Handler] = {}
+        for each in (*handlers, UNREADABLE_HANDLER):
+            name = f"{self._group}/{clean_name('handler', each.name)}"
+            if name in self._handlers:
+                raise InvalidInput("handlers", f"two are called {each.name!r}")
+            self._handlers[name] = each
 
     def take(self, envelopes: Sequence[Envelope]) -> None:
         jobs = [

@@ -18,7 +18,7 @@ from holdfast.bus.envelope import Envelope
 from holdfast.bus.execution_bus import Batch
 from holdfast.bus.handler import Handler
 from holdfast.bus.parked import Parked
-from holdfast.errors import BusUnreachable
+from holdfast.errors import BusUnreachable, InvalidInput
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from tests.contract.bus.worlds import COMMANDS, RUNS, World, message, seat
@@ -230,6 +230,12 @@ def test_what_a_handler_broke_or_rolled_back_is_not_taken_for_done(
         ("service/odd", "m2"),
         ("service/odd", "m3"),
     ]
+
+
+def test_two_handlers_of_one_name_are_refused(shop: Shop) -> None:
+    for name in ("pay", "unreadable"):
+        with pytest.raises(InvalidInput, match=r"^handlers: two"):
+            shop.consumer(Handler(name=name, handle=shop.pay))
 
 
 def test_partitions_are_shared_among_those_who_are_there(shop: Shop) -> None:

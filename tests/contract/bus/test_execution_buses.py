@@ -180,6 +180,16 @@ def test_a_bus_that_answers_is_healthy(world: World) -> None:
     assert world.bus.health().ok
 
 
+def test_a_bus_of_other_partitions_than_there_are_is_refused(world: World) -> None:
+    world.bus.subscribe(COMMANDS)
+    world.bus.partitions = 2
+    try:
+        with pytest.raises(InvalidInput, match=r"^partitions: .* partitions=4"):
+            world.bus.subscribe(COMMANDS)
+    finally:
+        world.bus.partitions = PARTITIONS
+
+
 def test_partitions_divide_the_slots_evenly_or_are_refused() -> None:
     for partitions in (0, 3, 64):
         with pytest.raises(InvalidInput, match=r"^partitions"):

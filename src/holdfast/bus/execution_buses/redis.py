@@ -49,6 +49,7 @@ class RedisBus(ExecutionBus):
         self._prefix = clean_name("prefix", prefix)
         self._clock = clock or SystemClock()
         self._client = connect(url)
+        self._checked = False
         self._publish_script = self._client.register_script((_HERE / "publish.lua").read_text())
         self._trim_script = self._client.register_script((_HERE / "trim.lua").read_text())
 
@@ -63,6 +64,8 @@ class RedisBus(ExecutionBus):
             reason = "Redis takes part in no transaction; publish after it, or to a SqlBus"
             raise InvalidInput("connection", reason)
         with errors_told(), self._client.pipeline(transaction=False) as pipeline:
+            if not self._checked:
+                self._check_partitions()
             for envelope, text in texts:
                 stream = self.stream(channel, self.partition_of(envelope))
                 pipeline.xadd(stream, {"envelope": text})
@@ -76,6 +79,7 @@ class RedisBus(ExecutionBus):
         import redis  # noqa: PLC0415 - only who uses Redis has it
 
         with errors_told():
+            self._check_partitions()
             for stream in self._streams(subscription.channel):
                 try:
                     self._client.xgroup_create(stream, subscription.group, start, mkstream=True)
@@ -181,6 +185,7 @@ class RedisBus(ExecutionBus):
     def begin_relay(self, channel: Channel, passed: int) -> None:
         """Note that everything up to a number is published, and nothing after it."""
         with errors_told():
+            self._check_partitions()
             self._client.delete(self.stream(channel, "relayed"))
             self._client.hset(self.stream(channel, "relayed"), "passed", passed)
 
@@ -214,6 +219,12 @@ class RedisBus(ExecutionBus):
 
     def close(self) -> None:
         self._client.close()
+
+    def _check_partitions(self) -> None:
+        key = f"{{{self._prefix}}}:partitions"
+        self._client.set(key, self.partitions, nx=True)
+        self._refuse_partitions(int(self._client.get(key) or self.partitions))
+        self._checked = True
 
     def _since(self, begun: int) -> float:
         return (self._clock.now() - begun) / MICROSECONDS

@@ -71,6 +71,7 @@ class SqlBus(ExecutionBus):
                 passed=number if subscription.from_now else 0,
                 **_named(subscription),
             )
+            self._refuse_partitions(len(tx.read("positions_of", **_named(subscription))))
 
     def forget(self, subscription: Subscription) -> None:
         with self._writing() as tx:
