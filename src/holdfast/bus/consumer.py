@@ -57,7 +57,7 @@ class Consumer(Rounds):
         self._subscription = subscription
         self._batch = chosen.batch
         self._seats = Seats(engine, subscription, self.name, ttl=chosen.ttl)
-        self._inbox = Inbox(engine, subscription, handlers, chosen.retry)
+        self._inbox = Inbox(engine, subscription, handlers, chosen.retry, keep=self._seats.keep)
         super().__init__(engine, self.name)
         self._settled: frozenset[int] = frozenset()
         self._life.callback(self._inbox.close)

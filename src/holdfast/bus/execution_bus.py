@@ -130,6 +130,14 @@ class ExecutionBus(ABC):
         """How many messages the group has not acknowledged yet."""
 
     @abstractmethod
+    def groups(self, channel: Channel) -> list[str]:
+        """The groups that there are on a channel."""
+
+    @abstractmethod
+    def latest(self, channel: Channel, count: int) -> list[Envelope]:
+        """The newest messages that are kept of a channel, the last of them last."""
+
+    @abstractmethod
     def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:
         """Remove what every group has acknowledged; nothing while one of `groups` is missing.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,10 @@ class TransactionEnded(Exception):
 
 
 class Inbox:
-    """The handlers of one group in one thread. `take` returns when each message is done or kept."""
+    """The handlers of one group in one thread. `take` returns when each message is done or kept.
+
+    `keep` is called between transactions, so that a long batch costs nobody their partitions.
+    """
 
     def __init__(
         self,
@@ -64,11 +67,14 @@ class Inbox:
         subscription: Subscription,
         handlers: Iterable[Handler],
         retry: RetryPolicy,
+        *,
+        keep: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._channel = subscription.channel.value
         self._group = subscription.group
         self._retry = retry
+        self._keep = keep
         self._standing = engine.database.connect()
         self._handlers: dict[str, Handler] = {}
         for each in (*handlers, UNREADABLE_HANDLER):
@@ -102,6 +108,7 @@ class Inbox:
             alone = next((place for place, job in enumerate(jobs) if job.handler.steers), len(jobs))
             part = max(1, alone)
             jobs = self._take(jobs[:part]) + jobs[part:]
+            self._keep()
 
     def _do(self, jobs: Sequence[Job]) -> None:
         after: list[object] = []
@@ -132,6 +139,7 @@ class Inbox:
         )
         for row in rows:
             self._try(row)
+            self._keep()
         return len(rows)
 
     def _try(self, row: Row) -> None:

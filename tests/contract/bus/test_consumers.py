@@ -261,6 +261,20 @@ def test_partitions_are_shared_among_those_who_are_there(shop: Shop) -> None:
     first.close()
 
 
+def test_a_long_batch_costs_nobody_their_partitions(shop: Shop) -> None:
+    def take_long(*_: object) -> None:
+        shop.world.clock.advance(2)
+
+    slow = Handler(name="slow", handle=take_long, steers=True)
+    first = shop.consumer(slow)
+    second = shop.consumer(options=ConsumerOptions(name="service-2", retry=RETRY))
+    shop.publish("m1", "m2", "m3", "m4", "m5")
+    assert first.step() == 5
+    assert second.take_share() == ()
+    first.close()
+    second.close()
+
+
 def test_two_of_one_name_never_share_a_partition(shop: Shop) -> None:
     first, second = shop.consumer(), shop.consumer()
     assert first.take_share() == (0, 1, 2, 3)

@@ -24,6 +24,7 @@ GROUPED = {
     "schedule": "list pause resume remove preview",
     "db": "upgrade backup",
     "lease": "acquire renew release",
+    "bus": "groups lag forget tail publish parked replay drop",
 }
 
 

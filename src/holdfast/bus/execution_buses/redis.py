@@ -175,6 +175,25 @@ class RedisBus(ExecutionBus):
             count, after = count + len(page), page[-1][0]
         return int(group["pending"]) + count
 
+    def groups(self, channel: Channel) -> list[str]:
+        with errors_told():
+            return sorted(
+                {
+                    str(group["name"])
+                    for stream in self._existing(channel)
+                    for group in self._client.xinfo_groups(stream)
+                }
+            )
+
+    def latest(self, channel: Channel, count: int) -> list[Envelope]:
+        with errors_told():
+            found = [
+                (_moment(entry), envelope_from(fields.get("envelope"), f"{stream}/{entry}"))
+                for stream in self._streams(channel)
+                for entry, fields in self._client.xrevrange(stream, count=count)
+            ]
+        return [envelope for _, envelope in sorted(found, key=lambda each: each[0])[-count:]]
+
     def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:  # noqa: ARG002 - what all are done with has no use
         with errors_told():
             return sum(
@@ -250,3 +269,8 @@ class RedisBus(ExecutionBus):
                     raise
             self._create(subscription, "0")
             return ask()
+
+
+def _moment(entry: str) -> tuple[int, int]:
+    time, _, place = entry.partition("-")
+    return int(time), int(place)
