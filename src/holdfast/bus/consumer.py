@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
 
 from holdfast.bus.channel import slots_of
 from holdfast.bus.execution_bus import Batch, ExecutionBus, Seat, Subscription
@@ -38,8 +37,10 @@ class ConsumerOptions:
     ttl: float = TTL
 
 
-class Consumer:
+class Consumer(Rounds):
     """`with Consumer(…):` consumes in a thread of its own until the end of the block."""
+
+    waits = True
 
     def __init__(
         self,
@@ -56,9 +57,11 @@ class Consumer:
         self._subscription = subscription
         self._batch = chosen.batch
         self._seats = Seats(engine, subscription, self.name, ttl=chosen.ttl)
-        self._inbox = Inbox(engine, subscription, handlers, chosen.retry)
+        self._inbox = Inbox(engine, subscription, handlers, chosen.retry, keep=self._seats.keep)
+        super().__init__(engine, self.name)
         self._settled: frozenset[int] = frozenset()
-        self._rounds = Rounds(engine, f"holdfast-{self.name}", self.step, pauses=False)
+        self._life.callback(self._inbox.close)
+        self._life.callback(self._seats.close)
         subscribe(engine, bus, subscription)
 
     def take_share(self) -> tuple[int, ...]:
@@ -68,55 +71,29 @@ class Consumer:
     def step(self, wait: float = 0.0) -> int:
         """Look once at what there is to do; how much was done."""
         held = self.take_share()
-        self._settled &= frozenset(held)
+        if not held:
+            self._stopped.wait(wait)
+            return 0
+        # Nothing is settled until this is over: after an error all of it is taken up again.
+        settled, self._settled = self._settled, frozenset()
         seat = Seat(subscription=self._subscription, consumer=self.name, partitions=held)
-        try:
-            done = self._recover(seat)
-            slots = [slot for each in held for slot in slots_of(each, self._bus.partitions)]
-            done += self._inbox.try_again(slots) if held else 0
-            # Who holds nothing has nothing to wait for on the bus.
-            pause = 0.0 if done else wait
-            if not held:
-                self._rounds.stopped.wait(pause)
-                return done
-            return done + self._settle(self._bus.fetch(seat, count=self._batch, wait=pause))
-        except BaseException:
-            # Whatever of it was not acknowledged is taken up again.
-            self._settled = frozenset()
-            raise
+        done = self._take_up(seat, settled)
+        done += self._inbox.try_again(
+            slot for each in held for slot in slots_of(each, self._bus.partitions)
+        )
+        pause = 0.0 if done else wait
+        done += self._settle(self._bus.fetch(seat, count=self._batch, wait=pause))
+        self._settled = frozenset(held)
+        return done
 
-    def drain(self) -> int:
-        """Step until there is nothing left that could be done now."""
-        total = 0
-        while done := self.step():
-            total += done
-        return total
-
-    def start(self) -> None:
-        self._rounds.start()
-
-    def close(self) -> None:
-        """End after the batch under way, and let others have the partitions at once."""
-        self._rounds.close()
-        self._seats.close()
-        self._inbox.close()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _recover(self, seat: Seat) -> int:
+    def _take_up(self, seat: Seat, settled: frozenset[int]) -> int:
         """First what others, or this one before it was restarted, had in their hands."""
-        new = tuple(each for each in seat.partitions if each not in self._settled)
+        new = tuple(each for each in seat.partitions if each not in settled)
         done = 0
-        if new:
-            fresh = Seat(subscription=seat.subscription, consumer=seat.consumer, partitions=new)
-            while batches := self._bus.recover(fresh, count=self._batch):
-                done += self._settle(batches)
-            self._settled |= frozenset(new)
+        while new and (
+            batches := self._bus.recover(replace(seat, partitions=new), count=self._batch)
+        ):
+            done += self._settle(batches)
         return done
 
     def _settle(self, batches: Sequence[Batch]) -> int:

@@ -59,6 +59,12 @@ class ExecutionBus(ABC):
             raise InvalidInput("partitions", f"must be a power of two up to {SLOTS}")
         self.partitions = partitions
 
+    def _refuse_partitions(self, kept: int) -> None:
+        """Refuse to divide anew what others have divided: messages would be passed by."""
+        if kept != self.partitions:
+            reason = f"there are {kept} already, and this bus was opened with {self.partitions}"
+            raise InvalidInput("partitions", f"{reason}; open it with partitions={kept}")
+
     def partition_of(self, envelope: Envelope) -> int:
         return slot_of(envelope.about) % self.partitions
 
@@ -122,6 +128,14 @@ class ExecutionBus(ABC):
     @abstractmethod
     def lag(self, subscription: Subscription) -> int:
         """How many messages the group has not acknowledged yet."""
+
+    @abstractmethod
+    def groups(self, channel: Channel) -> list[str]:
+        """The groups that there are on a channel."""
+
+    @abstractmethod
+    def latest(self, channel: Channel, count: int) -> list[Envelope]:
+        """The newest messages that are kept of a channel, the last of them last."""
 
     @abstractmethod
     def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from holdfast.bus.execution_bus import Subscription
 from holdfast.bus.handler import UNREADABLE_HANDLER, Handler, Park
 from holdfast.bus.unreadable import UNREADABLE
 from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.text import clean_name
 from holdfast.store.database import Row, Transaction
@@ -55,7 +56,10 @@ class TransactionEnded(Exception):
 
 
 class Inbox:
-    """The handlers of one group in one thread. `take` returns when each message is done or kept."""
+    """The handlers of one group in one thread. `take` returns when each message is done or kept.
+
+    `keep` is called between transactions, so that a long batch costs nobody their partitions.
+    """
 
     def __init__(
         self,
@@ -63,16 +67,21 @@ class Inbox:
         subscription: Subscription,
         handlers: Iterable[Handler],
         retry: RetryPolicy,
+        *,
+        keep: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._channel = subscription.channel.value
         self._group = subscription.group
         self._retry = retry
+        self._keep = keep
         self._standing = engine.database.connect()
-        self._handlers = {
-            f"{self._group}/{clean_name('handler', each.name)}": each for each in handlers
-        }
-        self._handlers[f"{self._group}/{UNREADABLE_HANDLER.name}"] = UNREADABLE_HANDLER
+        self._handlers: dict[str, Handler] = {}
+        for each in (*handlers, UNREADABLE_HANDLER):
+            name = f"{self._group}/{clean_name('handler', each.name)}"
+            if name in self._handlers:
+                raise InvalidInput("handlers", f"two are called {each.name!r}")
+            self._handlers[name] = each
 
     def take(self, envelopes: Sequence[Envelope]) -> None:
         jobs = [
@@ -99,6 +108,7 @@ class Inbox:
             alone = next((place for place, job in enumerate(jobs) if job.handler.steers), len(jobs))
             part = max(1, alone)
             jobs = self._take(jobs[:part]) + jobs[part:]
+            self._keep()
 
     def _do(self, jobs: Sequence[Job]) -> None:
         after: list[object] = []
@@ -129,6 +139,7 @@ class Inbox:
         )
         for row in rows:
             self._try(row)
+            self._keep()
         return len(rows)
 
     def _try(self, row: Row) -> None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Self
 
 from holdfast.bus.channel import Channel
 from holdfast.bus.envelope import Envelope
@@ -41,29 +40,22 @@ class OfferOptions:
     ttl: float = 3.0
 
 
-class Offers:
+class Offers(Rounds):
     """Start one with each process: the one that holds the lease offers, the others wait."""
 
     def __init__(self, engine: Engine, bus: ExecutionBus, options: OfferOptions) -> None:
-        self._engine = engine
         self._bus = bus
         self._agents = [clean_name("agents", each) for each in options.agents]
         self._count = options.count
         self._again = round(options.again * MICROSECONDS)
         key = f"bus/offers/{'+'.join(sorted(self._agents))}"[:200]
-        self._turn = Turn(engine, key, ttl=options.ttl, begun=lambda: None)
-        self._rounds = Rounds(
-            engine,
-            "holdfast-offers",
-            lambda _: self.step(),
-            trouble=self._turn.step_down,
-            pauses=True,
-        )
+        self._place = Turn(engine, key, ttl=options.ttl, begun=self._forget)
+        super().__init__(engine, "offers", self._place)
         self._offered: set[str] = set()
 
-    def step(self) -> int:
+    def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
         """Offer what is ready and was not offered lately; how many tasks."""
-        if not self._turn.hold():
+        if not self._place.hold():
             return 0
         found = self._engine.database.view(
             lambda tx: (
@@ -79,19 +71,9 @@ class Offers:
         self._offered = {each.message_id for each in told}
         return len(new)
 
-    def start(self) -> None:
-        self._rounds.start()
-
-    def close(self) -> None:
-        self._rounds.close()
-        self._turn.step_down()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def _forget(self) -> None:
+        """Offer all of it anew, after whoever had the turn before."""
+        self._offered = set()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Self
 
 from holdfast.bus.channel import Channel
 from holdfast.bus.envelope import encode_envelope
@@ -37,30 +36,24 @@ class RelayOptions:
     upkeep: float = 1.0
 
 
-class Relay:
+class Relay(Rounds):
     """Start one with each process: the one that holds the lease publishes, the others wait."""
 
     def __init__(self, engine: Engine, bus: RedisBus, options: RelayOptions | None = None) -> None:
         self._options = options or RelayOptions()
         name = clean_name("name", self._options.name)
-        self._engine = engine
         self._bus = bus
         self._outbox = Outbox(engine, f"relay/{name}")
-        self._turn = Turn(
+        self._place = Turn(
             engine, f"bus/relay/{name}", ttl=self._options.ttl, begun=self._outbox.look
         )
-        self._rounds = Rounds(
-            engine,
-            "holdfast-relay",
-            lambda _: self.step(),
-            trouble=self._turn.step_down,
-            pauses=True,
-        )
+        super().__init__(engine, "relay", self._place)
+        self._life.callback(self._outbox.close)
         self._kept: float | None = None
 
-    def step(self) -> int:
+    def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
         """Publish the next events, if it is this relay's turn; how many."""
-        if not self._turn.hold():
+        if not self._place.hold():
             return 0
         position = self._outbox.sent
         page = read_page(self._engine.database, Channel.EVENTS, position, self._options.batch)
@@ -70,34 +63,11 @@ class Relay:
         if not self._send(position, page):
             return self._begin_again()
         if page.position != position and not self._outbox.mark_sent(page.position):
-            self._turn.step_down()
+            self._place.step_down()
             return 0
         if upkeep:
             self._keep_up()
         return len(page.envelopes)
-
-    def drain(self) -> int:
-        """Step until every event that is committed is published."""
-        total = 0
-        while done := self.step():
-            total += done
-        return total
-
-    def start(self) -> None:
-        self._rounds.start()
-
-    def close(self) -> None:
-        """End after the batch under way, and let another relay go on at once."""
-        self._rounds.close()
-        self._turn.step_down()
-        self._outbox.close()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _send(self, position: Position, page: Page) -> bool:
         texts = [(each, encode_envelope(each)) for each in page.envelopes]
@@ -110,7 +80,7 @@ class Relay:
         if self._outbox.sent.passed > since:
             logger.warning("Redis lacks events that were published; again after %s", since)
         if not self._outbox.mark_sent(Position(passed=since)):
-            self._turn.step_down()
+            self._place.step_down()
             return 0
         self._bus.begin_relay(Channel.EVENTS, since)
         return 1

@@ -27,19 +27,29 @@ class Seats:
 
     def look(self, partitions: int) -> tuple[int, ...]:
         """The partitions that are this consumer's now; asked as often as one likes."""
-        now = self._engine.clock.monotonic()
-        if self._looked is None or now - self._looked >= self._ttl / _LOOKS_PER_TTL:
-            self._looked = now
-            self._renew()
-            if self._hold(f"member/{self._consumer}"):
-                self._share(partitions)
+        if self._keep() and self._hold(f"member/{self._consumer}"):
+            self._share(partitions)
         return self._held()
+
+    def keep(self) -> None:
+        """Renew what is held, in the middle of long work: nothing is taken or given meanwhile."""
+        if self._looked is not None:
+            self._keep()
 
     def close(self) -> None:
         """Give back what others may have at once."""
         for name in list(self._tokens):
             self._release(name)
         self._looked = None
+
+    def _keep(self) -> bool:
+        """Whether it was time to renew, and that is done."""
+        now = self._engine.clock.monotonic()
+        due = self._looked is None or now - self._looked >= self._ttl / _LOOKS_PER_TTL
+        if due:
+            self._looked = now
+            self._renew()
+        return due
 
     def _share(self, partitions: int) -> None:
         members = len(self._leases("member/"))

@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.cli.session import called_command, shown_url, typed_arguments, with_store
 from holdfast.cli.terminal import escape, note, paint, say_json_line
 from holdfast.errors import (
+    BusUnreachable,
     HoldfastError,
     InvalidFile,
     InvalidInput,
@@ -66,7 +67,7 @@ def exit_code(error: HoldfastError) -> int:
         return BAD_INPUT if error.reason in {"not_found", "unknown_step"} else FAILED
     if isinstance(error, InvalidInput | NotFound | KeyConflict):
         return BAD_INPUT
-    return UNREACHABLE if isinstance(error, StoreError) else FAILED
+    return UNREACHABLE if isinstance(error, StoreError | BusUnreachable) else FAILED
 
 
 def tell(error: HoldfastError) -> str:
@@ -118,8 +119,8 @@ def _after_error(error: HoldfastError) -> str | None:
             return with_store(_where_to_look(error))
         case SchemaTooNew():
             return "pip install --upgrade holdfast"
-        case StoreError():
-            away = isinstance(error, StoreUnreachable)
+        case StoreError() | BusUnreachable():
+            away = isinstance(error, StoreUnreachable | BusUnreachable)
             return None if away else "holdfast runs --db URL   (another store)"
         case InvalidWorkflowFile():
             check = "workflow validate"

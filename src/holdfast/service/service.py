@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
     from holdfast.model.graph import Workflow
     from holdfast.service.addresses import Addresses
+    from holdfast.service.buses import Buses
     from holdfast.service.commands import Commands
     from holdfast.service.previews import Previews
     from holdfast.service.protocol import Protocol
@@ -116,6 +117,12 @@ class Service:
         from holdfast.service.protocol import Protocol
 
         return Protocol(self._writer, self.queries, self.place)
+
+    def buses(self, url: str | None = None) -> Buses:
+        """The bus of the store, or the Redis at a URL; close it before this."""
+        from holdfast.service.buses import Buses
+
+        return Buses(self._writer, url)
 
     def why(
         self,

@@ -37,6 +37,15 @@ class Standing(Generic[C]):
         with self._transaction(self._connection):
             yield self._connection
 
+    @contextmanager
+    def once(self) -> Iterator[C]:
+        """One transaction, and the end of the connection."""
+        try:
+            with self.begin() as connection:
+                yield connection
+        finally:
+            self.close()
+
     @property
     def sound(self) -> bool:
         """Whether the transaction under way is still open, and can still be committed."""

@@ -36,12 +36,11 @@ def opened_worlds(module_stores: dict[str, str], redis_url: str) -> Iterator[dic
         yield worlds
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "redis"])
+@pytest.fixture(params=["sqlite", "postgresql", "redis beside sqlite"])
 def world(request: pytest.FixtureRequest, opened_worlds: dict[str, World]) -> Iterator[World]:
     """Each bus once."""
-    name = "redis beside sqlite" if request.param == "redis" else request.param
-    yield opened_worlds[name]
-    opened_worlds[name].clean()
+    yield opened_worlds[request.param]
+    opened_worlds[request.param].clean()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -18,7 +18,7 @@ from holdfast.bus.envelope import Envelope
 from holdfast.bus.execution_bus import Batch
 from holdfast.bus.handler import Handler
 from holdfast.bus.parked import Parked
-from holdfast.errors import BusUnreachable
+from holdfast.errors import BusUnreachable, InvalidInput
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from tests.contract.bus.worlds import COMMANDS, RUNS, World, message, seat
@@ -232,6 +232,12 @@ def test_what_a_handler_broke_or_rolled_back_is_not_taken_for_done(
     ]
 
 
+def test_two_handlers_of_one_name_are_refused(shop: Shop) -> None:
+    for name in ("pay", "unreadable"):
+        with pytest.raises(InvalidInput, match=r"^handlers: two"):
+            shop.consumer(Handler(name=name, handle=shop.pay))
+
+
 def test_partitions_are_shared_among_those_who_are_there(shop: Shop) -> None:
     first = shop.consumer()
     assert first.take_share() == (0, 1, 2, 3)
@@ -253,6 +259,20 @@ def test_partitions_are_shared_among_those_who_are_there(shop: Shop) -> None:
     shop.world.clock.advance(2)
     assert first.take_share() == (0, 1, 2, 3)
     first.close()
+
+
+def test_a_long_batch_costs_nobody_their_partitions(shop: Shop) -> None:
+    def take_long(*_: object) -> None:
+        shop.world.clock.advance(2)
+
+    slow = Handler(name="slow", handle=take_long, steers=True)
+    first = shop.consumer(slow)
+    second = shop.consumer(options=ConsumerOptions(name="service-2", retry=RETRY))
+    shop.publish("m1", "m2", "m3", "m4", "m5")
+    assert first.step() == 5
+    assert second.take_share() == ()
+    first.close()
+    second.close()
 
 
 def test_two_of_one_name_never_share_a_partition(shop: Shop) -> None:

@@ -9,6 +9,7 @@ import pytest
 from holdfast.bus.channel import Channel
 from holdfast.bus.execution_bus import Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
+from holdfast.bus.groups import subscribe
 from holdfast.errors import InvalidInput
 from tests.contract.bus.worlds import (
     COMMANDS,
@@ -178,6 +179,30 @@ def test_commands_and_events_go_on_channels_of_their_own(world: World) -> None:
 
 def test_a_bus_that_answers_is_healthy(world: World) -> None:
     assert world.bus.health().ok
+
+
+def test_the_groups_of_a_channel_and_its_newest_messages_are_told(world: World) -> None:
+    assert world.bus.groups(Channel.COMMANDS) == []
+    assert world.bus.latest(Channel.COMMANDS, 5) == []
+    for number in range(4):
+        publish(world, f"m{number}", run=RUNS[number])
+    world.bus.publish_event(Channel.RESULTS, message("result"))
+    for subscription in (COMMANDS, OTHER):
+        subscribe(world.engine, world.bus, subscription)
+    assert world.bus.groups(Channel.COMMANDS) == ["audit", "service"]
+    assert world.bus.groups(Channel.RESULTS) == []
+    newest = [each.message_id for each in world.bus.latest(Channel.COMMANDS, 3)]
+    assert sorted(newest) == ["m1", "m2", "m3"]
+
+
+def test_a_bus_of_other_partitions_than_there_are_is_refused(world: World) -> None:
+    world.bus.subscribe(COMMANDS)
+    world.bus.partitions = 2
+    try:
+        with pytest.raises(InvalidInput, match=r"^partitions: .* partitions=4"):
+            world.bus.subscribe(COMMANDS)
+    finally:
+        world.bus.partitions = PARTITIONS
 
 
 def test_partitions_divide_the_slots_evenly_or_are_refused() -> None:

@@ -123,7 +123,7 @@ def test_of_two_relays_one_publishes_and_the_other_takes_over(office: Office) ->
 def test_a_relay_that_wakes_up_behind_its_successor_marks_nothing(office: Office) -> None:
     create(office.engine)
     second = office.new_relay()
-    asleep = office.relay._turn  # noqa: SLF001 - it does not look at its lease
+    asleep = office.relay._place  # noqa: SLF001 - it does not look at its lease
     asleep._asked = office.engine.clock.monotonic() + 100  # noqa: SLF001
     office.world.clock.advance(4)
     assert second.drain() == 1

@@ -24,6 +24,7 @@ GROUPED = {
     "schedule": "add list pause resume remove preview",
     "db": "upgrade backup restore move",
     "lease": "acquire renew release",
+    "bus": "groups lag forget tail publish parked replay drop",
 }
 
 

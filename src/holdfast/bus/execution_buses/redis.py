@@ -49,6 +49,7 @@ class RedisBus(ExecutionBus):
         self._prefix = clean_name("prefix", prefix)
         self._clock = clock or SystemClock()
         self._client = connect(url)
+        self._checked = False
         self._publish_script = self._client.register_script((_HERE / "publish.lua").read_text())
         self._trim_script = self._client.register_script((_HERE / "trim.lua").read_text())
 
@@ -63,6 +64,8 @@ class RedisBus(ExecutionBus):
             reason = "Redis takes part in no transaction; publish after it, or to a SqlBus"
             raise InvalidInput("connection", reason)
         with errors_told(), self._client.pipeline(transaction=False) as pipeline:
+            if not self._checked:
+                self._check_partitions()
             for envelope, text in texts:
                 stream = self.stream(channel, self.partition_of(envelope))
                 pipeline.xadd(stream, {"envelope": text})
@@ -76,6 +79,7 @@ class RedisBus(ExecutionBus):
         import redis  # noqa: PLC0415 - only who uses Redis has it
 
         with errors_told():
+            self._check_partitions()
             for stream in self._streams(subscription.channel):
                 try:
                     self._client.xgroup_create(stream, subscription.group, start, mkstream=True)
@@ -171,6 +175,25 @@ class RedisBus(ExecutionBus):
             count, after = count + len(page), page[-1][0]
         return int(group["pending"]) + count
 
+    def groups(self, channel: Channel) -> list[str]:
+        with errors_told():
+            return sorted(
+                {
+                    str(group["name"])
+                    for stream in self._existing(channel)
+                    for group in self._client.xinfo_groups(stream)
+                }
+            )
+
+    def latest(self, channel: Channel, count: int) -> list[Envelope]:
+        with errors_told():
+            found = [
+                (_moment(entry), envelope_from(fields.get("envelope"), f"{stream}/{entry}"))
+                for stream in self._streams(channel)
+                for entry, fields in self._client.xrevrange(stream, count=count)
+            ]
+        return [envelope for _, envelope in sorted(found, key=lambda each: each[0])[-count:]]
+
     def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:  # noqa: ARG002 - what all are done with has no use
         with errors_told():
             return sum(
@@ -181,6 +204,7 @@ class RedisBus(ExecutionBus):
     def begin_relay(self, channel: Channel, passed: int) -> None:
         """Note that everything up to a number is published, and nothing after it."""
         with errors_told():
+            self._check_partitions()
             self._client.delete(self.stream(channel, "relayed"))
             self._client.hset(self.stream(channel, "relayed"), "passed", passed)
 
@@ -215,6 +239,12 @@ class RedisBus(ExecutionBus):
     def close(self) -> None:
         self._client.close()
 
+    def _check_partitions(self) -> None:
+        key = f"{{{self._prefix}}}:partitions"
+        self._client.set(key, self.partitions, nx=True)
+        self._refuse_partitions(int(self._client.get(key) or self.partitions))
+        self._checked = True
+
     def _since(self, begun: int) -> float:
         return (self._clock.now() - begun) / MICROSECONDS
 
@@ -239,3 +269,8 @@ class RedisBus(ExecutionBus):
                     raise
             self._create(subscription, "0")
             return ask()
+
+
+def _moment(entry: str) -> tuple[int, int]:
+    time, _, place = entry.partition("-")
+    return int(time), int(place)

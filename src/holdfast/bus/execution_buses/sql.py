@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from holdfast.bus.channel import Channel
-from holdfast.bus.envelope import Envelope
+from holdfast.bus.envelope import Envelope, read_envelope
 from holdfast.bus.execution_bus import (
     PARTITIONS,
     Batch,
@@ -26,6 +26,8 @@ from holdfast.store.database import Transaction
 
 # Hints are rarer than events: whoever wants the rest soon looks for it.
 LOOK = 0.02
+# The positions of those who are no groups of this bus.
+OTHERS = ("elsewhere/", "relay/")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,6 +73,7 @@ class SqlBus(ExecutionBus):
                 passed=number if subscription.from_now else 0,
                 **_named(subscription),
             )
+            self._refuse_partitions(len(tx.read("positions_of", **_named(subscription))))
 
     def forget(self, subscription: Subscription) -> None:
         with self._writing() as tx:
@@ -153,9 +156,22 @@ class SqlBus(ExecutionBus):
         )
         return int(counted[0]["count"])
 
+    def groups(self, channel: Channel) -> list[str]:
+        rows = self._database.view(lambda tx: tx.read("groups_of", channel=channel.value))
+        return [row["consumers"] for row in rows if not row["consumers"].startswith(OTHERS)]
+
+    def latest(self, channel: Channel, count: int) -> list[Envelope]:
+        if channel is Channel.EVENTS:
+            newest = self._database.view(lambda tx: tx.read("newest_number"))[0]["event"]
+            before = Position(passed=max(0, newest - count))
+            return list(read_page(self._database, channel, before, count).envelopes)
+        rows = self._database.view(
+            lambda tx: tx.read("latest_messages", channel=channel.value, count=count)
+        )
+        return [read_envelope(row["envelope"]) for row in reversed(rows)]
+
     def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:
-        known = self._database.view(lambda tx: tx.read("groups_of", channel=channel.value))
-        if {row["consumers"] for row in known}.issuperset(groups):
+        if set(self.groups(channel)).issuperset(groups):
             with self._writing() as tx:
                 return len(tx.write("trim_messages", channel=channel.value, before=before))
         return 0

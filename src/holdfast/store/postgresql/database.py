@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import psycopg
@@ -73,14 +73,8 @@ class PostgresqlDatabase:
     def join(self, connection: object) -> Transaction:
         return PostgresqlTransaction(welcome(connection), self._queries, self._surroundings.clock)
 
-    @contextmanager
-    def begin(self) -> Iterator[psycopg.Connection[Any]]:
-        standing = self.connect()
-        try:
-            with standing.begin() as connection:
-                yield connection
-        finally:
-            standing.close()
+    def begin(self) -> AbstractContextManager[psycopg.Connection[Any]]:
+        return self.connect().once()
 
     def connect(self) -> Standing[psycopg.Connection[Any]]:
         return Standing(

@@ -35,6 +35,10 @@ WITH found AS (
 SELECT seq, CASE WHEN channel = :channel THEN envelope END AS envelope FROM found
 ORDER BY seq
 
+-- name: latest_messages
+-- purpose: the newest messages of a channel
+SELECT envelope FROM holdfast_message WHERE channel = :channel ORDER BY seq DESC LIMIT :count
+
 -- name: publish_messages
 -- purpose: put messages on a channel
 -- guards: each message once in its channel

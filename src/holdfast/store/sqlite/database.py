@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -85,14 +85,8 @@ class SqliteDatabase:
             raise InvalidInput("connection", "is in no transaction any more")
         return SqliteTransaction(connection, self._catalogue)
 
-    @contextmanager
-    def begin(self) -> Iterator[apsw.Connection]:
-        standing = self.connect()
-        try:
-            with standing.begin() as connection:
-                yield connection
-        finally:
-            standing.close()
+    def begin(self) -> AbstractContextManager[apsw.Connection]:
+        return self.connect().once()
 
     def connect(self) -> Standing[apsw.Connection]:
         return Standing(
