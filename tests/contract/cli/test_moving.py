@@ -55,10 +55,11 @@ def fill(url: str) -> tuple[str, str]:
 
 
 def rows(url: str) -> dict[str, object]:
-    kept = {name: each for name, each in dump(url).items() if name != "holdfast_migration"}
+    """What a store holds, but for its migrations, in the terms of both databases."""
     return {
         name: sorted(str({key: _plain(value) for key, value in row.items()}) for row in each)
-        for name, each in kept.items()
+        for name, each in dump(url).items()
+        if each and name != "holdfast_migration"
     }
 
 
