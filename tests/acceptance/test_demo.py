@@ -68,7 +68,7 @@ def test_ctrl_c_ends_the_demo_with_all_its_workers_and_says_how_to_go_on(tmp_pat
 
 def test_a_demo_that_has_lost_every_worker_says_so_and_ends(tmp_path: Path) -> None:
     with terminal(tmp_path, "demo", TMPDIR=str(tmp_path)) as screen:
-        screen.until("└ three stories")
+        screen.until("feature r_")
         (folder,) = tmp_path.glob("holdfast-demo-*")
         while len(workers_of(folder)) < 2:
             pass

@@ -49,6 +49,7 @@ class Blueprint:
         needs, giving = links(steps), givers(steps)
         self._needs = [tuple(self._places[need] for need in needs[step.id]) for step in steps]
         self._values = [_common(step, gives=step.id in giving) for step in steps]
+        self._groups = [step.kind is Kind.GROUP for step in steps]
         self._told = any(_is_told(step) for step in steps)
 
     def draw(self, place: Place, ids: Ids) -> tuple[TaskRow, ...]:
@@ -66,14 +67,14 @@ class Blueprint:
                     **values,
                     **around,
                     "id": identifier,
-                    "item": None if step.kind is Kind.GROUP else place.item,
+                    "item": None if group else place.item,
                     "needs": tuple([known[need] for need in needs]),
                     "priority": place.priority + step.priority,
                     "verifies": self._verified(step, known),
                 },
             )
-            for step, identifier, needs, values in zip(
-                self.steps, known, self._needs, common, strict=True
+            for step, identifier, needs, values, group in zip(
+                self.steps, known, self._needs, common, self._groups, strict=True
             )
         )
 

@@ -38,6 +38,10 @@ _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     (re.compile(rf"hf\.answer\({_QUOTED}, …\)"), r"holdfast answer \1 …"),
     (re.compile(rf"hf\.signal\({_QUOTED}, {_QUOTED}(?:, …)?\)"), r"holdfast signal \1 \2"),
     (re.compile(rf"hf\.runs\.retry\({_QUOTED}, step=…\)"), r"holdfast retry \1 --from STEP"),
+    (
+        re.compile(rf"hf\.runs\.retry\({_QUOTED}, step={_QUOTED}\)"),
+        r"holdfast retry \1 --from \2",
+    ),
     (re.compile(r"hf\.workers\.list\(\)"), "holdfast workers"),
     (re.compile(r"hf\.tasks\.finalize_plan\(…\)"), "holdfast plan finalize ID"),
     (re.compile(rf"hf\.tasks\.finalize_plan\({_QUOTED}\)"), r"holdfast plan finalize \1"),
