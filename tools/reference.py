@@ -6,7 +6,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from holdfast.bus.schema import make_schema as make_envelope_schema
 from holdfast.cli.registry import EPILOG
+from holdfast.definition.project import SETTINGS, Setting
 from holdfast.definition.schema import make_schema, make_tables
 from holdfast.engine.doctor import CHECKS
 from holdfast.model.result import Refusal
@@ -67,6 +69,31 @@ def workflow_schema() -> str:
     return json.dumps(make_schema(), indent=2) + "\n"
 
 
+def settings() -> str:
+    """Every setting of a project, and the variable of the environment that wins over it."""
+    rows = "".join(
+        f"| `{each.name}` | {each.about} | {each.default} | {_variable(each)} |\n"
+        for each in SETTINGS
+    )
+    return (
+        NOTE + "# Settings of a project\n\n"
+        "`holdfast.yaml`, in a folder or above it, says them for the command line and its workers;"
+        " `holdfast init` writes one. Each is optional. A variable of the environment wins over the"
+        " file, and an option of a command over both.\n\n"
+        "| key | what it says | unless said | variable |\n|---|---|---|---|\n"
+        f"{rows}\nBesides, `HOLDFAST_HOME` names the folder that is used instead of `.holdfast`,"
+        " and `HOLDFAST_SECRETS` the file of a worker's secrets.\n"
+    )
+
+
+def _variable(each: Setting) -> str:
+    return f"`{each.variable}`" if each.variable else ""
+
+
+def envelope_schema() -> str:
+    return json.dumps(make_envelope_schema(), indent=2) + "\n"
+
+
 def commands() -> str:
     """Every command of the command line: what it does, an example, its arguments and options."""
     described = every_command()
@@ -100,8 +127,10 @@ BUILT: dict[str, Callable[[], str]] = {
     "codes.md": codes,
     "statements.md": statements,
     "commands.md": commands,
+    "settings.md": settings,
     "workflow-files.md": workflow_files,
     "workflow.schema.json": workflow_schema,
+    "envelope.schema.json": envelope_schema,
 }
 
 

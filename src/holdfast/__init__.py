@@ -8,6 +8,7 @@ The layers, each knowing only those below it:
   `holdfast` itself gives
 - `service`  the one door of every front end: addresses, views, pages, reports
 - `worker`   pulls tasks under leases and runs them: `Worker`, `Context`
+- `bus`      messages: `Consumer`, `SqlBus`, `RedisBus`, `Relay`, notifications; import it by name
 - `engine`   the one writer of state: tasks, runs, the worker's protocol, `why`, `doctor`
 - `definition` reads workflow files into graphs, with a place for each mistake
 - `store`    SQL and nothing else: two drivers, migrations, group commit, hints

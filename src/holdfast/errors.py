@@ -5,12 +5,15 @@ A refused transition is not an error: it is a `TransitionResult` with a reason.
 HoldfastError
 ├── InvalidInput          what a caller passed cannot be accepted; names the field
 │   └── InvalidDefinition a workflow's graph cannot run; names every mistake
-│       └── InvalidWorkflowFile  the same of a file, each mistake with its place
+│       └── InvalidFile   the same of a file, each mistake with its place
+│           ├── InvalidWorkflowFile  of a workflow file
+│           └── InvalidProjectFile   of the settings in holdfast.yaml
 ├── NotFound              no run or task has that id, no schedule that name
 ├── KeyConflict           the key exists with another body
 ├── TaskFailed            the awaited task or run ended without a result
 ├── ShuttingDown          the engine is closed or closing
 ├── WrongThread           a call that would wait for the very thread it is made in
+├── BusUnreachable        Redis does not answer
 └── StoreError
     ├── StoreUnreachable  the database does not answer
     ├── UnknownOutcome    a COMMIT whose fate the database could not tell
@@ -70,8 +73,8 @@ class Mistake:
         return f"{name}:{self.line}:{self.column}: {self.message}{pointed}{hint}"
 
 
-class InvalidWorkflowFile(InvalidDefinition):
-    """A workflow file cannot be used; `found` has every mistake, each with its place."""
+class InvalidFile(InvalidDefinition):
+    """A file cannot be used; `found` has every mistake, each with its place."""
 
     def __init__(self, name: str, found: Sequence[Mistake]) -> None:
         hints = [f"; {each.hint}" if each.hint else "" for each in found]
@@ -86,6 +89,14 @@ class InvalidWorkflowFile(InvalidDefinition):
 
     def __str__(self) -> str:
         return "\n\n".join(each.shown(self.field) for each in self.found)
+
+
+class InvalidWorkflowFile(InvalidFile):
+    """A workflow file cannot be used; `found` has every mistake, each with its place."""
+
+
+class InvalidProjectFile(InvalidFile):
+    """The settings of a project, in `holdfast.yaml`, cannot be used; `found` has every mistake."""
 
 
 class NotFound(HoldfastError):
@@ -149,6 +160,10 @@ class ShuttingDown(HoldfastError):
 
 class WrongThread(HoldfastError):
     """A call that would wait for the very thread it is made in."""
+
+
+class BusUnreachable(HoldfastError):
+    """The bus does not answer; what was published may or may not be there: publish it again."""
 
 
 class StoreError(HoldfastError):

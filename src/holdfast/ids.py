@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from typing import NewType
 
 from holdfast.clock import Clock
 from holdfast.errors import InvalidInput
+from holdfast.forks import generation
 from holdfast.randomness import Randomness
 
 RunId = NewType("RunId", str)
@@ -34,7 +34,7 @@ class Ids:
         self._millisecond = -1
         self._time = ""
         self._chance = 0
-        self._process = os.getpid()
+        self._process = generation()
 
     def task(self) -> TaskId:
         return TaskId("t_" + self._next())
@@ -48,13 +48,13 @@ class Ids:
     def _next(self) -> str:
         with self._lock:
             millisecond = self._now() // 1000
-            if millisecond > self._millisecond or os.getpid() != self._process:
+            if millisecond > self._millisecond or generation() != self._process:
                 self._begin(max(millisecond, self._millisecond))
             self._chance += 1
             return self._time + _encode(self._chance)
 
     def _begin(self, millisecond: int) -> None:
-        self._process = os.getpid()
+        self._process = generation()
         self._millisecond = millisecond
         self._time = _encode(millisecond)
         # 49 bits of the 50: however many follow within one millisecond, they cannot run out.

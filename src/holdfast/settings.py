@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 
 from holdfast.errors import InvalidInput
 
 MEBIBYTE = 1024 * 1024
+LEAST_DISK = 2_000_000_000
+DAY = 86_400.0
 COUNTS = ((1, 2**31 - 1), f"1 and {2**31 - 1}")
 SECONDS = ((0.000_001, 10 * 366 * 86_400.0), "a microsecond and ten years")
 
@@ -60,3 +63,29 @@ class Settings:
         if self.renewal >= self.lease:
             reason = f"{self.renewal} s must be less than the lease of {self.lease} s"
             raise InvalidInput("renewal", reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keep:
+    """How long what has ended is kept."""
+
+    worktrees: float = 3 * DAY
+    logs: float = 14 * DAY
+    runs: float = 90 * DAY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """What the `holdfast.yaml` of a `folder` says, for the command line and its workers.
+
+    - `database`: the store, a path of it from that folder
+    - `functions`, `agents`: how many steps a worker runs at once, of a program and without one
+    - `least_disk`: below how many free bytes workers claim nothing
+    """
+
+    folder: Path | None = None
+    database: str | None = None
+    functions: int | None = None
+    agents: int = 2
+    least_disk: int = LEAST_DISK
+    keep: Keep = Keep()

@@ -70,7 +70,10 @@ def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
     assert holdfast(tmp_path, "init").returncode == 0
     ran = holdfast(tmp_path, "run", "hello.yaml", "-i", "name=007", "--wait")
     assert ran.returncode == 4, ran.stderr
-    assert [line.split("  ")[1:] for line in ran.stdout.splitlines()] == [
+    first, *lines, last = ran.stdout.splitlines()
+    assert first.startswith("hello r_")
+    assert last == "approve  asks: Send it to 007?"
+    assert [line.split("  ")[1:] for line in lines] == [
         ["hello", "started"],
         ["plan", "running"],
         ["plan", "done"],
@@ -82,6 +85,7 @@ def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
         ["greet.2", "done"],
         ["greet", "done"],
     ]
+    (tmp_path / "holdfast.yaml").write_text("concurrency: {agents: 3}\n")
     approval = re.findall(r"needs you: holdfast (.+)\n", ran.stderr)
     assert "then:      holdfast worker --agent default\n" in ran.stderr
     said = holdfast(tmp_path, "logs", "@last:greet.2.say")
@@ -89,7 +93,7 @@ def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
     settled = holdfast(tmp_path, *approval[0].split())
     assert settled.returncode == 0, settled.stderr
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "worker", "--name", "w"],
+        [sys.executable, "-c", PROGRAM, "worker"],
         cwd=tmp_path,
         env=environment(),
         stderr=subprocess.PIPE,
@@ -98,6 +102,8 @@ def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
         followed = holdfast(tmp_path, "show", "--follow")
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(PATIENCE) == 0
+        assert worker.stderr is not None
+        assert re.search(r"worker worker-\S+-1 \(.*, up to 3 steps at once\)", worker.stderr.read())
     assert followed.returncode == 0, followed.stderr
     assert followed.stdout.splitlines()[-1].endswith("hello  completed")
     told = json.loads(holdfast(tmp_path, "show", "--json").stdout)
@@ -130,12 +136,29 @@ def test_ctrl_c_leaves_the_run_and_says_how_to_come_back(tmp_path: Path) -> None
         (tmp_path / "go").touch()
         assert screen.ends() == 130
     assert "End it: holdfast cancel r_" in screen.text
-    assert "Go on: holdfast worker waiting:hf" in screen.text
+    assert "Go on:  holdfast worker waiting:hf" in screen.text
     assert "Traceback" not in screen.text
     with Holdfast(f"sqlite:///{tmp_path}/waiting.db") as hf:
         (run,) = hf.runs.list()
         assert run.status == "completed"
         assert hf.doctor().ok
+
+
+def test_a_second_ctrl_c_ends_the_command_and_gives_its_step_back(tmp_path: Path) -> None:
+    command = "[sh, -c, 'echo $$ > id; echo begun; exec sleep 600']"
+    (tmp_path / "long.yaml").write_text(f"name: long\nsteps: [{{id: wait, run: {command}}}]\n")
+    store = {"HOLDFAST_DB": f"sqlite:///{tmp_path}/long.db"}
+    with terminal(tmp_path, "run", "long.yaml", "--wait", **store) as screen:
+        screen.until("└ begun")
+        screen.child.send_signal(signal.SIGINT)
+        screen.until("Ctrl-C again gives that back now")
+        screen.child.send_signal(signal.SIGINT)
+        assert screen.ends() == 130
+    assert not Path(f"/proc/{(tmp_path / 'id').read_text().strip()}").exists()
+    with Holdfast(store["HOLDFAST_DB"]) as hf:
+        (task,) = hf.tasks.list()
+        assert (task.status, task.failures, task.lost) == ("queued", 0, 0)
+        assert [each.outcome for each in hf.tasks.attempts(task.id)] == ["released"]
 
 
 def test_a_run_that_fails_and_one_that_is_cancelled_exit_by_their_end(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def test_a_letter_is_sent_when_a_person_has_said_yes(desk: Desk) -> None:
     with desk.started("holdfast", "worker") as worker:
         asked = desk.typed(
             "holdfast", "run", "approval.yaml", "-i", "to=Ada", "--wait", exits=4
-        ).stderr
-        assert "asked:     Send “News for Ada”, 2 pages, to Ada?\n" in asked
+        ).stdout
+        assert "asks: Send “News for Ada”, 2 pages, to Ada?\n" in asked
         desk.typed("holdfast", "approve", "@last", "--note", "looks good")
         desk.typed("holdfast", "show", "--follow")
         worker.send_signal(signal.SIGTERM)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.definition.reader import read_workflow_text
+from tests import servers
 
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 SAID = re.compile(r"print\(.*\) +# (.*)$", re.MULTILINE)
@@ -27,21 +29,32 @@ CODE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 def test_the_code_of_a_page_runs_from_its_top_to_its_end(
     page: str, shown: str, tmp_path: Path
 ) -> None:
+    assert shown in run_page(page, tmp_path)
+
+
+def test_the_page_about_buses_runs_beside_a_redis(tmp_path: Path) -> None:
+    with servers.redis_server() as url:
+        assert "monitoring {'open': 3}" in run_page("buses.md", tmp_path, REDIS_URL=url)
+
+
+def run_page(page: str, folder: Path, **environment: str) -> str:
+    """What the code of a page prints, in a process of its own; it prints what it says it will."""
     code = "\n".join(CODE.findall((PAGES / page).read_text(encoding="utf-8")))
-    program = tmp_path / "page.py"
+    program = folder / "page.py"
     program.write_text(code, encoding="utf-8")
     ran = subprocess.run(
         [sys.executable, str(program)],
-        cwd=tmp_path,
+        cwd=folder,
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert shown in ran.stdout
     said = SAID.findall(code)
     assert [line for line in ran.stdout.splitlines() if line in said] == said
+    return ran.stdout
 
 
 def test_the_workflow_of_the_page_about_commands_can_be_read() -> None:

@@ -12,11 +12,13 @@ FILE = re.compile(r"^```yaml\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def test_the_page_prints_what_it_says(tmp_path: Path) -> None:
-    ((name, content),) = FILE.findall(PAGE)
-    (tmp_path / name).write_text(content, encoding="utf-8")
+    files = FILE.findall(PAGE)
+    assert [name for name, _ in files] == ["feature.yaml", "release.yaml", "deploy.yaml"]
+    for name, content in files:
+        (tmp_path / name).write_text(content, encoding="utf-8")
     text = "\n\n".join(BLOCK.findall(PAGE))
     program = tmp_path / "page.py"
     program.write_text(text, encoding="utf-8")
     said = PRINTS.findall(text)
-    assert len(said) == 6
+    assert len(said) == 8
     assert run(program, tmp_path).splitlines() == said

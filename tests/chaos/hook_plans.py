@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
 from holdfast.engine.operations import (
     CancelRun,
     Claim,
     Complete,
     Fail,
     Operation,
-    RegisterHooks,
-    RemoveHook,
 )
 from holdfast.model.graph import Step
 from tests.chaos.people_plans import ACTOR

@@ -12,6 +12,7 @@ from holdfast.store.macros import WIDE_ROWS
 from holdfast.store.queries import load
 from tests.chaos import (
     budget_plans,
+    call_plans,
     durable_plans,
     file_plans,
     hook_plans,
@@ -30,6 +31,7 @@ from tests.chaos.plans import PLANS, every_kind
 
 PLANNED_BY = (
     budget_plans,
+    call_plans,
     durable_plans,
     file_plans,
     hook_plans,

@@ -12,6 +12,7 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.randomness import SeededRandomness
+from tests import servers
 from tests.contract.bad_values import Refuse
 from tests.contract.raw import count_rows, dump
 from tests.contract.stages import create, start
@@ -27,6 +28,21 @@ def engines(store_url: str, clock: ManualClock) -> Iterator[tuple[Engine, Engine
         opened(store_url, clock=RaceClock(clock), randomness=SeededRandomness(8)) as second,
     ):
         yield first, second
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def lasting_engine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Engine]:
+    """One engine on each database for a whole file of tests, each of which looks at its own."""
+    if request.param == "sqlite":
+        with opened(f"sqlite:///{tmp_path_factory.mktemp('lasting')}/holdfast.db") as engine:
+            yield engine
+        return
+    server = request.getfixturevalue("postgres_server")
+    template = request.getfixturevalue("postgres_template")
+    with servers.database(server, template) as url, opened(url) as engine:
+        yield engine
 
 
 @pytest.fixture

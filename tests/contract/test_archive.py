@@ -16,6 +16,7 @@ from holdfast.engine.hooks import read_payload
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.task import Assignment
 from holdfast.worker.context import Tenure
+from tests.contract.called import begin, call, of
 from tests.contract.hooked import fired, hook
 from tests.contract.stages import StartedRun, start, take
 from tests.race.racers import eventually
@@ -209,3 +210,22 @@ def test_an_archive_where_a_file_stands_is_refused_at_once(hf: Holdfast, tmp_pat
             hf.archive(directory)
     assert hf.hooks.list() == []
     hf.archive(tmp_path / "runs" / "ended")
+
+
+def test_what_a_run_has_called_is_part_of_its_file_and_has_none_of_its_own(
+    engine: Engine, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    run = begin(engine, call())
+    engine.hooks.register([hook("archive", *RUN_ENDS)])
+    below = of(run)
+    below.finish("pack", "send")
+    archive = Archive(lambda: engine, kept)
+    tasks = [take(engine, each.id) for each in fired(engine, "archive")]
+    ends = {read_payload(each.task.payload).run_id: each for each in tasks}
+    assert ends.keys() == {run.id, below.id}
+    for run_id, written in ((below.id, None), (run.id, f"{kept}/{run.id}.1.json")):
+        told = read_payload(ends[run_id].task.payload)
+        assert archive.write(context_of(engine, ends[run_id]), told) == written
+    (called,) = read(kept)[f"{run.id}.1.json"]["called"]
+    assert (called["run"]["id"], len(called["tasks"])) == (below.id, 2)

@@ -22,6 +22,7 @@ from tests.contract.statements import write
 
 KEY = "task:key"
 ONE = Concurrency(key="key", limit=1)
+TWO = Concurrency(key="key", limit=2)
 REQUEST: dict[str, Any] = {"tags": '["linux"]', "worker": "worker", "lease": 30_000_000}
 HIDDEN = {"agent": "hidden"}
 Arrange = Callable[[Engine, Raw], str]
@@ -37,6 +38,7 @@ def hand(engine: Engine, store_url: str) -> Iterator[Raw]:
 def claim(engine: Engine, **changes: Any) -> set[str]:
     asked = {
         "agent": "default",
+        "line": "[]",
         "count": 10,
         "keys": [KEY],
         "passed": [],
@@ -85,11 +87,13 @@ def no_work(engine: Engine, hand: Raw) -> str:
     return task_id
 
 
-def behind_a_full_key(engine: Engine, _: Raw) -> str:
+def behind_a_full_key(engine: Engine, hand: Raw) -> str:
     # Another key has room to spare: it is not the one that counts.
     create(engine, concurrency=Concurrency(key="other", limit=9), **HIDDEN)
     take(engine, create(engine, concurrency=ONE))
-    return create(engine, concurrency=ONE)
+    task_id = create(engine, concurrency=ONE)
+    hand("UPDATE holdfast_task SET parked = false")
+    return task_id
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,8 @@ def test_a_task_that_fails_one_clause_is_claimed_neither_in_turn_nor_by_id(
     engine: Engine, hand: Raw, arrange: Arrange
 ) -> None:
     task_id = arrange(engine, hand)
-    assert claim(engine) == set()
+    (row,) = hand("SELECT tags FROM holdfast_task WHERE id = ?", task_id)
+    assert claim(engine, line=row["tags"]) == set()
     assert claim_by_id(engine, task_id) == set()
 
 
@@ -124,6 +129,19 @@ def test_a_task_whose_key_was_not_counted_on_is_left_for_the_next_claim(engine: 
     free, keyed = create(engine), create(engine, concurrency=ONE)
     assert claim(engine, keys=[]) == {free}
     assert [each.task.id for each in engine.work.claim("worker")] == [keyed]
+
+
+def test_a_claim_from_one_line_takes_nobody_of_another(engine: Engine) -> None:
+    tagged, free = create(engine, tags=("linux",)), create(engine)
+    assert claim(engine) == {free}
+    assert claim(engine, line='["linux"]') == {tagged}
+
+
+def test_who_has_not_looked_is_stopped_by_a_task_with_tags(engine: Engine) -> None:
+    tagged, free = create(engine, tags=("gpu",)), create(engine)
+    assert claim(engine, keys=[], peeked=False) == set()
+    assert engine.tasks.cancel(tagged).ok
+    assert claim(engine, keys=[], peeked=False) == {free}
 
 
 def test_no_more_of_a_key_are_claimed_at_once_than_it_has_room_for(engine: Engine) -> None:
@@ -168,14 +186,21 @@ def test_a_counter_stays_between_nothing_and_its_capacity(engine: Engine, hand: 
     assert counters(engine, "free_slots", ("task:other", 2)) == [{"key": "task:other"}]
 
 
+def parked(engine: Engine, hand: Raw) -> str:
+    task_id = create(engine, concurrency=TWO)
+    hand("UPDATE holdfast_task SET parked = true WHERE id = ?", task_id)
+    return task_id
+
+
 def running(engine: Engine, _: Raw) -> str:
-    task_id = create(engine, concurrency=ONE)
+    task_id = create(engine, concurrency=TWO)
     take(engine, task_id)
     return task_id
 
 
 @pytest.mark.parametrize(
-    "arrange", [blocked, held, held_by_its_run, scheduled, for_another_agent, no_work, running]
+    "arrange",
+    [blocked, held, held_by_its_run, scheduled, for_another_agent, no_work, running, parked],
 )
 def test_who_has_not_looked_is_stopped_only_by_a_task_with_a_key_that_could_run(
     engine: Engine, hand: Raw, arrange: Arrange
@@ -185,5 +210,5 @@ def test_who_has_not_looked_is_stopped_only_by_a_task_with_a_key_that_could_run(
     free = create(engine)
     assert claim(engine, keys=[], peeked=False) == {free}
     create(engine)
-    create(engine, concurrency=ONE)
+    create(engine, concurrency=TWO)
     assert claim(engine, keys=[], peeked=False) == set()

@@ -9,6 +9,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Concurrency, Step, Workflow
+from holdfast.model.reference import Reference
 from holdfast.model.task import Assignment
 from tests.contract.raw import raw
 from tests.contract.stages import CHAIN, StartedRun, create, start, take
@@ -203,3 +204,12 @@ def test_a_key_of_tasks_and_a_key_of_runs_are_two_keys(engine: Engine) -> None:
     start(engine, SERIAL)
     create(engine, concurrency=ONE)
     assert len(engine.work.claim("worker", count=9)) == 2
+
+
+def test_a_run_that_has_nothing_to_do_gives_its_place_back_at_once(
+    engine: Engine, store_url: str
+) -> None:
+    unwanted = Step(id="only", when=Reference.parse("when", "input"))
+    idle = Workflow.define("idle", (unwanted,), concurrency=ONE)
+    assert [start(engine, idle, input=False).status for _ in range(2)] == ["completed"] * 2
+    assert used(store_url) == {"run:repo": 0}

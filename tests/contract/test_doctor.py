@@ -63,6 +63,18 @@ PLANTS = {
         "FROM holdfast_run WHERE status = 'completed'"
     ),
     "results_are_kept": "UPDATE holdfast_task SET result_digest = 'other' WHERE title = 'done'",
+    "calls_end_with_runs": (
+        "UPDATE holdfast_run SET parent_id = (SELECT id FROM holdfast_task WHERE title = 'done'), "
+        "parent_epoch = 1 WHERE status = 'running'"
+    ),
+}
+CALLS = "UPDATE holdfast_task SET calls = 'other', waits_for = ({}) WHERE title = '{}'"
+RUN = "SELECT id FROM holdfast_run WHERE status = '{}'"
+BAD_CALLS = {
+    "which has completed": CALLS.format(RUN.format("completed"), "ready"),
+    "which has never been": CALLS.format("SELECT 'r_none'", "ready"),
+    "waits for no run": CALLS.format("SELECT NULL", "ready"),
+    "its run is running": CALLS.format(RUN.format("running"), "done"),
 }
 MORE_PLANTS = {
     "completed_means_done": (
@@ -138,6 +150,13 @@ def test_each_check_finds_what_it_is_there_for(healthy: str, check: str, plant: 
     found = {each.name for each in diagnosis.checks if each.violations}
     assert check in found
     assert f"{check}: " in str(diagnosis)
+
+
+def test_each_way_in_which_a_call_and_its_run_part_is_found(healthy: str) -> None:
+    for told, plant in BAD_CALLS.items():
+        with raw(healthy) as run:
+            run(plant)
+        assert told in str(diagnose(healthy))
 
 
 def test_every_check_has_a_plant() -> None:

@@ -83,23 +83,26 @@ def test_a_signal_to_a_task_of_a_run_is_refused_with_who_would_hear_it(engine: E
     assert engine.signals.send(run.id, "go").ok
 
 
+def wake(engine: Engine, *targets: str) -> set[str]:
+    rows = [(awaited_signal(each, "go"), each, "go") for each in targets]
+    return write(engine, "wake_for_signals", rows=rows)
+
+
 def test_a_signal_wakes_only_who_waits_for_it(engine: Engine) -> None:
     named, other, silent, cancelled = (listening(engine) for _ in range(4))
     assert engine.tasks.cancel(cancelled).ok
     for number, aim in enumerate((named, other)):
         assert send(engine, aim, number=number)
     assert send(engine, silent, name="stop", number=9)
-    awaited = [awaited_signal(each, "go") for each in (named, silent, cancelled)]
-    assert write(engine, "wake_for_signals", awaited=awaited) == {named}
-    assert write(engine, "wake_for_signals", awaited=awaited) == set()
+    assert wake(engine, named, silent, cancelled) == {named}
+    assert wake(engine, named, silent, cancelled) == set()
 
 
 def test_a_signal_that_somebody_has_taken_wakes_nobody(engine: Engine) -> None:
     waiting = listening(engine)
     assert send(engine, waiting)
     assert take_signal(engine, take(engine, create(engine)), waiting) == ["1"]
-    awaited = [awaited_signal(waiting, "go")]
-    assert write(engine, "wake_for_signals", awaited=awaited) == set()
+    assert wake(engine, waiting) == set()
 
 
 def test_who_ended_while_waiting_is_woken_by_no_signal(engine: Engine) -> None:
@@ -108,8 +111,7 @@ def test_who_ended_while_waiting_is_woken_by_no_signal(engine: Engine) -> None:
     assert engine.work.suspend(waiting, take(engine, waiting).token, wait).ok
     assert engine.tasks.cancel(waiting).ok
     assert send(engine, target)
-    awaited = [awaited_signal(target, "go")]
-    assert write(engine, "wake_for_signals", awaited=awaited) == set()
+    assert wake(engine, target) == set()
 
 
 def with_child(engine: Engine, wait: Wait) -> tuple[str, str]:
@@ -132,8 +134,7 @@ def test_whose_time_has_come_is_not_woken_as_well(engine: Engine, clock: ManualC
     clock.advance(6)
     keep(engine, "mark_due", count=10)
     complete(engine, child)
-    awaited = [awaited_signal(heard, "go")]
-    assert write(engine, "wake_for_signals", awaited=awaited) == set()
+    assert wake(engine, heard) == set()
     assert write(engine, "wake_parents", ids=[parent]) == set()
 
 

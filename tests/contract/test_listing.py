@@ -124,6 +124,9 @@ def test_a_list_reads_no_more_of_an_index_than_its_page(engine: Engine, store_ur
         ],
         "holdfast_task_running": [ask_for_tasks(TASKS | {"status": "running"})],
         "holdfast_task_run": [ask_for_tasks(TASKS, run=MISSING_RUN)],
+        "holdfast_task_child": [
+            ask_for_tasks(TASKS | each, parent=MISSING_TASK) for each in ({}, {"status": "done"})
+        ],
     }
     for index, pages in wanted.items():
         for query, asked in pages:

@@ -95,6 +95,14 @@ def test_a_worker_takes_tasks_whose_tags_are_all_among_its_own(engine: Engine) -
     assert titles(engine, tags=["mac", "eu", "gpu"]) == ["both"]
 
 
+def test_a_claim_takes_the_first_of_all_tags_that_a_worker_has(engine: Engine) -> None:
+    for tags, priority in (((), 1), (("gpu",), 3), (("linux",), 2), (("gpu", "linux"), 4)):
+        create(engine, " ".join(tags) or "plain", tags=tags, priority=priority)
+    claimed = engine.work.claim("worker", tags=["linux", "gpu"], count=3)
+    assert [each.task.title for each in claimed] == ["gpu linux", "gpu", "linux"]
+    assert [each.task.title for each in engine.work.claim("worker")] == ["plain"]
+
+
 def test_a_scheduled_task_waits_for_its_time(engine: Engine, clock: ManualClock) -> None:
     task_id = create(engine, scheduled_for=clock.now() + MICROSECONDS)
     assert engine.tasks.get(task_id).state == "scheduled"

@@ -117,6 +117,19 @@ def test_a_secret_is_one_before_the_first_step_of_its_run_and_is_not_inherited(
         assert found(store_url, tmp_path) == []
 
 
+def test_the_secret_of_a_workflow_that_has_not_begun_is_one_for_the_commands_of_others(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANTED", SECRET)
+    use = Step(id="use", work=Work(command=("true",), env=ENV))
+    with file_steps(store_url, tmp_path, {"PLANTED": SECRET}) as steps:
+        say = Work(command=("sh", "-c", 'echo "<$PLANTED>"'))
+        earlier = steps.done(say)
+        assert steps.log(earlier.id) == f"<{SECRET}>\n"
+        steps.hf.engine.workflows.add(Workflow.define("another", (use,)))
+        assert steps.log(steps.done(say).id) == "<[secret PLANTED]>\n"
+
+
 def test_secrets_come_from_the_file_first_and_then_from_the_environment(tmp_path: Path) -> None:
     path = tmp_path / "secrets"
     path.touch(mode=0o600)

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-import apsw
-import psycopg
 import pytest
 
-from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Concurrency, Step, Workflow
-from holdfast.store import queries
-from holdfast.store.database import is_postgresql, sqlite_path
-from holdfast.store.sqlite.connection import connect
 from tests.contract.raw import raw
 from tests.contract.stages import StartedRun, start
+from tests.contract.walking import cost_of
 
 MANY = 5_000
 COUNT = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
@@ -33,42 +25,6 @@ FROM holdfast_run, n WHERE id = ?
 def limited(engine: Engine, key: str) -> StartedRun:
     flow = Workflow.define(key, (Step(id="only"),), concurrency=Concurrency(key=key, limit=1))
     return start(engine, flow)
-
-
-def steps_of(path: str, text: str) -> int:
-    """How many instructions SQLite's machine carries out for a query."""
-    file: apsw.Connection = connect(sqlite_path(path), SystemClock(), read_only=True)
-    count = 0
-
-    def step() -> bool:
-        nonlocal count
-        count += 1
-        return False
-
-    try:
-        file.set_progress_handler(step, 1)
-        file.execute(text, {queries.TIME: 0}).fetchall()
-    finally:
-        file.close()
-    return count
-
-
-def rows_of(plan: dict[str, Any]) -> int:
-    """How many rows pass through a plan of PostgreSQL, or are dropped in it."""
-    dropped: int = sum(count for name, count in plan.items() if name.startswith("Rows Removed"))
-    inner = sum(rows_of(each) for each in plan.get("Plans", []))
-    return inner + int((plan["Actual Rows"] + dropped) * plan["Actual Loops"])
-
-
-def cost_of(url: str, query: str) -> int:
-    if not is_postgresql(url):
-        return steps_of(url, queries.load("sqlite")[query].text)
-    text = queries.load("postgresql")[query].text
-    with psycopg.connect(url) as server:
-        server.execute("ANALYZE holdfast_run, holdfast_slot")
-        asked = f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {text}".encode()
-        (found,) = server.execute(asked).fetchone() or (None,)
-    return rows_of((json.loads(found) if isinstance(found, str) else found)[0]["Plan"])
 
 
 @pytest.mark.parametrize("query", ["next_wake", "keys_with_room"])

@@ -1,12 +1,13 @@
-"""Loops, verifiers and plans brought to where a race or a crash begins."""
+"""Loops, verifiers, plans and calls brought to where a race or a crash begins."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from holdfast.engine.operations import Complete, FinalizePlan, StartPlanning
-from holdfast.model.graph import Step
+from holdfast.model.graph import Step, Workflow
 from holdfast.model.reference import Reference
+from holdfast.model.work import Work
 from tests.race.worlds import World
 
 ACCEPT = '{"verdict":"accept"}'
@@ -77,3 +78,16 @@ def plan(world: World, *children: str, finalized: bool = True) -> None:
 def finalize(world: World, *pairs: tuple[str, str]) -> FinalizePlan:
     graph = tuple((world.ids[child], world.ids[need]) for child, need in pairs) or None
     return FinalizePlan(task_id=world.ids["parent"], actor="user", graph=graph)
+
+
+def call(flow: Workflow, name: str = "ship", **more: Any) -> Step:
+    """A step that is a run of another workflow."""
+    return Step(id=name, work=Work(workflow=flow.name, version=flow.version), **more)
+
+
+def calling(world: World, *beside: Step, **more: Any) -> str:
+    """A run with a step that calls another workflow of one step, which is running."""
+    flow = world.flow(Step(id="pack"))
+    run = world.run(call(flow, **more), *beside)
+    world.start("ship@1.pack")
+    return run

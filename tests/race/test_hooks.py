@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import psycopg
 
+from holdfast.engine.hook_operations import RegisterHooks
 from holdfast.engine.operations import (
     AdvanceRun,
     Complete,
     Fail,
     Operation,
-    RegisterHooks,
     RetryRun,
 )
 from holdfast.model.graph import Step

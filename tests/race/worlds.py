@@ -121,6 +121,25 @@ class World:
             if row["item"] is not None:
                 self.names[row["id"]] = name = f"{row['step']}.{row['item']}"
                 self.ids[name] = row["id"] if not row["superseded"] else self.ids.get(name, "")
+        for row in tx.read("runs_below", ids=sorted(runs)):
+            self._discover_called(tx, row["id"])
+
+    def _discover_called(self, tx: Transaction, run_id: str) -> None:
+        """Know a run by the task that called it and in which epoch, and its steps by that."""
+        (run,) = tx.read("run_by_id", run_id=run_id)
+        (caller,) = tx.read("task_by_id", task_id=run["parent_id"])
+        self.names.setdefault(caller["id"], f"{caller['step']} in {self.names[caller['run_id']]}")
+        name = f"{self.names[caller['id']]}@{run['parent_epoch']}"
+        self.know(name, run_id)
+        for row in tx.read("run_tasks", run_id=run_id):
+            self.know(f"{name}.{row['step']}", row["id"])
+
+    def flow(self, *steps: Step, name: str = "called", limit: int | None = None) -> Workflow:
+        """A workflow that the store knows, to be called by steps of this world's runs."""
+        concurrency = None if limit is None else self.concurrency(limit)
+        flow = Workflow.define(f"{name}-{self.number}", self._own(steps), concurrency=concurrency)
+        self.engine.workflows.add(flow)
+        return flow
 
     def start(self, name: str, worker: str = "worker") -> Assignment:
         """Claim a task by name and remember its fence."""
@@ -202,8 +221,17 @@ class World:
         needs = sorted(
             f"needs {self.names[row['need_id']]}" for row in tx.read("needs_of", task_id=identifier)
         )
-        facts = [_facts(row, run=run) for row in rows]
+        facts = [self._facts(row, run=run) for row in rows]
         return (self.names[identifier], *history, *needs, *facts)
+
+    def _facts(self, row: Row, *, run: bool) -> tuple[object, ...]:
+        """What the row says, a run that it waits for by its name."""
+        facts = (row[name] for name in (FACTS if run else TASK_FACTS))
+        # SQLite has no booleans of its own: 0 and false are one answer.
+        plain = (int(fact) if isinstance(fact, bool) else fact for fact in facts)
+        return tuple(
+            self.names.get(fact, fact) if isinstance(fact, str) else fact for fact in plain
+        )
 
     def describe(self, replies: Sequence[object]) -> tuple[Any, ...]:
         return tuple(self._describe(reply) for reply in replies)
@@ -241,9 +269,3 @@ def _answer(reply: TransitionResult | AdvanceResult | Recorded) -> tuple[object,
             return (_answer(reply.answer), value, f"found={reply.found}")
         case _:
             assert_never(reply)
-
-
-def _facts(row: Row, *, run: bool) -> tuple[object, ...]:
-    facts = (row[name] for name in (FACTS if run else TASK_FACTS))
-    # SQLite has no booleans of its own: 0 and false are one answer.
-    return tuple(int(fact) if isinstance(fact, bool) else fact for fact in facts)

@@ -13,6 +13,7 @@ from holdfast.model.graph import Concurrency, OnFailure, Step, Workflow
 from holdfast.model.reference import Reference
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask, Renewal
+from holdfast.model.work import Work
 from tests.simulation.new_work import ONCE, SHORT
 from tests.simulation.player import Kind, Player, Submit
 from tests.simulation.repertoire import REPERTOIRE
@@ -25,7 +26,7 @@ VERDICTS = (
     {"verdict": "reject", "feedback": "no", "items": [0]},
     "no verdict",
 )
-NEW_STEPS = ("plan", "build", "make", "check", "inner", "gate", "test")
+NEW_STEPS = ("plan", "build", "make", "check", "inner", "gate", "test", "call", "each")
 
 
 def body(plan: OnFailure) -> tuple[Step, ...]:
@@ -43,6 +44,8 @@ def loop(name: str, over: str, *steps: Step, **more: Any) -> Step:
 
 WANTED = Reference.parse("when", "steps.plan.made")
 BACK = OnFailure(action="goto", step="build", max_rounds=2)
+SENT = Workflow.define("sent", (Step(id="make", retry=ONCE), Step(id="pack", needs=("make",))))
+SEND = Work(workflow=SENT.name, version=SENT.version, input={"list": ["a"]})
 STORIES = {
     "verified items": (
         loop("build", "input.list", *body(ASK), parallel=2),
@@ -70,6 +73,13 @@ STORIES = {
         Step(id="gate", approval="Merge?", needs=("left", "build")),
         Step(id="last", needs=("gate",)),
     ),
+    "calls": (
+        Step(id="plan"),
+        Step(id="call", work=SEND, needs=("plan",), on_failure=ASK),
+        loop("build", "input.list", Step(id="each", work=SEND), parallel=2),
+        Step(id="check", verifies="call", max_rounds=2, retry=ONCE),
+        Step(id="last", needs=("call", "build")),
+    ),
     "verified": (*body(OnFailure()), Step(id="last", needs=("check",), on_failure=SKIP)),
 }
 LIMITED = Workflow.define(
@@ -79,16 +89,19 @@ LIMITED = Workflow.define(
     deadline=300,
 )
 WORKFLOWS = {
-    name: Workflow.define(name.replace(" ", "-"), steps) for name, steps in STORIES.items()
+    name: Workflow.define(name.replace(" ", "-"), steps, called=(SENT,))
+    for name, steps in STORIES.items()
 } | {"limited": LIMITED}
 
 
 @dataclass(kw_only=True)
 class Teller(Player):
-    """A player who also knows what the engine makes of loops."""
+    """A player who also knows what the engine makes of loops and calls."""
 
     def play(self, kinds: Sequence[Kind]) -> list[object]:
         told = super().play(kinds)
+        called = [run.id for run in self.engine.runs.list(limit=1_000) if run.root_id is not None]
+        self.runs += sorted({*called} - {*self.runs})
         known = set(self.tasks)
         for run in self.runs:
             self.tasks += [task.id for task in self.engine.runs.tasks(run) if task.id not in known]

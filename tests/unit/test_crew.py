@@ -93,3 +93,35 @@ def test_a_job_is_done_though_there_is_no_thread_for_the_next(
         crew.run([lambda: done.append(1), lambda: done.append(2)])
     assert done == [1, 2]
     assert "no thread for the next step" in caplog.text
+
+
+def test_jobs_that_do_not_block_share_one_thread_and_one_that_stands_by() -> None:
+    threads, done = Counted(), []
+    with closing(crew_of(threads)) as crew:
+        crew.run([lambda: done.append(threading.get_ident())] * 5_000)
+    assert len(done) == 5_000
+    assert threads.started < 100
+
+
+def test_a_job_begins_though_the_only_one_at_work_is_stuck() -> None:
+    began, go_on = threading.Event(), threading.Event()
+    with closing(crew_of(Counted())) as crew:
+        crew.run([lambda: go_on.wait(PATIENCE)])
+        crew.run([began.set])
+        assert began.wait(PATIENCE)
+        go_on.set()
+
+
+def test_what_is_offered_is_done_by_whoever_stands_by() -> None:
+    took, stood = threading.Event(), threading.Event()
+    meeting = threading.Barrier(2, timeout=PATIENCE)
+    with closing(crew_of(Counted())) as crew:
+        assert not crew.offer(took.set)
+        crew.run([meeting.wait])
+        crew.run([stood.set])
+        assert stood.wait(PATIENCE)
+        while not crew._idle:  # noqa: SLF001 - until it waits again
+            pass
+        assert crew.offer(took.set)
+        assert took.wait(PATIENCE)
+        meeting.wait()

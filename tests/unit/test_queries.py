@@ -107,6 +107,17 @@ def test_lists_are_known_by_their_macro(tmp_path: Path) -> None:
         assert query.lists == {"ids"}
 
 
+def test_on_postgresql_a_set_that_a_row_must_be_in_is_an_array(tmp_path: Path) -> None:
+    body = "SELECT a FROM b WHERE a IN (SELECT c FROM d WHERE (e) AND f IN (SELECT 1)) AND (g)"
+    assert one(tmp_path, body, "sqlite").text == body
+    assert one(tmp_path, body, "postgresql").text == (
+        "SELECT a FROM b WHERE a = ANY (ARRAY(SELECT c FROM d WHERE (e) "
+        "AND f = ANY (ARRAY(SELECT 1)))) AND (g)"
+    )
+    for left in ("a NOT IN (SELECT 1)", "(b OR a IN (SELECT 1))", "a IN ('x', 'y')"):
+        assert one(tmp_path, f"VALUES (1) WHERE {left}", "postgresql").text.endswith(left)
+
+
 def test_a_macro_inside_a_string_is_only_a_string(tmp_path: Path) -> None:
     assert one(tmp_path, "SELECT '{\"a\": {rows}}'", "sqlite").text == "SELECT '{\"a\": {rows}}'"
 

@@ -121,4 +121,5 @@ def _databases(item: pytest.Item) -> set[str]:
     found = {fixtures[name] for name in getattr(item, "fixturenames", ()) if name in fixtures}
     callspec = getattr(item, "callspec", None)
     parameters = callspec.params.values() if callspec else ()
-    return found | {value for value in parameters if isinstance(value, str) and value in _DRIVERS}
+    words = {word for value in parameters if isinstance(value, str) for word in value.split()}
+    return found | (words & _DRIVERS.keys())

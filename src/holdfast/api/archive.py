@@ -31,8 +31,13 @@ class Archive:
                 raise InvalidInput("directory", reason)
 
     def write(self, ctx: Context, event: Ended) -> str | None:
-        """Write the run as it ended; the answer is the file, or None where the run has gone on."""
+        """Write the run as it ended; the answer is the file, or None where the run has gone on.
+
+        A run that a step called is part of the file of the run that is on top of both.
+        """
         record = self._engine().runs.record(str(event.run_id))
+        if record.run.parent_id is not None:
+            return None
         if record.run.version != event.version:
             log.info("%s has gone on since it ended; its next end is archived", event.run_id)
             return None

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
+from holdfast.api.calling import Call, check_callee
 from holdfast.api.failure import read_failure
+from holdfast.api.inputs import to_json
 from holdfast.api.member import FILLED, Course, Member
 from holdfast.api.options import KNOWN, check_count, refuse_unknown, step_options
 from holdfast.api.signature import Needs, Signature
+from holdfast.api.startable import Startable
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.model.graph import Step
 from holdfast.model.reference import Reference
@@ -22,7 +25,7 @@ T = TypeVar("T")
 
 
 class Body:
-    """What can be written in a workflow and in a loop: steps, loops and approvals."""
+    """What can be written in a workflow and in a loop: steps, loops, approvals and workflows."""
 
     def __init__(self, name: str, retry: RetryPolicy, around: Body | None = None) -> None:
         self.name = name
@@ -126,6 +129,40 @@ class Body:
         course = Course(approval=clean_text("question", question), when=self._when(when))
         self._add(Member(name=_name(name), wanted=self._wanted(needs, [], course), course=course))
         return name
+
+    def run(
+        self,
+        name: str,
+        workflow: Startable | str,
+        *,
+        input: Any = None,  # noqa: A002, ANN401 - what every other face of it calls that
+        needs: Needed | Sequence[Needed] | None = None,
+        **options: Any,
+    ) -> str:
+        """Add a step that is a run of another workflow; gives its name, for the needs of others.
+
+        The step waits without a worker until that run has ended, and gives what the run gave. What
+        that is started with is JSON: `needs(step, path)` stands for what a step gave, and texts
+        may name variables as in a workflow file: "{{ input.order_id }}", "{{ item }}". Options:
+        `when` and `on_failure`, as of `step`.
+        """
+        refuse_unknown("option", options, ("when", "on_failure"))
+        call = Call(callee=check_callee(workflow), given=self._given(input))
+        course = self._course(options)
+        sources = [each.step for each in call.references if each.step is not None]
+        wanted = self._wanted(needs, sources, course)
+        self._add(Member(name=_name(name), wanted=wanted, course=course, call=call))
+        return name
+
+    def _given(self, value: Any) -> Any:  # noqa: ANN401 - JSON
+        """What a workflow is started with, where texts stand for what is not known yet."""
+        if isinstance(value, Needs):
+            return f"{{{{ {self._refer('input', value)} }}}}"
+        if isinstance(value, Mapping):
+            return {str(name): self._given(inner) for name, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._given(inner) for inner in value]
+        return to_json("input", value)
 
     def written(self) -> tuple[tuple[Step, ...], set[str]]:
         """The steps as a graph knows them, and what they need of the bodies around this one.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
@@ -45,6 +44,7 @@ from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
 from holdfast.engine.worker_desk import Workers
 from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
+from holdfast.forks import generation
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.status import PlanningPhase
 from holdfast.model.task import NewTask
@@ -111,8 +111,10 @@ class Holdfast(People):
     @property
     def _life(self) -> Life:
         # What a forked child inherits stays in its place: to let go of it would close the
-        # connections of its parent. One step, so that no two threads begin two lives.
-        return self._lives.setdefault(os.getpid(), Life())
+        # connections of its parent.
+        life = self._lives.get(generation())
+        # One step, so that no two threads begin two lives.
+        return self._lives.setdefault(generation(), Life()) if life is None else life
 
     @property
     def tasks(self) -> Tasks:
@@ -350,7 +352,9 @@ class Holdfast(People):
         """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`.
 
         Options: `concurrency`, how many steps at once (the number of cores unless given);
-        `agents` it serves (["default"]) and `tags` it offers; its `name` (host and process).
+        `agents` it serves (["default"]) and `tags` it offers; its `name`, or the `service` it is
+        of, by which it is named with its host and a number; `least_disk`, below which it claims
+        nothing ("2GB").
         """
         refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
         executors = Executors(self.engine, self._functions)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from holdfast.api.calling import misnamed
 from holdfast.api.member import Member
 from holdfast.api.options import nearest
 from holdfast.api.signature import Signature
@@ -21,6 +22,13 @@ class Inputs:
         self._referred: dict[str, list[Member]] = {}
         for member in members:
             self._read(member)
+
+    def misgiven(self, step: str, given: object) -> list[str]:
+        """What is wrong with the names of what a step gives to a run."""
+        known = {**self._takers, **self._referred}
+        defaults = self._defaults()
+        needed = [name for name in self._required if name not in defaults]
+        return misnamed(step, given, known, needed)
 
     @property
     def first(self) -> str | None:
@@ -66,7 +74,7 @@ class Inputs:
 
     def _encode(self, name: str, value: object) -> object:
         takers = self._takers.get(name, [])
-        encoded = takers[0].encode(name, value) if takers else _jsonable(name, value)
+        encoded = takers[0].encode(name, value) if takers else to_json(name, value)
         for taker in takers[1:]:
             taker.decode(name, encoded)
         for member in self._referred.get(name, ()):
@@ -74,7 +82,7 @@ class Inputs:
         return encoded
 
 
-def _jsonable(name: str, value: object) -> object:
+def to_json(name: str, value: object) -> object:
     try:
         return to_jsonable_python(value)
     except PydanticSerializationError as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from holdfast.api.calling import Call
 from holdfast.api.options import StepOptions
 from holdfast.api.signature import Signature
 from holdfast.model.graph import OnFailure
@@ -43,15 +44,20 @@ class Member:
     signature: Signature | None = None
     sources: dict[str, Reference] = field(default_factory=dict)
     body: Body | None = None
+    call: Call | None = None
 
     def step(self, needs: tuple[str, ...], steps: tuple[Step, ...]) -> Step:
-        return Step(id=self.name, needs=needs, steps=steps, **self.course, **self.options)
+        work = None if self.call is None else self.call.work
+        return Step(
+            id=self.name, needs=needs, steps=steps, work=work, **self.course, **self.options
+        )
 
     @property
     def references(self) -> tuple[Reference, ...]:
-        """Where its condition and its list come from."""
+        """Where its condition, its list and what it gives to a workflow come from."""
         found = (self.course.get("when"), self.course.get("for_each"))
-        return tuple(each for each in found if each is not None)
+        given = () if self.call is None else self.call.references
+        return (*(each for each in found if each is not None), *given)
 
     @property
     def may_be_skipped(self) -> bool:
@@ -86,6 +92,8 @@ class Member:
     def mistakes(self, known: dict[str, Member]) -> Iterator[str]:
         """What is wrong with its function; of a function that cannot be read, only that."""
         signature = self.signature
+        if self.call is not None:
+            yield from self.call.mistakes(self.name)
         if signature is None:
             return
         yield from signature.mistakes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from holdfast.api.handle import RunHandle
 from holdfast.api.recurring import Recurring
 from holdfast.engine.edge import operation
 from holdfast.errors import InvalidInput
+from holdfast.model.graph import Workflow
 from holdfast.model.run import NewRun
 
 
@@ -44,6 +46,14 @@ class Startable(Recurring):
     @abstractmethod
     def request(self, /, **given: Any) -> NewRun:
         """The run that stands for one start."""
+
+    @abstractmethod
+    def read_graph(self) -> Workflow:
+        """The definition, which its `version` names."""
+
+    @abstractmethod
+    def misgiven(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+        """What is wrong with what a step of another workflow gives to a run of this one."""
 
     @abstractmethod
     def _first_input(self) -> str:

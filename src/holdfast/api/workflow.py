@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.body import Body
+from holdfast.api.calling import Call
 from holdfast.api.inputs import Inputs
 from holdfast.api.startable import Startable
 from holdfast.errors import InvalidDefinition
@@ -35,6 +36,8 @@ class WorkflowBuilder(Body, Startable):
         self._deadline = deadline
         self._graph: Workflow | None = None
         self._taken: Inputs | None = None
+        self._calls: list[Call] = []
+        self._asked = False
 
     def request(self, /, **given: Any) -> NewRun:
         """The run that stands for one start."""
@@ -43,15 +46,40 @@ class WorkflowBuilder(Body, Startable):
     @property
     def graph(self) -> Workflow:
         """The checked definition; its `version` names its content."""
-        if self._graph is None:
+        called = self._called() if self._calls else ()
+        if self._graph is None or called != self._graph.called:
             mistakes = [each for step in self.known.values() for each in step.mistakes(self.known)]
             if mistakes:
                 raise InvalidDefinition(f"workflow {self.name}", mistakes)
             steps, _ = self.written()
             self._graph = Workflow.define(
-                self.name, steps, concurrency=self._concurrency, deadline=self._deadline
+                self.name,
+                steps,
+                concurrency=self._concurrency,
+                called=called,
+                deadline=self._deadline,
             )
         return self._graph
+
+    def _called(self) -> tuple[Workflow, ...]:
+        """The workflows of this program that its steps call, as they are by now."""
+        if self._asked:
+            reason = "calls itself, near or far; call a workflow in such a circle by its name"
+            raise InvalidDefinition(f"workflow {self.name}", [reason])
+        self._asked = True
+        try:
+            found = {graph.name: graph for call in self._calls if (graph := call.graph) is not None}
+        finally:
+            self._asked = False
+        return tuple(found.values())
+
+    def read_graph(self) -> Workflow:
+        """The same as `graph`."""
+        return self.graph
+
+    def misgiven(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+        """What is wrong with what a step of another workflow gives to a run of this one."""
+        yield from self._inputs.misgiven(step, given)
 
     @property
     def _inputs(self) -> Inputs:
@@ -64,6 +92,7 @@ class WorkflowBuilder(Body, Startable):
 
     def _changed(self) -> None:
         self._graph = self._taken = None
+        self._calls = [step.call for step in self.known.values() if step.call is not None]
 
     def _decode(self, step: str, output: Any) -> Any:  # noqa: ANN401 - what its function returns
         # A run keeps the graph it was started with, and so may have steps that are here no longer.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.startable import Startable
-from holdfast.model.graph import Workflow
+from holdfast.model.calling import bad_calls
+from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import NewRun
 from holdfast.model.starting import place_paths
+from holdfast.model.work import Work
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
@@ -33,6 +35,16 @@ class WorkflowFile(Startable):
     def request(self, /, **given: Any) -> NewRun:
         """The run that stands for one start."""
         return NewRun(workflow=self.graph, input=place_paths(self.graph, given, str(Path.cwd())))
+
+    def read_graph(self) -> Workflow:
+        """The same as `graph`."""
+        return self.graph
+
+    def misgiven(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+        """What is wrong with what a step of another workflow gives to a run of this one."""
+        declared = None if self.graph.declared is None else self.graph.declared.input
+        call = Step(id=step, work=Work(workflow=self.name, input=given))
+        yield from (flaw.text for flaw in bad_calls((call,), {self.name: declared}))
 
     def _first_input(self) -> str:
         declared = None if self.graph.declared is None else self.graph.declared.input

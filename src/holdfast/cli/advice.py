@@ -10,8 +10,11 @@ from typing import Any
 from holdfast.cli.session import called_command, shown_url, typed_arguments, with_store
 from holdfast.cli.terminal import escape, note, paint, say_json_line
 from holdfast.errors import (
+    BusUnreachable,
     HoldfastError,
+    InvalidFile,
     InvalidInput,
+    InvalidProjectFile,
     InvalidWorkflowFile,
     KeyConflict,
     NotFound,
@@ -64,7 +67,7 @@ def exit_code(error: HoldfastError) -> int:
         return BAD_INPUT if error.reason in {"not_found", "unknown_step"} else FAILED
     if isinstance(error, InvalidInput | NotFound | KeyConflict):
         return BAD_INPUT
-    return UNREACHABLE if isinstance(error, StoreError) else FAILED
+    return UNREACHABLE if isinstance(error, StoreError | BusUnreachable) else FAILED
 
 
 def tell(error: HoldfastError) -> str:
@@ -86,7 +89,7 @@ def view_error(error: HoldfastError) -> dict[str, Any]:
         "message": tell(error),
         "next": next_command(error),
     }
-    if isinstance(error, InvalidWorkflowFile):
+    if isinstance(error, InvalidFile):
         shown = ("line", "column", "message", "hint")
         told = [asdict(each) for each in error.found]
         view["mistakes"] = [{name: each[name] for name in shown} for each in told]
@@ -100,6 +103,8 @@ def next_command(error: HoldfastError) -> str | None:
             return None
         following = _AFTER_REFUSAL.get(error.reason, "holdfast why {id}")
         return with_store(following.format(id=error.identifier))
+    if isinstance(error, InvalidProjectFile):
+        return f"{_typed()}   (once it is mended)"
     if "holdfast " in in_commands(str(error)):
         return None
     return _after_error(error)
@@ -114,8 +119,8 @@ def _after_error(error: HoldfastError) -> str | None:
             return with_store(_where_to_look(error))
         case SchemaTooNew():
             return "pip install --upgrade holdfast"
-        case StoreError():
-            away = isinstance(error, StoreUnreachable)
+        case StoreError() | BusUnreachable():
+            away = isinstance(error, StoreUnreachable | BusUnreachable)
             return None if away else "holdfast runs --db URL   (another store)"
         case InvalidWorkflowFile():
             check = "workflow validate"
@@ -126,11 +131,14 @@ def _after_error(error: HoldfastError) -> str | None:
 
 def _typed_with_missing(called: str, told: str) -> str:
     """What was typed with the input that it lacks, or else the way to the help."""
-    missing = _MISSING.findall(told) if called == "run" else []
+    missing = _MISSING.findall(told) if called in {"run", "schedule add"} else []
     if not missing:
         return f"holdfast {called} --help"
-    given = shlex.join(shown_url(each) for each in typed_arguments.get())
-    return " ".join(["holdfast", given, *(f"-i {name}=…" for name in missing)])
+    return " ".join([_typed(), *(f"-i {name}=…" for name in missing)])
+
+
+def _typed() -> str:
+    return shlex.join(["holdfast", *(shown_url(each) for each in typed_arguments.get())])
 
 
 def _where_to_look(error: NotFound) -> str:

@@ -22,6 +22,7 @@ MODULES = {
     "database": ("doctor", "db"),
     "workflows": ("workflow",),
     "schedules": ("schedule", "lease"),
+    "buses": ("bus",),
 }
 
 

@@ -10,11 +10,11 @@ import typer
 from holdfast.cli.advice import FAILED
 from holdfast.cli.options import DryRun, Json
 from holdfast.cli.registry import command, group
-from holdfast.cli.session import opened, place, shown_url
+from holdfast.cli.session import opened, place, project, shown_url, with_store
 from holdfast.cli.terminal import escape, note, paint, say, say_json
 from holdfast.cli.words import count
 
-database = group("db", "Make, upgrade and copy the store.")
+database = group("db", "Make, upgrade, copy, restore and move the store.")
 
 MEGABYTE = 1_000_000
 
@@ -47,6 +47,72 @@ def backup(
         note(f"Use it: holdfast runs --db {escape(target)}")
 
 
+Evict = Annotated[
+    bool, typer.Option("--evict", help="Have its workers give back what they run, and leave.")
+]
+
+
+@command("restore", of=database, example="holdfast db restore before-the-upgrade.db --dry-run")
+def restore(
+    backup: Annotated[Path, typer.Argument(metavar="FILE", help="A backup of a SQLite store.")],
+    evict: Evict = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Have a SQLite store be what a backup is, once that was checked; keeps what it was before."""
+    from holdfast.service.copies import Restore
+    from holdfast.service.copies import restore as put_back
+
+    told = put_back(Restore(place=place(), backup=backup, evict=evict, dry_run=dry_run))
+    if json:
+        say_json(told)
+        return
+    if dry_run:
+        say(f"{escape(backup)} is whole and in order; nothing was changed")
+        note(with_store(f"Do it: holdfast db restore {escape(backup)}"))
+        return
+    say(f"{escape(told['target'])} is what {escape(backup)} is")
+    if "kept" in told:
+        say(f"what it was before is kept: {escape(told['kept'])}")
+    note(f"next:  {with_store('holdfast runs')}")
+
+
+@command("move", of=database, example="holdfast db move postgresql://localhost/jobs --dry-run")
+def move(
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET_URL", help="An empty database of the other kind.")
+    ],
+    evict: Evict = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Carry the whole store over from SQLite to PostgreSQL, or back; tokens stay valid."""
+    from holdfast.service.moving import Move
+    from holdfast.service.moving import move as carry_over
+
+    asked = Move(place=place(), target=target, evict=evict, dry_run=dry_run)
+    told = carry_over(asked, _say_progress)
+    told |= {name: shown_url(told[name]) for name in ("source", "target")}
+    if json:
+        say_json(told)
+        return
+    rows = count(sum(told["rows"].values()), "row")
+    if dry_run:
+        for name, number in told["rows"].items():
+            say(f"  {name.removeprefix('holdfast_'):<10} {number}")
+        say(f"would carry {rows} over to {escape(told['target'])}; nothing was changed")
+        return
+    said = "was there before" if told["before"] else "is there, counted and checked"
+    say(f"{escape(told['target'])}: the whole store {said}, {rows}")
+    say(f"{escape(told['source'])} was left as it is; use it no more")
+    note(f"next:  export HOLDFAST_DB={escape(told['target'])}   (or database: in holdfast.yaml)")
+
+
+def _say_progress(table: str, done: int, total: int) -> None:
+    if total:
+        note(paint(f"  {table.removeprefix('holdfast_'):<10} {done} of {total}", "dim"))
+
+
 @command("doctor", example="holdfast doctor --fix --dry-run")
 def doctor(
     fix: Annotated[
@@ -58,7 +124,7 @@ def doctor(
     """Check every invariant of the store; exits 1 when one does not hold."""
     with opened() as service:
         healed = service.heal(dry_run=dry_run) if fix else None
-        told = service.doctor()
+        told = service.doctor(project())
     if json:
         say_json(told if healed is None else {**told, "healed": healed})
     else:
@@ -86,7 +152,8 @@ def _say_diagnosis(told: dict[str, Any]) -> None:
     for warning in told["warnings"]:
         say(f"{paint('!', 'yellow')} {escape(warning)}")
     versions = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
-    say(paint(versions, "dim"))
+    agents = ", ".join(told["agents"]) or "none that is known"
+    say(paint(f"{versions}; agents: {agents}", "dim"))
     if told["ok"]:
         say(f"{paint('✓', 'green')} {len(told['checks'])} checks, no violations")
         return

@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 
 from holdfast.cli.accident import ENDING, SCENE, Accident, tokens_in, working
-from holdfast.cli.helping import INTERRUPTED, wanted_agents
+from holdfast.cli.beside import INTERRUPTED
+from holdfast.cli.helping import wanted_agents
 from holdfast.cli.live import watch
 from holdfast.cli.session import chosen_store, serving, with_store
 from holdfast.cli.terminal import note, paint, say

@@ -118,7 +118,7 @@ def follow_events(service: Service, identifier: str, after: int = 0) -> Iterator
         if page:
             after = page[-1]["seq"]
             newest = page[-1]
-            if newest["type"] in ENDED and "task_id" not in newest:
+            if newest["type"] in ENDED and newest.get("run_id") == identifier:
                 return
         else:
             time.sleep(PAUSE)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
+from holdfast.cli.beside import Beside
 from holdfast.cli.logs import show_logs
+from holdfast.cli.session import project
 from holdfast.cli.terminal import note
 
 if TYPE_CHECKING:
@@ -20,23 +20,7 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
     from holdfast.worker.pool import Worker
 
-INTERRUPTED = 130
 LOOK_EVERY = 1.0
-
-
-class Beside:
-    """Who works beside a run: nobody, or a worker of its program."""
-
-    def __init__(self, command: str | None = None) -> None:
-        self._command = command
-
-    @property
-    def command(self) -> str | None:
-        """What to type for a worker like the one that is here, and goes when the run is left."""
-        return self._command
-
-    def look(self) -> None:
-        """See whether somebody is missing; asked again and again while the run goes on."""
 
 
 class Helper(Beside):
@@ -50,16 +34,9 @@ class Helper(Beside):
         self._service = service
         self._workflow = workflow
         self._steps = _wanted_steps(workflow)
-        self._workers = ExitStack()
         self._agents: list[str] = []
         self._looked: float | None = None
         self._told = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._workers.close()
 
     @property
     def command(self) -> str | None:
@@ -94,13 +71,9 @@ class Helper(Beside):
 
     def _begin(self, agents: list[str]) -> None:
         from holdfast.api.holdfast import Holdfast
-        from holdfast.worker.options import WorkerOptions
 
-        name = WorkerOptions().name
-        if self._agents:
-            name = f"{name}-{len(self._agents)}"
-        holdfast = self._workers.enter_context(Holdfast(self._service.place.url))
-        self._workers.enter_context(_working(holdfast, self._workflow, agents, name=name))
+        holdfast = self._open.enter_context(Holdfast(self._service.place.url))
+        self.add(_start(holdfast, self._workflow, agents))
         self._agents += agents
 
 
@@ -114,31 +87,22 @@ def helped(service: Service, workflow: Workflow, program: Program | None) -> Ite
             helper.look()
             yield helper
         return
-    with _working(program.holdfast, workflow, wanted_agents(workflow)):
-        yield Beside(f"holdfast worker {program.name}")
+    with Beside(f"holdfast worker {program.name}") as beside:
+        beside.add(_start(program.holdfast, workflow, wanted_agents(workflow)))
+        yield beside
 
 
-@contextmanager
-def _working(
-    holdfast: Holdfast, workflow: Workflow, agents: list[str], **options: str
-) -> Iterator[None]:
+def _start(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> Worker:
     from holdfast.model.step import every
 
-    tags = sorted({tag for step in every(workflow.steps) for tag in step.tags})
-    worker = holdfast.worker(agents=agents or ["default"], tags=tags, **options).start()
-    try:
-        yield
-    finally:
-        _stop(worker)
-
-
-def _stop(worker: Worker) -> None:
-    """Let what runs finish; who cannot wait for it interrupts once more."""
-    try:
-        worker.stop()
-    except KeyboardInterrupt:
-        sys.stdout.flush()
-        os._exit(INTERRUPTED)
+    steps = [step for flow in workflow.family for step in every(flow.steps)]
+    tags = sorted({tag for step in steps for tag in step.tags})
+    said = project()
+    options: dict[str, Any] = {"tags": tags, "least_disk": said.least_disk}
+    many = said.functions if workflow.declared is None else said.agents
+    if many is not None:
+        options["concurrency"] = many
+    return holdfast.worker(agents=agents or ["default"], **options).start()
 
 
 def wanted_agents(workflow: Workflow) -> list[str]:
@@ -149,13 +113,12 @@ def wanted_agents(workflow: Workflow) -> list[str]:
 def _wanted_steps(workflow: Workflow) -> list[Step]:
     from holdfast.model.step import every
 
-    steps = [step for step in every(workflow.steps) if step.kind == "work"]
-    if workflow.declared is None:
-        return steps
     return [
         step
-        for step in steps
-        if step.work and (step.work.command or step.work.http or step.work.workflow)
+        for flow in workflow.family
+        for step in every(flow.steps)
+        if step.kind == "work"
+        if flow.declared is None or (step.work and (step.work.command or step.work.http))
     ]
 
 

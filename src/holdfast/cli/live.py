@@ -9,14 +9,13 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from holdfast.cli.advice import CANCELLED, FAILED, NEEDS_PERSON
+from holdfast.cli.beside import INTERRUPTED, Beside
 from holdfast.cli.following import happening
-from holdfast.cli.helping import INTERRUPTED, Beside
 from holdfast.cli.session import with_store
 from holdfast.cli.spending import how_to_go_on, is_spent
-from holdfast.cli.standing import what_to_say
-from holdfast.cli.terminal import is_terminal, note, paint, say
+from holdfast.cli.standing import question, what_to_say
+from holdfast.cli.terminal import escape, is_terminal, note, paint, say, tell_json
 from holdfast.cli.tree import draw_run
-from holdfast.cli.words import one_line
 from holdfast.service.outline import Node, outline, step_names
 from holdfast.service.service import Service
 
@@ -47,6 +46,7 @@ def watch(
         shown = _draw if is_terminal() else _tell
         run = shown(service, run_id, beside, aside)
     except KeyboardInterrupt:
+        beside.interrupted()
         _say_left(run_id, beside.command)
         return INTERRUPTED
     return _say_end(run, beside.command)
@@ -83,19 +83,43 @@ def _draw(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
 
 
 def _tell(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
+    """Say what happens, a line each: first which run it is, last what it gave."""
     after = heard = 0
+    asked: set[str] = set()
     with _looks(service, beside) as wait:
         while True:
             run = service.queries.run(run_id, brief=True)
+            if not after:
+                say(f"{escape(run['workflow'])} {run_id}")
             told = tell_events(service, run, after)
+            asked |= _tell_questions(run, asked)
             for line in (said := aside())[heard:]:
                 say(line)
             heard = len(said)
             if told == after and ended(run) is not None:
+                _tell_output(service.queries.run(run_id))
                 return run
             # What was told may have gone on meanwhile.
             wait(REDRAW if told == after else 0.0)
             after = told
+
+
+def _tell_questions(run: View, told: set[str]) -> set[str]:
+    """Say what is asked of a person and was not yet told; gives all that is asked now."""
+    asking = {f"{leaf.task['id']} {leaf.task['attempt']}": leaf for leaf in _asking(run)}
+    for key, leaf in asking.items():
+        if key not in told:
+            said = "\n    ".join(escape(question(leaf.task), keep="\n").splitlines())
+            say(f"{escape(leaf.address)}  asks: {said}")
+    return set(asking)
+
+
+def _tell_output(run: View) -> None:
+    output = run.get("output")
+    if isinstance(output, str):
+        say(escape(output, keep="\n\t"))
+    elif output not in (None, {}):
+        say(tell_json(output, indent=2))
 
 
 def tell_events(service: Service, run: View, after: int) -> int:
@@ -105,7 +129,8 @@ def tell_events(service: Service, run: View, after: int) -> int:
         if any(event.get("task_id", "") not in {"", *names} for event in page):
             names |= step_names(service.queries.run(run["id"], brief=True)["tasks"])
         for event in page:
-            line = happening(event, names.get(event.get("task_id", ""), str(run["workflow"])))
+            known = event.get("task_id") or event.get("run_id", "")
+            line = happening(event, names.get(known, str(run["workflow"])))
             if line is not None:
                 say(line)
         after = int(page[-1]["seq"])
@@ -156,16 +181,30 @@ def _leaves(run: View) -> list[Node]:
     return [leaf for node in outline(run["tasks"]) for leaf in node.leaves]
 
 
+def _asking(run: View) -> list[Node]:
+    return [leaf for leaf in _leaves(run) if leaf.asks_person]
+
+
+def waits_for_person(run: View) -> list[View]:
+    """What is asked of a person, and what to type, for a program that reads it."""
+    return [
+        {
+            "id": leaf.task["id"],
+            "step": leaf.address,
+            "question": leaf.task.get("question") or leaf.task["title"],
+            "next": with_store(what_to_say(leaf.task)),
+        }
+        for leaf in _asking(run)
+    ]
+
+
 def _say_end(run: View, worker: str | None) -> int:
     code = ended(run) or 0
     if code == NEEDS_PERSON:
         if is_spent(run):
             note(f"needs you: {with_store(how_to_go_on(run))}")
-        for leaf in _leaves(run):
-            if leaf.asks_person:
-                if not is_terminal():
-                    note(f"asked:     {one_line(leaf.task.get('question') or leaf.task['title'])}")
-                note(f"needs you: {with_store(what_to_say(leaf.task))}")
+        for leaf in _asking(run):
+            note(f"needs you: {with_store(what_to_say(leaf.task))}")
         if worker is not None:
             note(f"then:      {with_store(worker)}")
     elif code == FAILED:
@@ -179,5 +218,6 @@ def _say_left(run_id: str, worker: str | None) -> None:
         f"\n{run_id} was left as it is. Come back: {with_store(f'holdfast show {run_id} --follow')}"
     )
     if worker is not None:
-        note(f"Its worker stops when what runs is done. Go on: {with_store(worker)}")
+        note("Its worker stops when what runs is done; Ctrl-C again gives that back now.")
+        note(f"Go on:  {with_store(worker)}")
     note(f"End it: {with_store(f'holdfast cancel {run_id}')}")

@@ -23,13 +23,18 @@ def runs(
         str | None, typer.Option(help="running, completed, failed, cancelled.")
     ] = None,
     workflow: Annotated[str | None, typer.Option(help="Only runs of this workflow.")] = None,
+    called: Annotated[
+        bool, typer.Option("--called", help="Those too that steps of others called.")
+    ] = False,
     limit: Limit = 20,
     after: After = None,
     json: Json = False,
 ) -> None:
     """List runs, the newest first."""
     with opened() as service:
-        page = service.queries.runs(limit=limit, after=after, status=status, workflow=workflow)
+        page = service.queries.runs(
+            limit=limit, after=after, status=status, workflow=workflow, called=called
+        )
     if json:
         say_json(page)
         return

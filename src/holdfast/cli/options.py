@@ -45,6 +45,10 @@ TaskAddress = Annotated[
 WorkflowName = Annotated[
     str, typer.Argument(metavar="WORKFLOW", help="A workflow.", autocompletion=complete_workflow)
 ]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option("--input", "-i", metavar="K=V", help="An input; k:=JSON, k=@file."),
+]
 ScheduleName = Annotated[
     str, typer.Argument(metavar="NAME", help="A schedule.", autocompletion=complete_schedule)
 ]
@@ -76,6 +80,19 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text} is not a number that JSON can hold")
     return number
+
+
+def read_moment(field: str, text: str | None) -> Any:  # noqa: ANN401 - a datetime, or as it is
+    """A moment as it is typed: a time without a zone is one of this place."""
+    from holdfast.model.duration import read_datetime
+
+    moment = None if text is None else read_datetime(text)
+    if moment is None:
+        return text
+    try:
+        return moment.astimezone() if moment.tzinfo is None else moment
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidInput(field, f"{text!r} is out of reach: {error}") from error
 
 
 def read_pairs(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.options import Json, WorkflowName, read_pairs, read_value
+from holdfast.cli.options import Inputs, Json, WorkflowName, read_pairs, read_value
 from holdfast.cli.registry import command
 from holdfast.cli.session import chosen_store, opened, place, serving, with_store
 from holdfast.cli.terminal import escape, note, say, say_json
@@ -30,10 +30,7 @@ FILES = {".yaml", ".yml", ".json"}
 @command("run", example="holdfast run shop:checkout -i order_id=7 --wait")
 def run(
     workflow: WorkflowName,
-    given: Annotated[
-        list[str] | None,
-        typer.Option("--input", "-i", metavar="K=V", help="An input; k:=JSON, k=@file."),
-    ] = None,
+    given: Inputs = None,
     key: Annotated[str | None, typer.Option(help="The same key again is the same run.")] = None,
     version: Annotated[
         str | None, typer.Option(help="Of a workflow that the store knows, not the newest.")
@@ -52,7 +49,7 @@ def run(
     json: Json = False,
 ) -> int | None:
     """Start a run of a workflow: by its name, as module:name of a program, or by its file."""
-    with _prepared(workflow, app, version=version) as (service, request, program):
+    with prepared(workflow, app, version=version) as (service, request, program):
         wanted = replace(request(given or []), key=key, priority=priority)
         if deadline is not None:
             wanted = replace(wanted, deadline=parse_duration("deadline", deadline))
@@ -75,12 +72,15 @@ def _watch(
     service: Service, run_id: str, workflow: Workflow, program: Program | None, *, json: bool
 ) -> int:
     from holdfast.cli.helping import helped
-    from holdfast.cli.live import watch
+    from holdfast.cli.live import waits_for_person, watch
 
+    if json:
+        note(f"{escape(workflow.name)} {run_id}")
     with helped(service, workflow, program) as beside:
         code = watch(service, run_id, beside=beside, quiet=json)
     if json:
-        say_json(service.queries.run(run_id))
+        run = service.queries.run(run_id)
+        say_json(run | {"needs_you": waits_for_person(run)})
     return code
 
 
@@ -88,7 +88,7 @@ Request = Callable[[list[str]], "NewRun"]
 
 
 @contextmanager
-def _prepared(
+def prepared(
     workflow: str, app: str | None, *, version: str | None
 ) -> Iterator[tuple[Service, Request, Program | None]]:
     """The service on the store of the run, what makes the run from its inputs, and the program."""
@@ -97,7 +97,8 @@ def _prepared(
 
         read = read_workflow_file(Path(workflow))
         with opened(begins=True) as service:
-            yield service, lambda pairs: _of_workflow(read, pairs), None
+            known = service.commands.with_called(read)
+            yield service, lambda pairs: _of_workflow(known, pairs), None
     elif app is None and ":" not in workflow:
         with opened() as service:
             known = service.commands.known_workflow(workflow, version)

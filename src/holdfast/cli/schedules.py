@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.options import After, Json, Limit, ScheduleName
+from holdfast.cli.completion import complete_workflow
+from holdfast.cli.options import After, Inputs, Json, Limit, ScheduleName, read_json
 from holdfast.cli.registry import command, group
-from holdfast.cli.session import actor, opened
+from holdfast.cli.session import actor, opened, with_store
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, note, paint, say, say_json
 from holdfast.cli.words import ago, now, one_line, span
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import parse_duration
 
-schedule = group("schedule", "Look at and steer what is started by the clock.")
+schedule = group("schedule", "Add, look at and steer what is started by the clock.")
 lease = group("lease", "Hold a name for a while: a lock with a time limit and a fence.")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The name of the lease.")]
@@ -32,7 +34,7 @@ def list_schedules(limit: Limit = 100, after: After = None, json: Json = False) 
         say_json(page)
         return
     if not page["items"]:
-        note("No schedules. A program adds them: task.schedule(name, cron) or workflow.schedule(…)")
+        note("No schedules. Add one: holdfast schedule add NAME --cron … --workflow …")
         return
     headings = ("NAME", "CRON", "ZONE", "STARTS", "NEXT", "LAST", "")
     say_table(headings, [_row(each) for each in page["items"]])
@@ -47,6 +49,62 @@ def _row(each: dict[str, Any]) -> list[str]:
     starts = escape(each.get("workflow") or each.get("task") or "")
     last = ago(read_time(each.get("last_at")))
     return [escape(each["name"]), each["cron"], each["zone"], starts, soon, last, error]
+
+
+@command(
+    "add",
+    of=schedule,
+    example="holdfast schedule add nightly --cron '30 2 * * *' --workflow report.yaml -i days=1",
+)
+def add_schedule(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name; its own is replaced.")],
+    cron: Annotated[str, typer.Option(help="Minute, hour, day, month, weekday.")],
+    workflow: Annotated[
+        str | None,
+        typer.Option(
+            help="What each tick starts: a name, a file, or module:name.",
+            autocompletion=complete_workflow,
+        ),
+    ] = None,
+    given: Inputs = None,
+    task: Annotated[str | None, typer.Option(help="Or a task of this title.")] = None,
+    agent: Annotated[str, typer.Option(help="Of a task: whom it is for.")] = "default",
+    payload: Annotated[str | None, typer.Option(help="Of a task: what it is given, JSON.")] = None,
+    zone: Annotated[str, typer.Option(help="Its time zone.")] = "UTC",
+    missed: Annotated[
+        str, typer.Option(help="For ticks that nobody was there for: one start, all, or skip.")
+    ] = "one",
+    json: Json = False,
+) -> None:
+    """Start a run or a task at each tick of a cron expression."""
+    from holdfast.model.schedule import NewSchedule
+    from holdfast.model.task import NewTask
+
+    if (workflow is None) == (task is None):
+        raise InvalidInput("workflow", "say what it starts: either --workflow or --task")
+    put = functools.partial(NewSchedule, name=name, cron=cron, zone=zone, missed=missed)
+    if workflow is not None:
+        from holdfast.cli.running import prepared
+
+        with prepared(workflow, None, version=None) as (service, request, _):
+            added = service.commands.add_schedule(put(starts=request(given or [])))
+    else:
+        if given:
+            raise InvalidInput("input", "is for a workflow; a task is given --payload")
+        value = None if payload is None else read_json("payload", payload)
+        starts = NewTask(title=str(task), agent=agent, payload=value)
+        with opened(begins=True) as service:
+            added = service.commands.add_schedule(put(starts=starts))
+    _say_added(added, json=json)
+
+
+def _say_added(added: dict[str, Any], *, json: bool) -> None:
+    if json:
+        say_json(added)
+        return
+    name, cron, zone, starts, soon, *_ = _row(added)
+    say(f"{name} starts {starts} at {cron} {zone}, next {soon}")
+    note(with_store("A worker fires it: holdfast worker"))
 
 
 @command("pause", of=schedule, example="holdfast schedule pause nightly")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
     from holdfast.service.place import Place
     from holdfast.service.service import Service
+    from holdfast.settings import Project
 
 chosen_store: ContextVar[str | None] = ContextVar("chosen_store", default=None)
 called_command: ContextVar[str | None] = ContextVar("called_command", default=None)
@@ -26,6 +27,13 @@ def place() -> Place:
     from holdfast.service.place import find_place
 
     return find_place(db=chosen_store.get(), environment=os.environ, here=Path.cwd())
+
+
+def project() -> Project:
+    """The settings of the project that this is typed in."""
+    from holdfast.service.project import find_project
+
+    return find_project(Path.cwd(), os.environ)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.cli.terminal import escape, paint
+from holdfast.cli.terminal import escape, paint, tell_json
 from holdfast.cli.words import SECOND, count, error_line, money, now, one_line, span
 from holdfast.model.task import VERIFYING
 from holdfast.service.outline import Node
@@ -40,7 +40,7 @@ def details(node: Node, labels: Mapping[str, str]) -> list[str]:
         _tried(task),
         VERIFYING if task["state"] == VERIFYING else "",
     ]
-    if node.status == "failed" and task.get("error") is not None and task["kind"] != "group":
+    if node.status == "failed" and task.get("error") is not None and not node.children:
         parts.append(paint(error_line(task["error"]), "red"))
     elif node.status == "done" and task["state"] != VERIFYING:
         parts.append("skipped" if task["skipped"] else _given(node))
@@ -94,6 +94,14 @@ def reason(node: Node, labels: Mapping[str, str], *, short: bool = False) -> str
             return f"waits for {escape(awaited or 'its children')}"
         case state:
             return state if state in {"stalled", "held"} and not short else ""
+
+
+def question(task: View) -> str:
+    """What a task asks a person, as text."""
+    asked = task.get("question")
+    if asked is None:
+        return str(task["title"])
+    return asked if isinstance(asked, str) else tell_json(asked)
 
 
 def what_to_say(task: View) -> str:

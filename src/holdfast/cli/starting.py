@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,8 +16,24 @@ from holdfast.errors import InvalidInput
 if TYPE_CHECKING:
     from holdfast.service.place import Place
 
-AGENTS = ("claude", "codex", "gemini", "opencode", "aider", "cursor-agent", "amp", "goose")
 EXAMPLE = "hello.yaml"
+SETTINGS = """\
+# The settings of this project; what is shown holds without them too. A variable of the environment
+# wins over a line of this file, and an option of a command over both.
+
+# database: postgresql://localhost/jobs   # HOLDFAST_DB; unless said, .holdfast/holdfast.db
+
+# concurrency:          # HOLDFAST_CONCURRENCY; how many steps a worker runs at once
+#   functions: {cores}        # of a Python program: the number of cores
+#   agents: 2           # commands and agents{agents}
+
+# least_disk: 2GB       # HOLDFAST_LEAST_DISK; below it a worker claims nothing
+
+# keep:                 # how long what has ended is kept
+#   worktrees: 3d
+#   logs: 14d
+#   runs: 90d
+"""
 WORKFLOW = """\
 # A workflow to begin with. Check it:  holdfast workflow validate hello.yaml
 # Run it:                             holdfast run hello.yaml -i name=Ada --wait
@@ -50,10 +66,12 @@ steps:
 
 @command("init", example="holdfast init")
 def init(
-    bare: Annotated[bool, typer.Option("--bare", help="Only the store; write no example.")] = False,
+    bare: Annotated[bool, typer.Option("--bare", help="Only the store; write no files.")] = False,
 ) -> None:
-    """Begin here: make the store, say which agents are installed, write a workflow to try."""
+    """Begin here: make the store, find the agents, write settings and a workflow to try."""
+    from holdfast.service.agents import installed_agents
     from holdfast.service.place import find_home
+    from holdfast.service.project import NAME
 
     here = Path.cwd()
     above = find_home(here)
@@ -62,16 +80,14 @@ def init(
     with opened(begins=True) as service:
         service.schema()
         say(f"{paint('✓', 'green')} {_describe(service.place)}")
-    found = [name for name in AGENTS if shutil.which(name)]
+    found = installed_agents()
     say(f"{paint('✓', 'green')} agents installed: {', '.join(found) or 'none that is known'}")
     if bare:
         return
-    target = here / EXAMPLE
-    if target.exists():
-        say(f"  {EXAMPLE} is there already, and was left as it is")
-    else:
-        _write(target, WORKFLOW)
-        say(f"{paint('✓', 'green')} {EXAMPLE}: a workflow to try")
+    listed = f"; installed here: {', '.join(found)}" if found else ""
+    settings = SETTINGS.format(cores=os.cpu_count() or 1, agents=listed)
+    _write(here / NAME, settings, "the settings of the project, all as they are by default")
+    _write(here / EXAMPLE, WORKFLOW, "a workflow to try")
     following = with_store(f"holdfast run {EXAMPLE} -i name=Ada --wait")
     say(f"next:  {following}")
 
@@ -82,9 +98,14 @@ def _describe(place: Place) -> str:
     return f"{escape(shown_url(place.url))}: the store"
 
 
-def _write(target: Path, text: str) -> None:
+def _write(target: Path, text: str, about: str) -> None:
+    """Write a file that is not there yet; of one that is there, nothing is lost."""
     try:
-        target.write_text(text, encoding="utf-8")
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+        say(f"{paint('✓', 'green')} {target.name}: {about}")
+    except FileExistsError:
+        say(f"  {target.name} is there already, and was left as it is")
     except OSError as error:
         raise InvalidInput("init", f"{target} cannot be written: {error.strerror}") from error
 

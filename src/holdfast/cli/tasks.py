@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.options import DryRun, Json, TaskAddress, read_json
+from holdfast.cli.options import DryRun, Json, TaskAddress, read_json, read_moment
 from holdfast.cli.registry import command, group
 from holdfast.cli.session import opened, with_store
 from holdfast.cli.steering import say_answer, say_preview
@@ -217,26 +217,11 @@ def _fields(
     given = {
         "agent": agent,
         "payload": None if payload is None else read_json("payload", payload),
-        "scheduled_for": _moment(at),
+        "scheduled_for": read_moment("scheduled_for", at),
         "priority": priority,
         "tags": tuple(tag) if tag else None,
     }
     return {name: value for name, value in given.items() if value is not None}
-
-
-def _moment(text: str | None) -> Any:  # noqa: ANN401 - a datetime, or a duration from now
-    from datetime import datetime
-
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    try:
-        return moment.astimezone() if moment.tzinfo is None else moment
-    except (ValueError, OverflowError, OSError) as error:
-        raise InvalidInput("scheduled_for", f"{text!r} is out of reach: {error}") from error
 
 
 def _seconds(text: str | None) -> float | None:

@@ -30,8 +30,10 @@ def draw_head(run: View) -> str:
     ended = read_time(run.get("finished_at"))
     due = read_time(run.get("deadline"))
     held = run["holds"] and ended is None
+    caller = run.get("caller")
     parts = [
         f"{paint(escape(run['workflow']), 'bold')} {run['id']}",
+        f"called by {escape(caller['step'])} of {caller['run_id']}" if caller else "",
         coloured(run["status"]) + (f" ({', '.join(run['holds'])})" if held else ""),
         cost_of(run),
         span((ended or now()) - begun),
@@ -138,7 +140,8 @@ def draw_task(task: View) -> list[str]:
     place = [
         f"run {task['run_id']}" if "run_id" in task else "",
         f"step {escape(task['step'])}" if "step" in task else "",
-        f"agent {escape(task['agent'])}",
+        f"calls {escape(task['calls'])}" if "calls" in task else f"agent {escape(task['agent'])}",
+        task["waits_for"] if "calls" in task and "waits_for" in task else "",
         f"tags {escape(', '.join(task['tags']))}" if task["tags"] else "",
         f"key {escape(task['key'])}" if "key" in task else "",
         f"priority {task['priority']}" if task["priority"] else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import sys
 from collections.abc import Iterable, Iterator
@@ -12,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.logs import show_logs
-from holdfast.cli.options import Json, read_json, read_value
+from holdfast.cli.options import Json, read_json, read_moment, read_value
 from holdfast.cli.registry import Store, command, group
-from holdfast.cli.session import chosen_store, opened, place, shown_url
+from holdfast.cli.session import chosen_store, opened, place, project, shown_url
 from holdfast.cli.steering import say_answer
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, note, say, say_json, tell_json
@@ -57,19 +58,33 @@ def worker(
     agent: Agents = None,
     tag: Tags = None,
     concurrency: Annotated[
-        int | None, typer.Option(help="How many steps at once; the number of cores.")
+        int | None, typer.Option(help="How many steps at once; the cores with APP, else 2.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Its name; host and process.")] = None,
+    least_disk: Annotated[
+        str | None, typer.Option(help="Claim nothing while less is free; 2GB.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Its name; service, host, number.")] = None,
     lease: Annotated[
         str | None, typer.Option(help="How long it may be silent; 30s, or as APP says.")
     ] = None,
 ) -> None:
     """Pull and run steps until Ctrl-C; what runs then may finish, a second Ctrl-C ends at once."""
     show_logs(logging.INFO)
-    options = {"agents": agent, "tags": tag, "concurrency": concurrency, "name": name}
+    said = project()
+    if concurrency is None:
+        concurrency = said.agents if app is None else said.functions
+    options = {
+        "agents": agent or None,
+        "tags": tag or None,
+        "concurrency": concurrency,
+        "name": name,
+        "service": None if app is None else re.sub(r"[^A-Za-z0-9_]+", "-", app.partition(":")[0]),
+        "least_disk": said.least_disk if least_disk is None else least_disk,
+    }
     with _program(app, lease) as program:
         note(f"store {shown_url(program.settings.url)}")
-        program.worker(**{each: value for each, value in options.items() if value}).run()
+        given = {each: value for each, value in options.items() if value is not None}
+        program.worker(**given).run()
 
 
 def _program(app: str | None, lease: str | None) -> Holdfast:
@@ -111,11 +126,16 @@ def list_workers(context: typer.Context, db: Store = None, json: Json = False) -
             escape(", ".join(each["tags"])),
             str(each["concurrency"]),
             ago(read_time(each["started_at"])),
-            {"drain": "leaving", "evict": "leaving now"}.get(each.get("told", ""), ""),
+            _remark(each),
         ]
         for each in page["items"]
     ]
     say_table(("WORKER", "AGENTS", "TAGS", "AT ONCE", "STARTED", ""), rows)
+
+
+def _remark(worker: dict[str, Any]) -> str:
+    told = {"drain": "leaving", "evict": "leaving now"}.get(worker.get("told", ""), "")
+    return "; ".join(filter(None, [told, escape(worker.get("pausing", ""))]))
 
 
 @command("drain", of=workers, example="holdfast workers drain build-1")
@@ -254,13 +274,14 @@ def fail(
 def release(
     task: Task = None,
     token: Token = None,
-    until: Annotated[str | None, typer.Option(help="Not before: 10m from now.")] = None,
+    until: Annotated[str | None, typer.Option(help="Not before: 10m from now, or a time.")] = None,
     json: Json = False,
 ) -> None:
     """Give a task back; it costs no attempt."""
     with opened() as service:
         attempt = _attempt(service, task, token)
-        say_answer(service.protocol.release(*attempt, until), json=json)
+        given = read_moment("until", until)
+        say_answer(service.protocol.release(*attempt, given), json=json)
 
 
 @command("log", of=work, example="make 2>&1 | holdfast work log t_… --token …")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from holdfast.definition.nodes import Mark, Node
-from holdfast.errors import InvalidWorkflowFile, Mistake
+from holdfast.errors import InvalidFile, InvalidWorkflowFile, Mistake
 
 MAX_SHOWN = 25
 Hint = str | Callable[[], str]
@@ -25,8 +25,9 @@ class Refused(Exception):
 class Findings:
     """Hints are looked for last, and for as many mistakes as are told."""
 
-    def __init__(self, name: str, text: str) -> None:
+    def __init__(self, name: str, text: str, kind: type[InvalidFile] = InvalidWorkflowFile) -> None:
         self.name = name
+        self._kind = kind
         self._lines = text.splitlines()
         self._found: list[tuple[Mark, str, Hint]] = []
 
@@ -36,7 +37,7 @@ class Findings:
     def add(self, mark: Mark, message: str, hint: Hint = "") -> None:
         self._found.append((mark, message, hint))
 
-    def error(self) -> InvalidWorkflowFile:
+    def error(self) -> InvalidFile:
         """All mistakes in the order of the file, each once."""
         unique = {(mark, message): hint for mark, message, hint in reversed(self._found)}
         ordered = sorted(unique.items(), key=lambda each: (each[0][0].line, each[0][0].column))
@@ -44,7 +45,7 @@ class Findings:
         if len(ordered) > MAX_SHOWN:
             more = f"and {len(ordered) - MAX_SHOWN} more mistakes from here on"
             shown.append(self._mistake(ordered[MAX_SHOWN][0][0], more, ""))
-        return InvalidWorkflowFile(self.name, shown)
+        return self._kind(self.name, shown)
 
     def _mistake(self, mark: Mark, message: str, hint: Hint) -> Mistake:
         within = 1 <= mark.line <= len(self._lines)

@@ -29,11 +29,12 @@ Kind = Literal[
     "types",
     "variables",
 ]
-Does = Literal["work", "loop", "approval"]
+Does = Literal["work", "loop", "approval", "workflow"]
 WORK: tuple[Does, ...] = ("work",)
 LOOP: tuple[Does, ...] = ("loop",)
 APPROVAL: tuple[Does, ...] = ("approval",)
-ALL: tuple[Does, ...] = ("work", "loop", "approval")
+CALL: tuple[Does, ...] = ("workflow",)
+ALL: tuple[Does, ...] = ("work", "loop", "approval", "workflow")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +117,8 @@ AGENT = Section(
 )
 STEP = Section(
     name="step",
-    about="One of `steps:`: work for an agent, a command, an HTTP call, a loop, or an approval.",
+    about="One of `steps:`: work for an agent, a command, an HTTP call, a workflow, a loop, or an "
+    "approval.",
     keys=(
         _required("id", "name", "the name of the step, once in a file"),
         _key("title", "template", "what people read of it; of a loop, of each of its items"),
@@ -124,7 +126,21 @@ STEP = Section(
         _work("prompt", "template", "what the agent is asked to do"),
         _work("run", "command", "a command line to run, as a list"),
         _work("http", "http", "a request to make"),
-        _work("outputs", "types", "what it must give; an attempt that gives something else failed"),
+        Key(
+            name="workflow", kind="name", about="another workflow, whose run it waits for", of=CALL
+        ),
+        Key(
+            name="input",
+            kind="any",
+            about="what that is started with; texts are templates",
+            of=CALL,
+        ),
+        Key(
+            name="outputs",
+            kind="types",
+            about="what it must give; an attempt that gives something else failed",
+            of=(*WORK, *CALL),
+        ),
         _key(
             "needs",
             "names",
@@ -142,19 +158,18 @@ STEP = Section(
         ),
         _work("verifies", "name", "the step that it accepts or sends back"),
         _work("max_rounds", "count", "how often a verifier may judge", "3"),
-        _work(
-            "on_failure",
-            "on_failure",
-            "`fail`, `skip`, `ask`, or `{goto: step, max_rounds: n}`",
-            "fail",
+        Key(
+            name="on_failure",
+            kind="on_failure",
+            about="`fail`, `skip`, `ask`, or `{goto: step, max_rounds: n}`",
+            default="fail",
+            of=(*WORK, *CALL),
         ),
         *(_work(*each) for each in _TRIES),
         _key("priority", "integer", "higher goes first", "0"),
         _work("tags", "names", "what a worker must offer to take it"),
         _work("concurrency", "concurrency", "how many tasks of one key run at once"),
         _work("env", "variables", "variables for its command"),
-        _missing("workflow", "another workflow to run"),
-        _missing("input", "what that workflow is started with"),
         _missing("merge", "the merge of a run's branch"),
         _missing("workspace", "a git worktree for each run"),
     ),

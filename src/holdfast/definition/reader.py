@@ -2,89 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.definition.composer import Composer
-from holdfast.definition.findings import Findings, Refused
+from holdfast.definition.beside import Beside
+from holdfast.definition.findings import Findings
 from holdfast.definition.keys import WORKFLOW
 from holdfast.definition.nodes import Fields, Items, Mark, Node
 from holdfast.definition.steps import Agents, Steps
-from holdfast.definition.tokens import read_json, read_yaml
+from holdfast.definition.text_file import MAX_BYTES, alone, compose, read_text, too_long
 from holdfast.definition.values import read_section
-from holdfast.errors import InvalidDefinition, InvalidInput, InvalidWorkflowFile, Mistake
+from holdfast.errors import InvalidDefinition
+from holdfast.model.calling import bad_calls
 from holdfast.model.declared import Declared
 from holdfast.model.flaw import Flaw
 from holdfast.model.graph import Workflow
 from holdfast.model.graph_checks import find_flaws
-from holdfast.settings import MEBIBYTE
-
-MAX_BYTES = MEBIBYTE
+from holdfast.model.step import Step
 
 
 def read_workflow_file(path: str | Path) -> Workflow:
-    """The workflow of a YAML or JSON file; `InvalidWorkflowFile` tells every mistake and where."""
+    """The workflow of a YAML or JSON file; `InvalidWorkflowFile` tells every mistake and where.
+
+    What its steps call is read too, where a file of that name stands beside it.
+    """
     place = Path(path)
-    try:
-        with place.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InvalidInput("path", f"{place} cannot be read: {reason}") from error
-    if len(content) > MAX_BYTES:
-        raise _too_long(str(place))
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = content[: error.start]
-        mark = Mark(before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
-        raise _alone(str(place), mark, "this byte is not UTF-8; save the file as UTF-8") from None
-    return read_workflow_text(text, name=str(place))
+    return _read_file(place, Beside(read=_read_file, way=(place,)))
 
 
-def read_workflow_text(text: str, *, name: str = "workflow") -> Workflow:
+def _read_file(place: Path, beside: Beside) -> Workflow:
+    return read_workflow_text(read_text(place), name=str(place), beside=beside)
+
+
+def read_workflow_text(
+    text: str, *, name: str = "workflow", beside: Beside | None = None
+) -> Workflow:
     """The workflow of a text; one whose name ends in `.json` is JSON, any other YAML."""
     if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
-        raise _too_long(name)
+        raise too_long(name)
     findings = Findings(name, text)
-    top = _compose(text, findings)
+    top = compose(text, findings)
     if not isinstance(top, Fields):
         if not findings:
             findings.add(Mark(1, 1), "a workflow is a mapping with a name and steps")
         raise findings.error()
-    return _Reading(top, findings).workflow()
-
-
-def _compose(text: str, findings: Findings) -> Node | None:
-    composer = Composer()
-    read = read_json if findings.name.endswith(".json") else read_yaml
-    top = None
-    try:
-        top = composer.build(read(text))
-    except Refused as error:
-        findings.add(error.mark, error.message, error.hint)
-    for name, again, first in composer.repeated:
-        findings.add(
-            again, f"the key {name!r} is here a second time", f"first in line {first.line}"
-        )
-    return top
+    return _Reading(top, findings, beside).workflow()
 
 
 class _Reading:
-    def __init__(self, top: Fields, findings: Findings) -> None:
+    def __init__(self, top: Fields, findings: Findings, beside: Beside | None) -> None:
         self._top = top
         self._findings = findings
         self._said = read_section(WORKFLOW, top, findings)
         self._agents = Agents.read(top.nodes.get("agents"), findings)
-        self._steps = Steps(self._agents, findings)
+        self._steps = Steps(self._agents, findings, beside)
 
     def workflow(self) -> Workflow:
         steps = self._steps.read(self._top.nodes["steps"]) if "steps" in self._top.nodes else ()
         concurrency, declared = self._said.get("concurrency"), self._declared()
         # Without steps that can be read there is nothing more to be said.
         if steps or not self._findings:
-            for flaw in find_flaws(steps, concurrency, declared):
+            for flaw in (*find_flaws(steps, concurrency, declared), *self._bad_calls(steps)):
                 self._findings.add(self._locate(flaw), flaw.message, partial(getattr, flaw, "hint"))
         if self._findings:
             raise self._findings.error()
@@ -94,10 +74,17 @@ class _Reading:
                 steps,
                 concurrency=concurrency,
                 declared=declared,
+                called=tuple(self._steps.called.values()),
                 deadline=self._said.get("deadline"),
             )
         except InvalidDefinition as error:
-            raise _alone(self._findings.name, self._top.mark, error.reason) from None
+            raise alone(self._findings.name, self._top.mark, error.reason) from None
+
+    def _bad_calls(self, steps: tuple[Step, ...]) -> Iterator[Flaw]:
+        declared = {name: flow.declared for name, flow in self._steps.called.items()}
+        return bad_calls(
+            steps, {name: said.input for name, said in declared.items() if said is not None}
+        )
 
     def _declared(self) -> Declared:
         given = self._said.get("input")
@@ -145,11 +132,3 @@ def _kept(said: dict[str, Any]) -> dict[str, Any]:
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in said.items()
     }
-
-
-def _too_long(name: str) -> InvalidWorkflowFile:
-    return _alone(name, Mark(1, 1), f"a workflow has at most {MAX_BYTES} bytes; split it")
-
-
-def _alone(name: str, mark: Mark, message: str) -> InvalidWorkflowFile:
-    return InvalidWorkflowFile(name, [Mistake(line=mark.line, column=mark.column, message=message)])

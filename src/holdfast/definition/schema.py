@@ -122,4 +122,4 @@ def _table(section: Section) -> str:
 
 
 def _of(key: Key) -> str:
-    return f" (of {key.of[0]})" if len(key.of) == 1 and key.of[0] != "work" else ""
+    return f" (of {key.of[0]})" if len(key.of) == 1 and key.of[0] not in {"work", key.name} else ""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.definition.beside import Beside, Uncallable
 from holdfast.definition.findings import Findings, Refused
 from holdfast.definition.keys import AGENT, STEP, Does
 from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe
 from holdfast.definition.values import read_name, read_section
 from holdfast.model.flaw import suggest
+from holdfast.model.graph import Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.step import Step
 from holdfast.model.work import Work
@@ -19,6 +21,12 @@ IDLE_TIMEOUT = 600.0
 _RETRY = ("max_attempts", "max_lost", "backoff", "backoff_max")
 _COURSE = ("when", "on_failure", "verifies", "max_rounds", "priority", "concurrency", "title")
 _DOING = ("run", "http", "workflow")
+_WORDS = {
+    "work": "a step that does work",
+    "loop": "a loop",
+    "approval": "an approval",
+    "workflow": "a step that calls a workflow",
+}
 
 
 @dataclass(kw_only=True)
@@ -59,9 +67,11 @@ class Agents:
 class Steps:
     """Reads the steps of every body; `nodes` are where they stand, by their names."""
 
-    def __init__(self, agents: Agents, findings: Findings) -> None:
+    def __init__(self, agents: Agents, findings: Findings, beside: Beside | None = None) -> None:
         self._agents = agents
         self._findings = findings
+        self._beside = beside
+        self.called: dict[str, Workflow] = {}
         self.nodes: dict[str, Fields] = {}
 
     def read(self, node: Node) -> tuple[Step, ...]:
@@ -93,7 +103,26 @@ class Steps:
                 return Step(**common, **more, steps=body)
             case "approval":
                 return Step(**common, approval=said.get("approval", "?"), work=Work())
+            case "workflow":
+                return Step(**common, work=self._call(node, said))
         return self._work(node, said, common)
+
+    def _call(self, node: Fields, said: dict[str, Any]) -> Work:
+        """What it calls: in the version of the file beside this one, if there is such a file."""
+        name = said.get("workflow", "?")
+        try:
+            found = None if self._beside is None else self._beside.find(name)
+        except Uncallable as error:
+            self._findings.add(node.nodes["workflow"].mark, str(error), error.hint)
+            found = None
+        if found is not None:
+            self.called[name] = found
+        return Work(
+            workflow=name,
+            version=None if found is None else found.version,
+            input=said.get("input"),
+            outputs=said.get("outputs"),
+        )
 
     def _work(self, node: Fields, said: dict[str, Any], common: dict[str, Any]) -> Step:
         agent = self._agent(node, said)
@@ -133,10 +162,9 @@ class Steps:
 
     def _check_keys(self, node: Fields, does: Does) -> None:
         known = STEP.known
-        words = {"work": "a step that does work", "loop": "a loop", "approval": "an approval"}
         for name, mark, _ in node.items():
             if name in known and known[name].there and does not in known[name].of:
-                self._findings.add(mark, f"{words[does]} has no {name!r}")
+                self._findings.add(mark, f"{_WORDS[does]} has no {name!r}")
 
     def _check_doing(self, node: Fields, agent: dict[str, Any]) -> None:
         """One thing is to be done, and somebody has to be there to do it."""
@@ -147,7 +175,7 @@ class Steps:
             mark = node.keys[chosen[1]]
             self._findings.add(mark, f"a step has one of {' and '.join(map(repr, chosen))}")
         elif not chosen and "agent" not in node.nodes and "merge" not in node.nodes:
-            hint = "give it agent and prompt, run, http, for_each or approval"
+            hint = "give it agent and prompt, run, http, workflow, for_each or approval"
             self._findings.add(node.mark, "this step says nothing to do", hint)
         if "max_rounds" in node.nodes and "verifies" not in node.nodes:
             hint = "of a detour: on_failure: {goto: step, max_rounds: 2}"
@@ -157,4 +185,10 @@ class Steps:
 def _does(node: Fields) -> Does:
     if "for_each" in node.nodes or "steps" in node.nodes:
         return "loop"
-    return "approval" if "approval" in node.nodes else "work"
+    if "approval" in node.nodes:
+        return "approval"
+    return (
+        "workflow"
+        if "workflow" in node.nodes and not {"run", "http"} & node.nodes.keys()
+        else "work"
+    )

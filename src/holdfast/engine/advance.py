@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from holdfast.engine import budgets, loops, slots
+from holdfast.engine import budgets, calls, loops, slots
 from holdfast.engine.group import Group
 from holdfast.engine.operations import AdvanceRun
 from holdfast.model.result import AdvanceResult
@@ -18,14 +18,27 @@ log = logging.getLogger("holdfast.advance")
 def follow(group: Group) -> None:
     """Unblock, hold, settle and free whatever the group's transitions made possible."""
     derive(group)
-    slots.free(group)
+    # Who is let in may have nothing to do, or call a workflow, and so on.
+    while group.freed:
+        slots.free(group)
+        derive(group)
 
 
-def derive(group: Group) -> None:
-    """What must be so before the next operation of the group looks at the same run."""
+def derive(group: Group) -> set[str]:
+    """What must be so before the next operation of the group looks at the same run.
+
+    The answer is the runs that completed.
+    """
+    calls.abandon(group)
     grow(group)
-    settle(group)
+    completed = settle(group)
+    while group.orphans or group.returned:
+        calls.abandon(group)
+        calls.hear(group)
+        grow(group)
+        completed |= settle(group)
     budgets.hold_spent(group)
+    return completed
 
 
 def grow(group: Group) -> None:
@@ -51,6 +64,7 @@ def _unblock(group: Group) -> None:
         done, group.done = group.done, []
         unblocked = group.change_tasks("unblock_dependents", ids=done)
         group.ripe += [row["entity"] for row in unblocked if _waits_on(row)]
+        group.crowded.update(row["concurrency_key"] for row in unblocked if row["concurrency_key"])
         # With a task that has just got all it needs, a run that does not fail goes on.
         group.touched -= {row["run_id"] for row in unblocked if not row["run_holds"] & Hold.FAILING}
 
@@ -103,8 +117,11 @@ def _advance(group: Group, run_id: str) -> AdvanceResult:
     unblocked = group.change_tasks("unblock_run", ids=[run_id])
     group.ripe += [row["id"] for row in group.tx.read("ripe_in_run", run_id=run_id)]
     group.parents |= {row["id"] for row in group.tx.read("open_groups", run_id=run_id)}
+    group.orphans |= {row["id"] for row in group.tx.read("calls_of_run", run_id=run_id)}
+    group.returned |= {row["id"] for row in group.tx.read("returned_in_run", run_id=run_id)}
+    calls.hear(group)
     grow(group)
     group.touched.add(run_id)
-    completed = settle(group)
+    completed = derive(group)
     slots.free(group)
     return AdvanceResult(advanced=bool(unblocked), completed=run_id in completed)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.model.trace import Trace
+
 LEAST = 500
 ID = 22
 Keys = tuple[str, ...]
@@ -94,7 +96,9 @@ class TaskRow:
     max_rounds: int = 1
     on_failure: str = "fail"
     declares: bool = False
+    calls: str | None = None
     plan: bool = False
+    trace: Trace | None = None
 
     @property
     def size(self) -> int:

@@ -16,6 +16,7 @@ from holdfast.model.fill import fill
 from holdfast.model.reference import Unresolved
 from holdfast.model.rendering import is_uncertain, render_key, render_title
 from holdfast.model.retry import RetryPolicy, positive_microseconds, to_microseconds
+from holdfast.model.status import Kind
 from holdfast.model.step import Concurrency, Step, givers, links
 from holdfast.model.template import Scope
 
@@ -65,7 +66,7 @@ class Blueprint:
                     **values,
                     **around,
                     "id": identifier,
-                    "item": None if step.for_each is not None else place.item,
+                    "item": None if step.kind is Kind.GROUP else place.item,
                     "needs": tuple([known[need] for need in needs]),
                     "priority": place.priority + step.priority,
                     "verifies": self._verified(step, known),
@@ -131,6 +132,7 @@ def _common(step: Step, *, gives: bool) -> dict[str, Any]:
         "conditional": step.when is not None or is_uncertain(step),
         "declares": work is not None and work.outputs is not None,
         "gives": gives,
+        "calls": step.calls,
         "max_rounds": step.max_rounds,
         "on_failure": step.on_failure.action,
         **limits(step.retry, step.timeout, step.concurrency),

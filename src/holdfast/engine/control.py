@@ -81,6 +81,8 @@ def _cancel(operation: CancelTask, group: Group) -> TransitionResult:
 
 @control.register
 def _reset(operation: ResetTask, group: Group) -> TransitionResult:
+    if (refusal := _ended_call(group, operation.task_id)) is not None:
+        return refusal
     rows = group.change_tasks("reset_task", task_id=operation.task_id, actor=operation.actor)
     if not rows:
         return _answer(group, operation, [], "idle")
@@ -112,6 +114,8 @@ def _retry(operation: RetryTask, group: Group) -> TransitionResult:
 
 @control.register
 def _reopen(operation: ReopenTask, group: Group) -> TransitionResult:
+    if (refusal := _ended_call(group, operation.task_id)) is not None:
+        return refusal
     if planning.rerun(group, operation.task_id, operation.actor):
         return TransitionResult(ok=True, status="idle")
     rows = reopening.reopen(group, operation.task_id, operation.actor, tuple(sorted(TERMINAL)))
@@ -298,6 +302,13 @@ def _answer(group: Group, operation: Controlled, rows: list[Row], target: str) -
 
 def _again(task_id: str) -> str:
     return f'the task has ended; hf.tasks.reopen("{task_id}") does it and all that needs it again'
+
+
+def _ended_call(group: Group, task_id: str) -> TransitionResult | None:
+    """That a task is part of a run from whose end the run that called it has gone on."""
+    task = _task(group, task_id)
+    caller = None if task is None else reopening.ended_call(group, task["run_id"])
+    return None if caller is None else reopening.refuse_ended_call(caller)
 
 
 def _task(group: Group, task_id: str) -> Row | None:

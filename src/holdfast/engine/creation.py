@@ -8,11 +8,12 @@ from dataclasses import replace
 from holdfast.engine import planning, slots
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.group import Group
-from holdfast.engine.operations import CreateTasks, StartRun
+from holdfast.engine.operations import Caller, CreateTasks, StartRun
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
 from holdfast.model.run import Created
 from holdfast.model.status import TERMINAL, Hold
+from holdfast.model.trace import Trace
 from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 
@@ -44,6 +45,7 @@ def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
                 for task in operation.tasks
                 if task.id in new
             ]
+    _insert_traces(group, [(task.id, task.trace) for task, _ in accepted])
     # In one order, because whoever inserts a key waits for whoever has just inserted it.
     accepted.sort(key=lambda each: each[0].key or "")
     insert_tasks(group, accepted, known, run_holds=0)
@@ -113,6 +115,7 @@ def insert_tasks(
     if not tasks:
         return
     _define_slots(group, [(task.concurrency_key, task.capacity) for task, _ in tasks])
+    group.crowded.update(task.concurrency_key for task, _ in tasks if task.concurrency_key)
     inserted = group.change_tasks(
         "insert_tasks",
         rows=[
@@ -149,6 +152,7 @@ def insert_tasks(
                 task.max_rounds,
                 task.on_failure,
                 task.declares,
+                task.calls,
             )
             for task, actor in tasks
         ],
@@ -187,6 +191,7 @@ def start_runs(group: Group, operations: Sequence[StartRun]) -> list[Created | H
 def add_workflows(group: Group, operations: Sequence[AddWorkflow]) -> list[bool]:
     """Keep definitions; of each whether it was not known before."""
     rows = {(each.workflow, each.workflow_version, each.definition) for each in operations}
+    rows |= {called for each in operations for called in each.called}
     added = group.tx.write("add_workflows", rows=sorted(rows))
     new = {(row["name"], row["version"]) for row in added}
     return [(each.workflow, each.workflow_version) in new for each in operations]
@@ -194,6 +199,7 @@ def add_workflows(group: Group, operations: Sequence[AddWorkflow]) -> list[bool]
 
 def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     workflows = {(run.workflow, run.workflow_version, run.definition) for run in new}
+    workflows |= {each for run in new for each in run.called}
     group.tx.run("insert_workflows", rows=sorted(workflows))
     inserted = group.change_runs(
         "insert_runs",
@@ -209,6 +215,7 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
                 run.priority,
                 run.concurrency_key,
                 run.actor,
+                *_called(run.caller),
                 run.bounds.usd,
                 run.bounds.usd_per_attempt,
                 run.bounds.attempts,
@@ -220,6 +227,7 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     if len(inserted) != len(new):
         message = "a key was taken by another process"
         raise Contended(message)
+    _insert_traces(group, [(run.run_id, run.trace) for run in new])
     for holds in {_first_holds(run) for run in new}:
         tasks = [
             (task, run.actor) for run in new if _first_holds(run) == holds for task in run.tasks
@@ -229,6 +237,22 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     for run in new:
         if run.concurrency_key is not None:
             slots.admit(group, run.concurrency_key, 1)
+
+
+def _called(caller: Caller | None) -> tuple[str | None, int | None, str | None, int]:
+    if caller is None:
+        return (None, None, None, 0)
+    return (caller.task_id, caller.epoch, caller.root_id, caller.depth)
+
+
+def _insert_traces(group: Group, new: Sequence[tuple[str, Trace | None]]) -> None:
+    rows = [
+        (entity, trace.trace_id, trace.causation_id, trace.correlation_id)
+        for entity, trace in new
+        if trace is not None
+    ]
+    if rows:
+        group.tx.run("insert_traces", rows=rows)
 
 
 def _first_holds(run: StartRun) -> int:

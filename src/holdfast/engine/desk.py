@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from holdfast.engine.edge import then
 from holdfast.engine.joining import Joining
@@ -15,15 +15,27 @@ from holdfast.ids import Ids
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
 from holdfast.store.database import Database, Transaction
-from holdfast.store.group import GroupCommit
+from holdfast.store.group import Entry
 
 T = TypeVar("T")
+
+
+class Commits(Protocol):
+    """Where operations are written: in the groups of the one writer, or in one's own place."""
+
+    def submit(
+        self, operation: Operation, read: Callable[[Any], Any] | None = None
+    ) -> Future[Any]: ...
+
+    def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]: ...
+
+    def enter(self, entry: Entry[Operation], entered: Callable[[], None]) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Desk:
     database: Database
-    commits: GroupCommit[Operation]
+    commits: Commits
     ids: Ids
     randomness: Randomness
     settings: Settings

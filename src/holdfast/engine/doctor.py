@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.store.database import Database
+from holdfast.store.database import Database, Transaction
 
 CHECKS = (
     "needs_done_before_start",
@@ -32,6 +32,7 @@ CHECKS = (
     "results_are_kept",
     "schedules_end_with_runs",
     "ended_plans_are_still",
+    "calls_end_with_runs",
 )
 
 
@@ -74,17 +75,20 @@ class Diagnosis:
 
 def examine(database: Database) -> Diagnosis:
     """Run every check on one snapshot."""
-    return database.view(
-        lambda tx: Diagnosis(
-            checks=tuple(
-                Check(
-                    name=name,
-                    violations=tuple(
-                        Violation(entity=row["entity"], detail=row["detail"])
-                        for row in tx.read(f"check_{name}")
-                    ),
-                )
-                for name in CHECKS
+    return database.view(examine_within)
+
+
+def examine_within(tx: Transaction) -> Diagnosis:
+    """Run every check on what a transaction sees."""
+    return Diagnosis(
+        checks=tuple(
+            Check(
+                name=name,
+                violations=tuple(
+                    Violation(entity=row["entity"], detail=row["detail"])
+                    for row in tx.read(f"check_{name}")
+                ),
             )
+            for name in CHECKS
         )
     )

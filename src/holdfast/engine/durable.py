@@ -90,7 +90,8 @@ def wake(group: Group) -> None:
     """Make due whatever waits for a signal that is there."""
     if group.awaited:
         awaited, group.awaited = sorted(group.awaited), set()
-        group.change_tasks("wake_for_signals", awaited=awaited)
+        rows = [(each, *each.split(" ", 1)) for each in awaited]
+        group.change_tasks("wake_for_signals", rows=rows)
 
 
 def spawn(group: Group, report: Spawn) -> Recorded:

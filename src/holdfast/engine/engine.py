@@ -14,6 +14,7 @@ from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
 from holdfast.engine.hook_desk import Hooks
 from holdfast.engine.import_desk import Imports
+from holdfast.engine.joined import Joined, join
 from holdfast.engine.joining import Joining
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.listeners import Listeners
@@ -132,6 +133,10 @@ class Engine:
         self.outcomes.close()
         self.notifier.close()
         self.database.close()
+
+    def join(self, connection: object) -> Joined:
+        """What can be asked inside a transaction that is under way on a connection."""
+        return join(self._desk, connection)
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""What never changes of a run: read once, kept while the run goes on."""
+"""What never changes of a run or a task: read once, kept while it goes on."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ class RunFacts:
     key: str | None
     # As JSON: each step gets a value of its own.
     input: str
+    # The run at the top of those that call each other, where that is another one.
+    root_id: str | None
+    depth: int
     usd_per_attempt: float | None = None
     # Whether a budget limits what all of it may use; how far is another thing, and changes.
     limited: bool = False
@@ -40,6 +43,19 @@ class Facts:
     def __init__(self) -> None:
         self._known: dict[str, RunFacts] = {}
         self._characters = 0
+        self._runs: dict[str, str] = {}
+
+    def run_of(self, task_id: str) -> str | None:
+        """The run of a task that was started here; None for one that has none, or is not known."""
+        return self._runs.get(task_id)
+
+    def note_start(self, task_id: str, run_id: str) -> None:
+        self._runs[task_id] = run_id
+        if len(self._runs) > KEPT:
+            del self._runs[next(iter(self._runs))]
+
+    def note_stop(self, task_id: str) -> None:
+        self._runs.pop(task_id, None)
 
     def of(self, tx: Transaction, ids: Iterable[str]) -> dict[str, RunFacts]:
         wanted = set(ids)
@@ -53,6 +69,8 @@ class Facts:
                     version=row["workflow_version"],
                     key=row["key"],
                     input=row["input"],
+                    root_id=row["root_id"],
+                    depth=row["depth"],
                     usd_per_attempt=None if most is None else to_dollars(most),
                     limited=bool(row["limited"]),
                 )

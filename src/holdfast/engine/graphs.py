@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.model.graph import Workflow, read_workflow
 from holdfast.model.graph_text import read_steps
+from holdfast.model.reference import Unresolved
 from holdfast.model.rendering import wanted_steps
 from holdfast.model.shape import Schema
 from holdfast.model.step import Step, every
@@ -32,6 +34,7 @@ class _Graph:
 class Graphs:
     def __init__(self) -> None:
         self._graphs: dict[tuple[str, str], _Graph] = {}
+        self._workflows: dict[tuple[str, str], Workflow] = {}
 
     def step(self, tx: Transaction, workflow: str, version: str, name: str) -> Step:
         """One step of a version, wherever it stands in it."""
@@ -40,6 +43,19 @@ class Graphs:
     def scripted(self, tx: Transaction, workflow: str, version: str) -> dict[str, Scripted]:
         """The steps of a version that have work written down; of Python functions, none."""
         return self._graph(tx, workflow, version).scripted
+
+    def workflow(self, tx: Transaction, name: str, version: str) -> Workflow:
+        """A whole version, for whoever starts a run of it; raises `Unresolved`."""
+        found = self._workflows.get((name, version))
+        if found is None:
+            rows = tx.read("workflow_definition", name=name, version=version)
+            if not rows:
+                raise Unresolved(f"this store knows no version {version} of the workflow {name!r}")
+            found = read_workflow(rows[0]["definition"])
+            if len(self._workflows) >= KEPT:
+                self._workflows.clear()
+            self._workflows[name, version] = found
+        return found
 
     def _graph(self, tx: Transaction, workflow: str, version: str) -> _Graph:
         found = self._graphs.get((workflow, version))

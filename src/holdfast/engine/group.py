@@ -26,12 +26,15 @@ class Group:
     touched: set[str] = field(default_factory=set)
     freed: Counter[str] = field(default_factory=Counter)
     slots: set[str] = field(default_factory=set)
+    crowded: set[str] = field(default_factory=set)
     ended: list[str] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
     parents: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
     awaited: set[str] = field(default_factory=set)
     ripe: list[str] = field(default_factory=list)
+    orphans: set[str] = field(default_factory=set)
+    returned: set[str] = field(default_factory=set)
     left: list[tuple[str, int]] = field(default_factory=list)
     ends: list[Row] = field(default_factory=list)
     failed_hooks: list[Row] = field(default_factory=list)
@@ -61,6 +64,8 @@ class Group:
                 if row.get("scheduled", True):
                     self.closed.append(row["entity"])
                 self._observe_end(row)
+                if row.get("parent_id") is not None:
+                    self.returned.add(row["entity"])
                 if row["concurrency_key"] and not row["holds"] & Hold.SLOT:
                     self.freed[row["concurrency_key"]] += 1
         return changed
@@ -69,8 +74,14 @@ class Group:
         status, run_id = row["status"], row["run_id"]
         if row["previous"] == "running" and status != "running":
             self._observe_stop(row)
+        if row.get("calls") is not None:
+            self.orphans.add(row["entity"])
+            self.ripe.append(row["entity"])
         if status == "queued":
             self.wakes = True
+        elif status == "running":
+            if run_id is not None:
+                self.facts.note_start(row["entity"], run_id)
         elif status in TERMINAL:
             self.ended.append(row["entity"])
             if row.get("parent_id") is not None:
@@ -92,6 +103,7 @@ class Group:
 
     def _observe_stop(self, row: Row) -> None:
         self.left.append((row["entity"], row["attempt"]))
+        self.facts.note_stop(row["entity"])
         # Its worker, which may be in another process, is to hear of a cancel at once.
         self.tells |= row["status"] == "cancelled"
         if row["concurrency_key"]:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from holdfast.engine import hook_template, validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation, reading
+from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
 from holdfast.engine.listing import Page
-from holdfast.engine.operations import RegisterHooks, RemoveHook
 from holdfast.engine.unreadable import UNREADABLE, tell_problem
 from holdfast.model.hook import Hook, NewHook, check_ends
 from holdfast.model.result import TransitionResult

@@ -12,7 +12,7 @@ from holdfast.engine import creation, hook_template
 from holdfast.engine.answers import refuse
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.group import Group
-from holdfast.engine.operations import RegisterHooks, RemoveHook
+from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
 from holdfast.engine.records import read_event, read_value
 from holdfast.engine.unreadable import UNREADABLE, tell_problem
 from holdfast.errors import tell_error

@@ -41,9 +41,9 @@ def take_over(group: Group, operations: Sequence[Import]) -> list[Reply]:
     _pass_on(group, new)
     for operation in new:
         if operation.run is not None and operation.cancelled:
-            named = {"run_id": operation.run.run_id, "actor": operation.actor}
-            group.change_runs("cancel_run", **named)
-            group.change_tasks("cancel_run_tasks", **named)
+            run_id, actor = operation.run.run_id, operation.actor
+            group.change_runs("cancel_run", run_id=run_id, actor=actor)
+            group.change_tasks("cancel_run_tasks", ids=[run_id], actor=actor)
     return [replies[place] for place in range(len(operations))]
 
 

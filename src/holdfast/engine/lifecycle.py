@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import TypeVar
 
 from holdfast.engine import budgets, outputs, verdicts
@@ -17,6 +18,7 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 
 R = TypeVar("R", bound=Report)
+_TASK_ID = attrgetter("task_id")
 
 
 def complete(group: Group, reports: Sequence[Complete]) -> list[TransitionResult]:
@@ -42,7 +44,8 @@ def _complete(group: Group, reports: Sequence[Complete], *, checked: bool = Fals
         "complete_tasks",
         rows=[
             (r.task_id, r.fence, r.output, r.digest, r.usage, verdicts.accepts(r), checked)
-            for r in reports
+            # In the order in which every process locks tasks.
+            for r in sorted(reports, key=_TASK_ID)
         ],
     )
 

@@ -26,10 +26,11 @@ def ask_for_runs(
     *, limit: int, after: str | None, status: str | None, workflow: str | None
 ) -> Asked:
     """The query that gives a page of runs, and its parameters."""
-    asked = {
+    asked: dict[str, Any] = {
         "count": read_limit(limit),
         "after": _NEWEST_RUN if after is None else run_id(after, "after"),
         "workflow": None if workflow is None else clean_name("workflow", workflow),
+        "called": True,
     }
     if status is None:
         return "list_runs", asked

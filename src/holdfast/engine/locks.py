@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from holdfast.engine.asked import RunOperation, TaskOperation
 from holdfast.engine.durable_operations import SendSignal
@@ -12,6 +13,7 @@ from holdfast.engine.operations import (
     BlockTask,
     CancelTask,
     ClaimById,
+    Complete,
     CreateTasks,
     FinalizePlan,
     Operation,
@@ -44,9 +46,11 @@ def lock(group: Group, operations: Sequence[Operation]) -> None:
     schedules = sorted(o.name for o in operations if isinstance(o, ScheduleOperation))
     if schedules:
         runs |= _owners(group, operations, schedules)
+    covered = {task: run for task in tasks if (run := group.facts.run_of(task)) is not None}
+    runs.update(covered.values())
     if tasks or runs:
-        group.tx.run("lock_runs", tasks=sorted(tasks), runs=sorted(runs))
-    _lock_tasks(group, operations, tasks)
+        group.tx.run("lock_runs", tasks=sorted(tasks - covered.keys()), runs=sorted(runs))
+    _lock_tasks(group, operations, tasks, covered.keys())
     if schedules:
         _lock_schedules(group, schedules, runs)
     kinds = (AcquireLease, RenewLease, ReleaseLease)
@@ -54,7 +58,10 @@ def lock(group: Group, operations: Sequence[Operation]) -> None:
         group.tx.run("lock_leases", keys=sorted(leases))
 
 
-def _lock_tasks(group: Group, operations: Sequence[Operation], tasks: set[str]) -> None:
+def _lock_tasks(
+    group: Group, operations: Sequence[Operation], tasks: set[str], covered: AbstractSet[str]
+) -> None:
+    """Lock tasks and what stands around them; those `covered` by the lock of their run, alone."""
     beside = {o.task_id for o in operations if isinstance(o, ClaimById)}
     beside |= {need for o in operations if isinstance(o, BlockTask) for need in o.on}
     if tasks or beside:
@@ -67,9 +74,15 @@ def _lock_tasks(group: Group, operations: Sequence[Operation], tasks: set[str]) 
     if undone or trees:
         _lock_reached(group, tasks, beside, {"undone": sorted(undone), "trees": sorted(trees)})
         return
+    if not beside and tasks <= covered:
+        # What one statement changes by itself, it changes in the order of the ids.
+        if not all(isinstance(o, Complete) for o in operations if isinstance(o, TaskOperation)):
+            group.tx.run("lock_tasks", tasks=(), beside=sorted(tasks))
+        return
     # Twice: what came to need one of them while the first waited, only the second sees.
-    group.tx.run("lock_tasks", tasks=sorted(tasks), beside=sorted(beside))
-    group.tx.run("lock_tasks", tasks=sorted(tasks), beside=sorted(beside))
+    chosen = {"tasks": sorted(tasks - covered), "beside": sorted(beside | covered)}
+    group.tx.run("lock_tasks", **chosen)
+    group.tx.run("lock_tasks", **chosen)
 
 
 def _lock_reached(

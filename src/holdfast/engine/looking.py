@@ -17,8 +17,25 @@ def look_at(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
     groups = [task.id for task in tasks if task.kind is Kind.GROUP and not task.terminal]
     if not groups:
         return tasks
-    counted = {row["parent_id"]: row for row in tx.read("count_children", ids=groups)}
-    return [_with_counts(task, counted.get(task.id)) for task in tasks]
+    counted = {
+        row["parent_id"]: (row["done"], row["whole"])
+        for row in tx.read("count_children", ids=groups)
+    }
+    counted |= count_called(tx, tasks)
+    return [_with_counts(task, *counted.get(task.id, (0, 0))) for task in tasks]
+
+
+def count_called(tx: Transaction, tasks: Iterable[Task]) -> dict[str, tuple[int, int]]:
+    """How much of the runs is done that some tasks wait for, and of how much."""
+    waiting = {
+        str(task.waits_for): task.id
+        for task in tasks
+        if task.calls is not None and task.waits_for is not None and not task.terminal
+    }
+    if not waiting:
+        return {}
+    rows = tx.read("progress_of_runs", ids=sorted(waiting))
+    return {waiting[row["run_id"]]: (int(row["done"]), int(row["total"])) for row in rows}
 
 
 def mark_verified(tx: Transaction, tasks: list[Task]) -> list[Task]:
@@ -33,10 +50,9 @@ def _may_be_verified(task: Task) -> bool:
     return ended or (task.kind is Kind.GROUP and not task.terminal)
 
 
-def _with_counts(task: Task, counts: Row | None) -> Task:
+def _with_counts(task: Task, done: int, whole: int) -> Task:
     if task.kind is not Kind.GROUP or task.terminal:
         return task
-    done, whole = (0, 0) if counts is None else (counts["done"], counts["whole"])
     # Of a loop that is expanded, only the items whose turn is near have been made.
     return replace(task, children_done=done, children=whole if task.total is None else task.total)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from holdfast.engine import creation
+from holdfast.engine import calls, creation
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.blueprint import Place, draw, limits
 from holdfast.engine.facts import RunFacts
@@ -35,15 +35,16 @@ def consider(group: Group, ids: Iterable[str]) -> None:
     starting: list[str] = []
     skipped: list[str] = []
     loops: list[tuple[str, int]] = []
+    called: list[calls.Call] = []
     broken: list[tuple[str, str]] = []
     for row in rows:
         step = _step(group, row)
         try:
             wanted = step.when is None or _holds(_resolve(group, row, step.when))
-            listed = _list(group, row, step) if wanted and row["kind"] == Kind.GROUP else None
+            listed = _list(group, row, step) if wanted and step.for_each is not None else None
             title = written[row["id"]].try_out() if wanted and row["id"] in written else None
         except Unresolved as error:
-            broken.append((row["id"], json.dumps(_told(row, step, error))))
+            broken.append((row["id"], json.dumps(_told(step, error))))
             continue
         if not wanted:
             skipped.append(row["id"])
@@ -52,9 +53,13 @@ def consider(group: Group, ids: Iterable[str]) -> None:
             starting += [row["id"]] if row["conditional"] else []
             if listed is not None:
                 loops.append((row["id"], len(listed)))
+            if step.calls is not None:
+                called.append(calls.Call(row=row, script=written[row["id"]]))
     _apply(group, starting, skipped, broken)
     if titles:
         group.change_tasks("tell_titles", rows=titles)
+    if called and (refused := calls.begin(group, called)):
+        group.change_tasks("fail_unresolved", rows=refused)
     for loop_id, total in loops:
         if group.change_tasks("expand_loop", task_id=loop_id, total=total):
             group.parents.add(loop_id)
@@ -71,8 +76,8 @@ def _scripts(group: Group, rows: list[Row]) -> dict[str, Script]:
     return gather(group, found)
 
 
-def _told(row: Row, step: Step, error: Unresolved) -> str:
-    return f"{'loop' if row['kind'] == Kind.GROUP else 'step'} {step.id!r}: {error}"
+def _told(step: Step, error: Unresolved) -> str:
+    return f"{'step' if step.for_each is None else 'loop'} {step.id!r}: {error}"
 
 
 def _apply(

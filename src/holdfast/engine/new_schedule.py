@@ -17,7 +17,7 @@ from holdfast.model.text import clean_name, clean_text, digest
 
 # The key of what a tick starts is this name and more, and a key has at most 200 characters.
 MAX_NAME = 150
-OF_ONE_CALL = ("key", "needs", "parent", "scheduled_for")
+OF_ONE_CALL = ("key", "needs", "parent", "scheduled_for", "trace")
 _TEMPLATE = (
     *("step", "title", "agent", "status", "priority", "position", "tags", "concurrency_key"),
     *("capacity", "max_attempts", "max_lost", "backoff", "backoff_max", "timeout"),
@@ -37,7 +37,9 @@ def new_schedule(
     missed = _missed(schedule.missed)
     run_id = None if schedule.run is None else validation.run_id(schedule.run, "run")
     target = _target(schedule.starts, ids, max_payload=max_payload)
-    said = (cron, zone, missed, run_id, *(target[key] for key in sorted(target)))
+    # What is called is part of the definition, by its version.
+    told = (target[key] for key in sorted(target) if key != "called")
+    said = (cron, zone, missed, run_id, *told)
     return PutSchedule(
         name=name,
         cron=cron,
@@ -64,12 +66,13 @@ def _target(starts: object, ids: Ids, *, max_payload: int) -> dict[str, Any]:
         template = {name: getattr(task, name) for name in _TEMPLATE}
         return {"template": json.dumps(template), "input": task.payload}
     if isinstance(starts, NewRun):
-        _refuse_own(starts, ("key",))
+        _refuse_own(starts, ("key", "trace"))
         run = validation.new_run(starts, ids, max_payload=max_payload, actor_name="schedule")
         return {
             "workflow": run.workflow,
             "workflow_version": run.workflow_version,
             "definition": run.definition,
+            "called": run.called,
             "template": json.dumps({"priority": run.priority}),
             "input": run.input,
         }

@@ -14,6 +14,7 @@ from holdfast.engine.durable_operations import (
     Suspend,
     TakeSignal,
 )
+from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
 from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.schedule_operations import (
     PauseSchedule,
@@ -30,8 +31,8 @@ from holdfast.engine.worker_operations import (
     TellWorker,
 )
 from holdfast.engine.workflow_operations import AddWorkflow
-from holdfast.model.hook import hook_step
 from holdfast.model.status import Hold
+from holdfast.model.trace import Trace
 
 if TYPE_CHECKING:
     from holdfast.engine.taking import Taker
@@ -242,6 +243,16 @@ class CreateTasks(Sized):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Caller:
+    """The task that a run is started for, in which epoch, and where that stands among runs."""
+
+    task_id: str
+    epoch: int
+    root_id: str
+    depth: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StartRun(Sized):
     run_id: str
     workflow: str
@@ -255,12 +266,17 @@ class StartRun(Sized):
     capacity: int
     tasks: tuple[TaskRow, ...]
     actor: str
+    caller: Caller | None = None
+    # Name, version and text of the workflows that its steps call.
+    called: frozenset[tuple[str, str, str]] = frozenset()
+    trace: Trace | None = None
     bounds: Bounds = Bounds()  # noqa: RUF009 - frozen
     keys: Keys = ()
 
     @property
     def size(self) -> int:
-        return len(self.input) + len(self.definition) + sum(task.size for task in self.tasks)
+        texts = len(self.input) + len(self.definition) + sum(len(each[2]) for each in self.called)
+        return texts + sum(task.size for task in self.tasks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -328,26 +344,6 @@ class Sweep(Sized):
     """Whatever time alone brings: scheduled tasks, limits that lift, keys with room."""
 
     keys: Keys = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RegisterHooks(Sized):
-    """Each a name, its ends, what it is about, and the template of its tasks."""
-
-    hooks: tuple[tuple[str, str, str | None, str], ...]
-
-    @property
-    def keys(self) -> Keys:
-        return tuple(hook_step(name) for name, *_ in self.hooks)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RemoveHook(Sized):
-    name: str
-
-    @property
-    def keys(self) -> Keys:
-        return (hook_step(self.name),)
 
 
 Operation = (

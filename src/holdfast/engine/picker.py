@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.engine import budgets, slots
 from holdfast.engine.facts import RunFacts
@@ -20,11 +20,20 @@ from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
 from holdfast.model.work import Work
-from holdfast.store.database import Row
+from holdfast.store.database import Row, Transaction
 
 DUE_AT_ONCE = 1_000
 
+PLAIN = "[]"
+
 log = logging.getLogger("holdfast.engine")
+
+
+class Line(NamedTuple):
+    """Those who wait for one agent with the same tags, which a worker serves all or none of."""
+
+    agent: str
+    tags: str
 
 
 def claim(group: Group, claims: Sequence[Claim]) -> list[Claimed]:
@@ -51,25 +60,28 @@ def mark_due(group: Group) -> None:
 
 def _claim(group: Group, request: Claim) -> list[Row]:
     if len(request.agents) == 1 and not group.slots:
-        # Gives nothing while tasks wait that count against a key: those want more care.
-        rows = _claim_from(group, request, request.agents[0], request.count, peeked=False)
+        # Gives nothing while tasks wait that have a key or tags: those want more care.
+        plain = Line(request.agents[0], PLAIN)
+        rows = _claim_from(group, request, plain, request.count, peeked=False)
         if rows:
             return rows
+    lines = _lines(group.tx, request.agents, request.tags)
     claimed: list[Row] = []
-    while len(claimed) < request.count:
-        first = _first(group, request, request.count - len(claimed))
+    while lines and len(claimed) < request.count:
+        first = _first(group, request, lines, request.count - len(claimed))
         keys = {row["concurrency_key"] for row in first if row["concurrency_key"]}
         new = keys - group.slots
         # Before a start is recorded, so that the events count right at every prefix.
         slots.hold(group, new)
         taken = [
             row
-            for agent, count in Counter(row["agent"] for row in first).items()
-            for row in _claim_from(group, request, agent, count)
+            for line, count in Counter(Line(row["agent"], row["tags"]) for row in first).items()
+            for row in _claim_from(group, request, line, count)
         ]
-        if len(taken) < len(first) and len(request.agents) > 1:
-            # Of one agent another process has the first in line; others' may be free.
-            taken += _claim_from_any(group, request, request.count - len(claimed) - len(taken))
+        if len(taken) < len(first) and len(lines) > 1:
+            # Of one line another process has the first; others' may be free.
+            left = request.count - len(claimed) - len(taken)
+            taken += _claim_from_any(group, request, lines, left)
         claimed += taken
         # A key may have had room for fewer than were first in line; others may stand behind them.
         if not keys or not (taken or new):
@@ -77,34 +89,49 @@ def _claim(group: Group, request: Claim) -> list[Row]:
     return claimed
 
 
-def _first(group: Group, request: Claim, count: int) -> list[Row]:
-    """The first `count` ready tasks of all the agents that a worker serves."""
-    ready = [
-        row
-        for agent in request.agents
-        for row in group.tx.read("peek_tasks", agent=agent, tags=request.tags, count=count)
-    ]
-    if len(request.agents) > 1:
+def first_now(tx: Transaction, agents: Sequence[str], tags: str) -> str | None:
+    """The id of the first ready task that somebody wants to run now."""
+    for line in _lines(tx, agents, tags):
+        rows = _peek(tx, line, tags, 1)
+        if rows and rows[0]["run_now"]:
+            return str(rows[0]["id"])
+    return None
+
+
+def _lines(tx: Transaction, agents: Sequence[str], tags: str) -> list[Line]:
+    found = tx.read("lines", agents=list(agents), tags=tags)
+    return [Line(row["agent"], row["tags"]) for row in found]
+
+
+def _peek(tx: Transaction, line: Line, tags: str, count: int) -> list[Row]:
+    return tx.read("peek_tasks", agent=line.agent, line=line.tags, tags=tags, count=count)
+
+
+def _first(group: Group, request: Claim, lines: Sequence[Line], count: int) -> list[Row]:
+    """The first `count` ready tasks of all the lines that a worker serves."""
+    ready = [row for line in lines for row in _peek(group.tx, line, request.tags, count)]
+    if len(lines) > 1:
         ready.sort(
             key=lambda row: (not row["run_now"], -row["priority"], row["position"], row["id"])
         )
     return ready[:count]
 
 
-def _claim_from_any(group: Group, request: Claim, count: int) -> list[Row]:
+def _claim_from_any(group: Group, request: Claim, lines: Sequence[Line], count: int) -> list[Row]:
     taken: list[Row] = []
-    for agent in request.agents:
+    for line in lines:
         if len(taken) < count:
-            taken += _claim_from(group, request, agent, count - len(taken))
+            taken += _claim_from(group, request, line, count - len(taken))
     return taken
 
 
 def _claim_from(
-    group: Group, request: Claim, agent: str, count: int, *, peeked: bool = True
+    group: Group, request: Claim, line: Line, count: int, *, peeked: bool = True
 ) -> list[Row]:
     rows = group.change_tasks(
         "claim_tasks",
-        agent=agent,
+        agent=line.agent,
+        line=line.tags,
         tags=request.tags,
         count=count,
         keys=sorted(group.slots),
@@ -212,7 +239,6 @@ class Claimed:
             {
                 "task_id": identifier,
                 "attempt": attempt,
-                "token": make_token(self.secret, identifier, attempt),
                 "expires_at": row["lease_expires_at"],
                 "run_id": row["run_id"],
                 "step": row["step"],
@@ -230,6 +256,8 @@ class Claimed:
 
     def read_field(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON is any value
         match name:
+            case "token":
+                return make_token(self.secret, row["entity"], row["attempt"])
             case "task":
                 return read_task({**row, **dict(zip(*row["carried"], strict=True))}, row["entity"])
             case "payload":
@@ -242,6 +270,9 @@ class Claimed:
                     each["step"] or each["id"]: read_value(each["output"])
                     for each in self.given.get(row["entity"], ())
                 }
+        return self._read_around(row, name)
+
+    def _read_around(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as above
         groups = self.around.get(row["parent_id"], [])
         if name == "item":
             return read_value(groups[0]["payload"]) if groups else None

@@ -71,6 +71,8 @@ def read_task(row: Row, identifier: str | None = None) -> Task:
             "superseded": bool(row["superseded"]),
             "feedback": read_value(row["feedback"]),
             "question": read_value(row["question"]),
+            # Nobody claims one that calls, and so a claim does not say it.
+            "calls": row.get("calls"),
         },
     )
 
@@ -91,6 +93,8 @@ def read_run(row: Row) -> Run:
         generation=row["generation"],
         created_at=row["created_at"],
         finished_at=row["finished_at"],
+        parent_id=row["parent_id"],
+        root_id=row["root_id"],
         budget=read_budget(row),
         deadline=row["deadline"],
     )

@@ -30,6 +30,31 @@ WHOLE = Scope()
 
 
 def retry_run(group: Group, run_id: str, actor: str) -> TransitionResult:
+    """Try again what failed in a run; one that was called ends with its caller, and so begins."""
+    if (caller := ended_call(group, run_id)) is None:
+        return retry_alone(group, run_id, actor)
+    waited = caller["waits_for"] == run_id and caller["status"] in ENDED_BADLY
+    if waited and retry_run(group, caller["run_id"], actor).ok:
+        return TransitionResult(ok=True, status="running")
+    return refuse_ended_call(caller)
+
+
+def ended_call(group: Group, run_id: str | None) -> Row | None:
+    """The task that started a run which has ended by now."""
+    if run_id is None:
+        return None
+    rows = group.tx.read("callers_of", ids=[run_id])
+    return rows[0] if rows and rows[0]["ended"] else None
+
+
+def refuse_ended_call(caller: Row) -> TransitionResult:
+    run_id, step = caller["run_id"], caller["step"]
+    detail = f"it was called by {step!r} of {run_id}, which has gone on from its end; "
+    detail += f'hf.runs.retry("{run_id}", step="{step}") calls it anew'
+    return refuse(Refusal.PART_OF_RUN, caller["ended"], detail)
+
+
+def retry_alone(group: Group, run_id: str, actor: str) -> TransitionResult:
     """Re-open every failed or cancelled task of a run, and the run if it had ended."""
     reopened = group.change_runs("reopen_run", run_id=run_id, statuses=ENDED_BADLY, actor=actor)
     rows = _retry_tasks(group, run_id, actor)
@@ -54,6 +79,8 @@ def retry_from(group: Group, run_id: str, step: str, actor: str) -> TransitionRe
     """Re-open a step and everything that needs it, whatever became of them."""
     if not group.tx.read("run_by_id", run_id=run_id):
         return refuse(Refusal.NOT_FOUND, None)
+    if (caller := ended_call(group, run_id)) is not None:
+        return refuse_ended_call(caller)
     found = group.tx.read("task_in_run", run_id=run_id, step=step)
     if not found:
         return refuse(Refusal.UNKNOWN_STEP, None, f"{run_id} has no step {step!r}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.engine import validation
@@ -23,9 +25,10 @@ from holdfast.engine.operations import (
 )
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.engine.tasks import USER
-from holdfast.errors import NotFound
+from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.budget import to_millionths
 from holdfast.model.event import Event
+from holdfast.model.graph import Workflow
 from holdfast.model.record import RunRecord
 from holdfast.model.result import AdvanceResult, TransitionResult
 from holdfast.model.run import Created, NewRun, Run
@@ -71,7 +74,17 @@ class Runs:
             max_payload=self._desk.settings.max_payload,
             actor_name=validation.actor(actor),
         )
+        if run.workflow.called_by_name and connection is None:
+            self._check_called(run.workflow)
         return self._desk.submit(start, connection, read=read)
+
+    def _check_called(self, workflow: Workflow) -> None:
+        """Refuse what would fail later: a step that calls what the store does not know."""
+        known = {each[0] for each in workflow.definitions}
+        for name in sorted(workflow.called_by_name):
+            if name not in known and not self._desk.view(partial(_newest, name=name)):
+                reason = f"it calls {name!r}, which this store does not know"
+                raise InvalidInput("workflow", f"{reason}; holdfast workflow add {name}.yaml")
 
     @operation
     def cancel(self, run_id: str, *, actor: str = USER) -> Future[TransitionResult]:
@@ -209,24 +222,31 @@ class Runs:
 
     @reading
     def record(self, run_id: str) -> RunRecord:
-        """A run, its tasks and its events, all at the same moment."""
+        """A run, its tasks, its events and what it has called, all at the same moment."""
         identifier = validation.run_id(run_id)
 
         def read(tx: Transaction) -> RunRecord:
             rows = tx.read("run_by_id", run_id=identifier)
             if not rows:
                 raise NotFound(identifier)
-            return RunRecord(
-                run=read_run(rows[0]),
-                tasks=tuple(map(read_task, tx.read("run_tasks", run_id=identifier))),
-                events=tuple(map(read_event, tx.read("run_events", run_id=identifier))),
-            )
+            below = [row["id"] for row in tx.read("runs_below", ids=[identifier])]
+            called = tx.read("runs_by_id", ids=sorted(below))
+            records = [_record(tx, row) for row in sorted(called, key=lambda row: str(row["id"]))]
+            return replace(_record(tx, rows[0]), called=tuple(records))
 
         return self._desk.view(read)
 
     def _of_run(self, query: str, run_id: str) -> Page[Row]:
         identifier = validation.run_id(run_id)
         return self._desk.view(lambda tx: _of_run(tx, query, identifier))
+
+
+def _record(tx: Transaction, row: Row) -> RunRecord:
+    return RunRecord(
+        run=read_run(row),
+        tasks=tuple(map(read_task, tx.read("run_tasks", run_id=row["id"]))),
+        events=tuple(map(read_event, tx.read("run_events", run_id=row["id"]))),
+    )
 
 
 def _of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:
@@ -236,6 +256,8 @@ def _of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:
 
 
 def _below(tx: Transaction, row: Row, part: str) -> list[Row]:
+    if row["calls"] is not None:
+        return tx.read("task_at_top", run_id=row["waits_for"] or "", step=part)
     if row["item"] is None and _PLACE.fullmatch(part):
         return tx.read("item_of", parent_id=row["id"], place=place_of_item(part))
     return tx.read("task_of_item", parent_id=row["id"], step=part)
@@ -258,6 +280,10 @@ def _no_task(tx: Transaction, run_id: str, address: str, above: Row | None) -> N
 
 def _about(run_id: str, actor: str) -> dict[str, str]:
     return {"run_id": validation.run_id(run_id), "actor": validation.actor(actor)}
+
+
+def _newest(tx: Transaction, *, name: str) -> list[Row]:
+    return tx.read("newest_version", name=name)
 
 
 def _itself(created: Created) -> Created:

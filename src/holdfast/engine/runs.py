@@ -46,7 +46,7 @@ def _cancel(group: Group, operation: CancelRun) -> TransitionResult:
     rows = group.change_runs("cancel_run", run_id=operation.run_id, actor=operation.actor)
     if not rows:
         return _refused(group, operation)
-    group.change_tasks("cancel_run_tasks", run_id=operation.run_id, actor=operation.actor)
+    group.change_tasks("cancel_run_tasks", ids=[operation.run_id], actor=operation.actor)
     return TransitionResult(ok=True, status="cancelled")
 
 
@@ -60,7 +60,7 @@ def _expire(group: Group, operation: ExpireRun) -> TransitionResult:
     )
     if not rows:
         return _refused(group, operation)
-    group.change_tasks("cancel_run_tasks", run_id=operation.run_id, actor=operation.actor)
+    group.change_tasks("cancel_run_tasks", ids=[operation.run_id], actor=operation.actor)
     return TransitionResult(ok=True, status="failed")
 
 
@@ -71,9 +71,11 @@ def _hold(group: Group, operation: HoldRun | UnholdRun) -> TransitionResult:
         reason=int(operation.reason),
         actor=operation.actor,
     )
-    if not rows:
+    changed = [row["entity"] for row in rows]
+    if changed:
+        group.change_tasks("copy_run_holds", ids=changed)
+    if operation.run_id not in changed:
         return _refused(group, operation)
-    group.change_tasks("copy_run_holds", ids=[operation.run_id])
     return TransitionResult(ok=True, status="running")
 
 

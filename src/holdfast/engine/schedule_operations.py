@@ -26,6 +26,7 @@ class PutSchedule(ScheduleOperation):
     workflow: str | None = None
     workflow_version: str | None = None
     definition: str | None = None
+    called: frozenset[tuple[str, str, str]] = frozenset()
     template: str
     input: str
     run_id: str | None

@@ -35,6 +35,7 @@ def put(group: Group, operations: Sequence[PutSchedule]) -> list[Schedule | Hold
     # In one order, because whoever inserts a name waits for whoever has just inserted it.
     accepted = sorted((o for o in operations if o.name not in refused), key=lambda o: o.name)
     flows = {(o.workflow, o.workflow_version, o.definition) for o in accepted if o.workflow}
+    flows |= {each for o in accepted for each in o.called}
     if flows:
         group.tx.run("insert_workflows", rows=sorted(flows))
     changed = group.tx.write(

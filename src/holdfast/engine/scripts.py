@@ -37,6 +37,11 @@ class Script:
             return work
         return replace(work, outputs=verdict.SHAPE)
 
+    def call(self, feedback: str | None, attempt: int) -> Work:
+        """The workflow that it calls, with its input; raises `Unresolved`."""
+        said = feedback if feedback is not None or self.around is None else self.around["feedback"]
+        return render_work(self.scripted.work, self._scope(read_value(said), attempt))
+
     def try_out(self) -> str | None:
         """Its title, where it has one; raises `Unresolved` when any of its texts cannot be told."""
         scope = self._scope("", 0)
@@ -97,7 +102,7 @@ def gather(group: Group, tasks: Iterable[tuple[Row, Scripted, RunFacts]]) -> dic
         # The farthest first, so that the nearest of a name stays.
         for found in group.tx.read("outputs_seen", rows=wanted):
             seen.setdefault(found["root"], {})[found["wanted"]] = found
-    parents = {row["parent_id"] for row, _, _ in chosen if row["item"] is not None}
+    parents = {row["parent_id"] for row, _, _ in chosen if row["parent_id"] is not None}
     around: dict[str, Row] = {}
     if parents:
         for found in group.tx.read("items_around", ids=sorted(parents)):
@@ -107,7 +112,7 @@ def gather(group: Group, tasks: Iterable[tuple[Row, Scripted, RunFacts]]) -> dic
             scripted=scripted,
             run=run,
             seen=seen.get(row["id"], {}),
-            around=around.get(row["parent_id"]) if row["item"] is not None else None,
+            around=around.get(row["parent_id"]),
         )
         for row, scripted, run in chosen
     }

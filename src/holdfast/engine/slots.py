@@ -9,10 +9,13 @@ from holdfast.engine.group import Group
 from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 
+PARKED_AT_ONCE = 2_000
+
 
 def take(group: Group, claimed: Iterable[Row]) -> None:
     """Count claimed tasks against their keys, whose counters this transaction holds already."""
     wanted = Counter(row["concurrency_key"] for row in claimed if row["concurrency_key"])
+    group.crowded.update(wanted)
     if wanted and len(group.tx.write("take_slots", rows=sorted(wanted.items()))) != len(wanted):
         message = "a concurrency key was filled by another process"
         raise Contended(message)
@@ -43,8 +46,28 @@ def free(group: Group) -> None:
     group.tx.write("free_slots", rows=sorted(freed.items()))
     group.wakes = True
     for key in keys:
-        if key.startswith(RUN_PREFIX):
-            admit(group, key, freed[key])
+        let_in(group, key, freed[key])
+
+
+def let_in(group: Group, key: str, count: int) -> None:
+    """Let those on who have waited longest for a key that has room: runs, or tasks."""
+    if key.startswith(RUN_PREFIX):
+        admit(group, key, count)
+    elif group.tx.write("unpark_tasks", key=key, count=count):
+        group.wakes = True
+        # There may be more of them now than there is room.
+        group.crowded.add(key)
+
+
+def park(group: Group) -> bool:
+    """Take out of the line who waits for a key that this group filled or added to.
+
+    So no claim walks past them; the answer is whether there may be more of them.
+    """
+    if not group.crowded:
+        return False
+    keys = sorted(group.crowded)
+    return len(group.tx.write("park_tasks", keys=keys, count=PARKED_AT_ONCE)) == PARKED_AT_ONCE
 
 
 def admit(group: Group, key: str, count: int) -> None:
@@ -59,7 +82,7 @@ def admit(group: Group, key: str, count: int) -> None:
 
 def sweep(group: Group) -> None:
     for row in group.tx.read("keys_with_room"):
-        admit(group, row["key"], row["room"])
+        let_in(group, row["key"], row["room"])
 
 
 RUN_PREFIX = "run:"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,7 +16,7 @@ from holdfast.engine.slots import RUN_PREFIX
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids
 from holdfast.model.budget import Budget, to_millionths
-from holdfast.model.duration import Moment, parse_duration, parse_moment
+from holdfast.model.duration import Moment, is_duration, parse_duration, parse_moment
 from holdfast.model.fill import fill
 from holdfast.model.graph import Concurrency, Workflow
 from holdfast.model.hook import HOOK_PREFIX
@@ -28,6 +27,7 @@ from holdfast.model.starting import check_texts, fill_input, tell_key
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
+from holdfast.model.trace import Trace, clean_trace
 from holdfast.settings import MEBIBYTE
 
 MAX_TITLE = 500
@@ -110,6 +110,7 @@ def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int
             "key": key,
             "payload": payload,
             "plan": task.plan,
+            "trace": _trace(task.trace),
             **_limits(task),
         },
     )
@@ -172,8 +173,14 @@ def new_run(
         capacity=1 if concurrency is None else concurrency.limit,
         tasks=draw(workflow.steps, place, ids),
         actor=actor_name,
+        called=workflow.definitions,
+        trace=_trace(run.trace),
         bounds=_bounds(run),
     )
+
+
+def _trace(given: object) -> Trace | None:
+    return None if given is None else clean_trace("trace", given)
 
 
 def _bounds(run: NewRun) -> Bounds:
@@ -239,7 +246,7 @@ def pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
 
 def body(row: TaskRow, scheduled_for: Moment | None = None) -> str:
     """The digest of what was asked for, however it was written; "in 2s" is the same each time."""
-    waits = isinstance(scheduled_for, str | timedelta)
+    waits = is_duration(scheduled_for)
     when = parse_duration("scheduled_for", scheduled_for) if waits else row.scheduled_for
     parts = (row.title, row.step, row.agent, sorted(row.needs), row.parent_id, row.tags)
     rest = (row.status, when, row.priority, row.position, row.timeout)

@@ -80,7 +80,7 @@ def _conclude(
             group.tx, task["workflow"], task["workflow_version"], task["step"]
         ).on_failure
         if group.change_tasks("go_back", rows=[(*named, plan.max_rounds, loss.actor)]):
-            _go_to(group, task, str(plan.step), loss.feedback or loss.problem)
+            go_to(group, task, str(plan.step), loss.feedback or loss.problem)
             detail = f"it goes back to {plan.step}, and is tried again after it"
             return TransitionResult(ok=True, status="queued", detail=detail)
     row = (*named, loss.failed, loss.vanished, loss.rejected, loss.actor)
@@ -96,7 +96,8 @@ def _becomes(status: str, task_id: str) -> str:
     return plans.get(status, "")
 
 
-def _go_to(group: Group, task: Row, step: str, feedback: str) -> None:
+def go_to(group: Group, task: Row, step: str, feedback: str) -> None:
+    """Begin again at a step further up, with what was said of the task that goes back."""
     (target,) = group.tx.read("task_beside", task_id=task["id"], step=step)
     scope = reopening.Scope(apart=task["id"], feedback=feedback)
     reopening.reopen_within(group, target["id"], "goto", reopening.STARTED, scope)

@@ -173,11 +173,22 @@ class TaskReading:
 
     def _kind(self) -> tuple[str, str]:
         task = self._task
+        if task.calls is not None:
+            return self._call()
         if task.kind is Kind.GROUP:
             parts = "its items" if task.item is None and task.run_id is not None else "its children"
             return f"no worker runs it: it ends with {parts}", ""
         free = not (task.terminal or task.blocked or task.run_holds)
         return f"a person settles it: {task.title}", f'hf.approve("{task.id}")' if free else ""
+
+    def _call(self) -> tuple[str, str]:
+        task = self._task
+        if task.waits_for is None:
+            return f"no worker runs it: it will be a run of {task.calls}", ""
+        found = self._tx.read("run_by_id", run_id=task.waits_for)
+        status = found[0]["status"] if found else "gone"
+        detail = f"no worker runs it: it ends with {task.calls} {task.waits_for} ({status})"
+        return detail, f'hf.why("{task.waits_for}")'
 
     def _needs(self) -> tuple[str, str]:
         unmet = self._tx.read("unmet_needs", ids=[self._task.id])
@@ -268,6 +279,8 @@ class TaskReading:
 
     def _awaited(self, awaited: str) -> tuple[str, str]:
         target, _, name = awaited.partition(" ")
+        if self._task.calls is not None:
+            return f"it waits for {target}", ""
         if not name:
             return "it waits until its children have ended", ""
         return f"it waits for the signal {name!r}", f'hf.signal("{target}", "{name}")'

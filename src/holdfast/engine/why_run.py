@@ -60,7 +60,7 @@ def explain_run(
         run = read_run(rows[0])
         return RunExplanation(
             run=run,
-            summary=_summary(run, tasks) + _bounds(tx, rows[0], run),
+            summary=_summary(run, tasks) + _caller(tx, run) + _bounds(tx, rows[0], run),
             tasks=tuple(TaskReading(tx, row, serves, offered).explain() for row in shown),
             more=len(open_tasks) - len(shown),
             fix=_fix(run) or _raise(tx, rows[0], run),
@@ -74,6 +74,12 @@ def _summary(run: Run, tasks: Sequence[Row]) -> str:
     holds = f", hold: {', '.join(run.holds.names)}" if run.holds else ""
     why = "" if run.error is None else f": {tell_error(run.error)}"
     return f"{run.workflow} {run.id} is {run.status}{why}, {done} of {len(tasks)} tasks done{holds}"
+
+
+def _caller(tx: Transaction, run: Run) -> str:
+    rows = tx.read("callers_of", ids=[run.id]) if run.parent_id is not None else []
+    called = [f", called by {row['step']!r} of {row['workflow']} {row['run_id']}" for row in rows]
+    return "".join(called)
 
 
 def _bounds(tx: Transaction, row: Row, run: Run) -> str:

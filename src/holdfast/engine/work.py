@@ -7,10 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from holdfast.engine import validation
+from holdfast.engine import picker, validation
 from holdfast.engine.answers import answer_guard
 from holdfast.engine.desk import Desk
 from holdfast.engine.durable_operations import RecordEffect, Spawn, TakeSignal
@@ -37,7 +36,6 @@ from holdfast.model.retry import positive_microseconds
 from holdfast.model.step import every
 from holdfast.model.task import Assignment, NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, encode_json
-from holdfast.store.database import Transaction
 from holdfast.store.group import Entry
 
 EXPIRED_AT_ONCE = 1_000
@@ -138,12 +136,8 @@ class Work:
     @reading
     def first_now(self, agents: Sequence[str], tags: Sequence[str] = ()) -> str | None:
         """The id of the first ready task that somebody wants to run now; claim it by that."""
-        offered = validation.tags(tags)
-        for agent in validation.agents(agents):
-            look = partial(_peek, agent=agent, tags=offered)
-            if (found := self._desk.view(look)) is not None:
-                return found
-        return None
+        served, offered = validation.agents(agents), validation.tags(tags)
+        return self._desk.view(lambda tx: picker.first_now(tx, served, offered))
 
     @claim.undone_by
     @claim_by_id.undone_by
@@ -307,6 +301,12 @@ class Work:
         return wanted_secrets(every(read_steps(row["definition"])))
 
     @reading
+    def workflows_since(self, moment: int) -> list[tuple[str, str, int]]:
+        """The name, version and time of every version of a workflow since a moment."""
+        rows = self._desk.view(lambda tx: tx.read("workflows_since", since=moment))
+        return [(row["name"], row["version"], row["created_at"]) for row in rows]
+
+    @reading
     def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         """Which of some attempts (task and number) are over, whoever ended them."""
         rows = sorted((validation.task_id(task), number) for task, number in attempts)
@@ -331,8 +331,3 @@ class Work:
     def _lease(self, seconds: float | None) -> int:
         chosen = self._desk.settings.lease if seconds is None else seconds
         return positive_microseconds("lease", chosen)
-
-
-def _peek(tx: Transaction, agent: str, tags: str) -> str | None:
-    rows = tx.read("peek_tasks", agent=agent, tags=tags, count=1)
-    return str(rows[0]["id"]) if rows and rows[0]["run_now"] else None

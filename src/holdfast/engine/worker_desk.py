@@ -20,7 +20,7 @@ from holdfast.engine.worker_operations import (
 )
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
-from holdfast.model.text import clean_name
+from holdfast.model.text import clean_name, clean_text
 from holdfast.model.worker import DRAIN, EVICT, LiveWorker
 from holdfast.store.database import Row
 
@@ -36,9 +36,18 @@ class Workers:
 
     @operation
     def register(
-        self, name: str, *, agents: Sequence[str], tags: Sequence[str] = (), concurrency: int = 1
+        self,
+        name: str,
+        *,
+        agents: Sequence[str],
+        tags: Sequence[str] = (),
+        concurrency: int = 1,
+        process: str | None = None,
     ) -> Future[Row | None]:
-        """Say that a worker has started; None when another one of that name lives."""
+        """Say that a worker has started; None when another one of that name lives.
+
+        The `process` is for others on its machine, who can tell by it that it is dead.
+        """
         return self._desk.submit(
             RegisterWorker(
                 name=clean_name("name", name),
@@ -46,14 +55,22 @@ class Workers:
                 tags=validation.tags(tags),
                 concurrency=validation.number("concurrency", concurrency, least=1, most=MOST),
                 ttl=self._ttl,
+                process=_text("process", process),
             )
         )
 
     @operation
-    def announce(self, name: str, started_at: int) -> Future[Row | None]:
-        """Say that a worker still lives, and hear what it is told; None when it is not known."""
-        chosen = clean_name("name", name)
-        return self._desk.submit(AnnounceWorker(name=chosen, started_at=started_at, ttl=self._ttl))
+    def announce(
+        self, name: str, started_at: int, pausing: str | None = None
+    ) -> Future[Row | None]:
+        """Say that a worker still lives, and hear what it is told; None when it is not known.
+
+        While it claims nothing, `pausing` says why.
+        """
+        chosen, why = clean_name("name", name), _text("pausing", pausing)
+        return self._desk.submit(
+            AnnounceWorker(name=chosen, started_at=started_at, ttl=self._ttl, pausing=why)
+        )
 
     @operation
     def forget(self, name: str, started_at: int) -> Future[TransitionResult]:
@@ -94,6 +111,10 @@ class Workers:
         return positive_microseconds("lease", self._desk.settings.lease)
 
 
+def _text(field: str, value: str | None) -> str | None:
+    return None if value is None else clean_text(field, value)
+
+
 def _read(row: Row) -> LiveWorker:
     return LiveWorker(
         name=row["name"],
@@ -101,6 +122,8 @@ def _read(row: Row) -> LiveWorker:
         tags=tuple(json.loads(row["tags"])),
         concurrency=row["concurrency"],
         told=row["told"],
+        process=row["process"],
+        pausing=row["pausing"],
         started_at=row["started_at"],
         seen_at=row["seen_at"],
         expires_at=row["expires_at"],

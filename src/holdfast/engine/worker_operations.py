@@ -22,12 +22,14 @@ class RegisterWorker(WorkerOperation):
     tags: str
     concurrency: int
     ttl: int
+    process: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnnounceWorker(WorkerOperation):
     started_at: int
     ttl: int
+    pausing: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

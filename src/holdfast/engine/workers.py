@@ -39,6 +39,7 @@ def _carry_out(group: Group, operation: WorkerOperation) -> object:
                     name=operation.name,
                     started=operation.started_at,
                     ttl=operation.ttl,
+                    pausing=operation.pausing,
                 )
             )
         case TellWorker():
@@ -62,6 +63,7 @@ def _register(group: Group, operation: RegisterWorker) -> Row | None:
             agents=operation.agents,
             tags=operation.tags,
             concurrency=operation.concurrency,
+            process=operation.process,
             ttl=operation.ttl,
         )
     )

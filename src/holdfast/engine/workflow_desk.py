@@ -24,5 +24,6 @@ class Workflows:
                 workflow=chosen.name,
                 workflow_version=chosen.version,
                 definition=chosen.definition,
+                called=chosen.definitions,
             )
         )

@@ -12,6 +12,7 @@ class AddWorkflow(Sized):
     workflow: str
     workflow_version: str
     definition: str
+    called: frozenset[tuple[str, str, str]] = frozenset()
 
     @property
     def keys(self) -> Keys:
@@ -19,4 +20,4 @@ class AddWorkflow(Sized):
 
     @property
     def size(self) -> int:
-        return len(self.definition)
+        return len(self.definition) + sum(len(each[2]) for each in self.called)

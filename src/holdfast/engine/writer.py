@@ -33,6 +33,7 @@ from holdfast.engine.durable_operations import (
 from holdfast.engine.facts import Facts
 from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
+from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
 from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.operations import (
     AdvanceRun,
@@ -47,9 +48,7 @@ from holdfast.engine.operations import (
     Lose,
     Operation,
     Pull,
-    RegisterHooks,
     Release,
-    RemoveHook,
     Renew,
     StartRun,
     Sweep,
@@ -87,6 +86,8 @@ class Writer:
         self._ids = ids
         self._graphs = Graphs()
         self._facts = Facts()
+        # Keys with more to park than one group does.
+        self._crowded: set[str] = set()
         self.last: Group | None = None
         self.handed: Handed = []
 
@@ -94,6 +95,7 @@ class Writer:
         group = Group(
             tx=tx, secret=self._secret, ids=self._ids, graphs=self._graphs, facts=self._facts
         )
+        group.crowded |= self._crowded
         batch = Batch(operations)
         if self._dialect == "postgresql":
             locks.lock(group, operations)
@@ -127,7 +129,7 @@ class Writer:
         batch.together(StartRun, lambda chosen: creation.start_runs(group, chosen))
         batch.together(Import, lambda chosen: importing.take_over(group, chosen))
         batch.together(Tick, lambda chosen: schedules.fire(group, chosen))
-        advance.derive(group)
+        advance.follow(group)
         schedules.tear_down(group)
         hooks.fire(group)
         batch.together(AcquireLease, lambda chosen: leases.acquire_all(group, chosen))
@@ -137,6 +139,7 @@ class Writer:
         batch.together(Claim, lambda chosen: picker.claim(group, chosen))
         batch.together(ClaimById, lambda chosen: picker.claim_by_id(group, chosen))
         self.handed = self._takers.serve(group, batch.of(Pull))
+        self._crowded = group.crowded if slots.park(group) else set()
         if self._dialect == "postgresql" and (group.wakes or group.tells):
             group.tx.run("send_hint", sender=self._name)
         self.last = group
@@ -153,6 +156,8 @@ def sweep(group: Group) -> None:
     picker.mark_due(group)
     group.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
     slots.sweep(group)
+    # Who is held no more may call a workflow, and no claim does that.
+    advance.follow(group)
 
 
 class Batch:
@@ -164,6 +169,8 @@ class Batch:
         for place, operation in enumerate(operations):
             self._places.setdefault(type(operation), []).append(place)
         self._operations = operations
+        # Nearly all that a group is asked for is not in it.
+        self._kinds = set(chain.from_iterable(kind.__mro__ for kind in self._places))
 
     def together(self, kind: type[O], handle: Callable[[list[O]], Sequence[object]]) -> None:
         if places := self._of(kind):
@@ -184,6 +191,8 @@ class Batch:
 
     def _of(self, kind: type) -> list[int]:
         """Where the operations of a kind stand, which may be one of several more special ones."""
+        if kind not in self._kinds:
+            return []
         found = [places for each, places in self._places.items() if issubclass(each, kind)]
         return found[0] if len(found) == 1 else sorted(chain.from_iterable(found))
 

@@ -1,4 +1,4 @@
-"""Durations and moments as people write them: 90, "30s", "1h30m"; a datetime, or "2s" from now."""
+"""Durations and moments as people write them: 90, "1h30m"; a datetime, its text, "2s" from now."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST = (datetime(2001, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _LATEST = 2**53
 _FORMS = (
-    "pass a datetime with a time zone, microseconds since 1970, "
-    "or a duration from now such as '2s' or a timedelta"
+    "pass a datetime with a time zone, or its text such as '2030-01-31T09:00+01:00', microseconds "
+    "since 1970, or a duration from now such as '2s' or a timedelta"
 )
 
 
@@ -49,17 +49,31 @@ def tell_duration(microseconds: int) -> str:
 
 
 def parse_moment(field: str, value: object, now: Callable[[], int]) -> int:
-    """Microseconds since 1970; a text or a timedelta counts from `now`, which is then asked."""
-    if isinstance(value, datetime):
-        if value.utcoffset() is None:
+    """Microseconds since 1970; a duration counts from `now`, which is then asked."""
+    told = read_datetime(value) if isinstance(value, str) else value
+    if isinstance(told, datetime):
+        if told.utcoffset() is None:
             raise InvalidInput(field, f"{value} has no time zone; {_FORMS}")
-        return _within(field, (value - _EPOCH) // _MICROSECOND)
+        return _within(field, (told - _EPOCH) // _MICROSECOND)
     if isinstance(value, str | timedelta):
         seconds = min(_from_now(field, value), _LATEST)
         return _within(field, now() + round(seconds * 1_000_000))
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidInput(field, f"is a {type(value).__name__}; {_FORMS}")
     return _within(field, value)
+
+
+def read_datetime(text: str) -> datetime | None:
+    """The datetime of a text in ISO 8601, where it is one."""
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+
+
+def is_duration(value: object) -> bool:
+    """Whether a moment counts from now."""
+    return isinstance(value, timedelta) or (isinstance(value, str) and read_datetime(value) is None)
 
 
 def _from_now(field: str, value: str | timedelta) -> float:

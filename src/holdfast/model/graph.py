@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
@@ -18,6 +18,10 @@ from holdfast.model.text import clean_name, digest
 
 __all__ = ["MAX_PRIORITY", "MAX_STEPS", "Concurrency", "OnFailure", "Step", "Workflow"]
 
+# How deep workflows may call each other.
+MAX_DEPTH = 8
+Definition = tuple[str, str, str]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Workflow:
@@ -27,17 +31,20 @@ class Workflow:
     steps: tuple[Step, ...]
     concurrency: Concurrency | None = None
     declared: Declared | None = None
+    # What its steps call, as far as that was known when it was made.
+    called: tuple[Workflow, ...] = field(default=(), compare=False, repr=False)
     # Seconds that a run has from its start on, unless its start says otherwise.
     deadline: float | None = None
 
     @classmethod
-    def define(
+    def define(  # noqa: PLR0913 - the parts of a workflow
         cls,
         name: str,
         steps: tuple[Step, ...],
         *,
         concurrency: Concurrency | None = None,
         declared: Declared | None = None,
+        called: tuple[Workflow, ...] = (),
         deadline: float | None = None,
     ) -> Self:
         return cls(
@@ -45,6 +52,7 @@ class Workflow:
             steps=steps,
             concurrency=concurrency,
             declared=declared,
+            called=called,
             deadline=deadline,
         )
 
@@ -59,6 +67,27 @@ class Workflow:
     @cached_property
     def version(self) -> str:
         return digest(self.definition)
+
+    @property
+    def family(self) -> tuple[Workflow, ...]:
+        """Itself and what its steps call, near or far, as far as that is known."""
+        return (self, *(each for flow in self.called for each in flow.family))
+
+    @cached_property
+    def definitions(self) -> frozenset[Definition]:
+        """Name, version and text of what its steps call, near or far."""
+        return frozenset((flow.name, flow.version, flow.definition) for flow in self.family[1:])
+
+    @cached_property
+    def called_by_name(self) -> frozenset[str]:
+        """The workflows that its steps call, near or far, in whichever version is the newest."""
+        own = {
+            step.work.workflow
+            for step in every(self.steps)
+            if step.work is not None and step.work.workflow is not None
+            if step.work.version is None and step.work.workflow != self.name
+        }
+        return frozenset(own.union(*(flow.called_by_name for flow in self.called)))
 
     @cached_property
     def named_inputs(self) -> tuple[tuple[str, Reference], ...]:

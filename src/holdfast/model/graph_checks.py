@@ -158,7 +158,7 @@ def _bad_names(steps: tuple[Step, ...]) -> list[Flaw]:
         if (step.on_failure.action == "goto") != (step.on_failure.step is not None):
             flaws.append(_flaw(step, "on_failure", ": on_failure names a step exactly with goto"))
         if step.kind is not Kind.WORK and step.verifies is not None:
-            reason = " verifies, so it can be no loop and no approval"
+            reason = " verifies, so it can be no loop, no approval and no other workflow"
             flaws.append(_flaw(step, "verifies", reason))
         if step.for_each is not None and step.approval is not None:
             flaws.append(_flaw(step, "approval", " cannot be a loop and an approval at once"))

@@ -15,18 +15,25 @@ from holdfast.model.task import Task
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRecord:
+    """`called` are the records of all that its steps have called, near or far."""
+
     run: Run
     tasks: tuple[Task, ...]
     events: tuple[Event, ...]
+    called: tuple[RunRecord, ...] = ()
 
     def to_json(self) -> str:
         """The same text for the same run, however often and wherever it is written."""
-        told = {
+        return json.dumps(self._told(), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+    def _told(self) -> dict[str, Any]:
+        told: dict[str, Any] = {
             "run": _plain(self.run),
             "tasks": self._tasks(),
             "events": [_plain(event) for event in self.events],
         }
-        return json.dumps(told, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+        called = [each._told() for each in self.called]  # noqa: SLF001 - one of the same kind
+        return told | ({"called": called} if called else {})
 
     def _tasks(self) -> list[dict[str, Any]]:
         own: dict[str, list[Event]] = {task.id: [] for task in self.tasks}

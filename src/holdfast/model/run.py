@@ -9,12 +9,14 @@ from holdfast.model.budget import Budget
 from holdfast.model.graph import Workflow
 from holdfast.model.shown import Shown
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
+from holdfast.model.trace import Trace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewRun:
     """A run as it is asked for: which workflow, with what input, under which key.
 
+    With a `trace` its events belong to that; otherwise they have a trace of their own.
     It has as many seconds as its `deadline` says, or else its workflow's, from its start on.
     """
 
@@ -22,6 +24,7 @@ class NewRun:
     input: Any = None
     key: str | None = None
     priority: int = 0
+    trace: Trace | None = None
     deadline: float | None = None
 
 
@@ -43,6 +46,9 @@ class Run(Shown):
     generation: int
     created_at: int
     finished_at: int | None
+    # Of one that was called: the task that did, and the run at the top of them all.
+    parent_id: str | None = None
+    root_id: str | None = None
     # With what was added to it since it began; and when the run fails if it has not ended.
     budget: Budget | None = None
     deadline: int | None = None

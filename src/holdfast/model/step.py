@@ -62,8 +62,13 @@ class Step:
     title: str | None = None
 
     @property
+    def calls(self) -> str | None:
+        """The workflow whose run stands for it."""
+        return None if self.work is None else self.work.workflow
+
+    @property
     def kind(self) -> Kind:
-        if self.for_each is not None:
+        if self.for_each is not None or self.calls is not None:
             return Kind.GROUP
         return Kind.WORK if self.approval is None else Kind.APPROVAL
 

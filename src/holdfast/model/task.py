@@ -11,6 +11,7 @@ from holdfast.model.graph import Concurrency
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.shown import Shown
 from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
+from holdfast.model.trace import Trace
 from holdfast.model.work import Work
 
 VERIFYING = "verifying"
@@ -20,9 +21,11 @@ VERIFYING = "verifying"
 class NewTask:
     """What a caller asks for; the writer gives it its id and checks every field.
 
-    `scheduled_for` is a datetime with a time zone, a number of microseconds since 1970, or a
-    duration from now by the database's clock: "2s" or a timedelta. With `plan` it is being planned
-    from the start: it is worked on by children, which are created with it as their `parent`.
+    `scheduled_for` is a datetime with a time zone, the same as text in ISO 8601, a number of
+    microseconds since 1970, or a duration from now by the database's clock: "2s" or a timedelta.
+    With `plan` it is being planned from the start: it is worked on by children, which are created
+    with it as their `parent`. With a `trace`
+    its events belong to that.
     """
 
     title: str
@@ -41,6 +44,7 @@ class NewTask:
     concurrency: Concurrency | None = None
     enqueue: bool = True
     plan: bool = False
+    trace: Trace | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -102,6 +106,8 @@ class Task(Shown):
     max_rounds: int = 1
     feedback: Any = None
     question: Any = None
+    # The workflow whose run stands for it: while it waits, `waits_for` is that run.
+    calls: str | None = None
     # Of a group that is looked at while it is open.
     children: int | None = None
     children_done: int | None = None
@@ -147,7 +153,7 @@ class Source(Protocol):
     def read_field(self, row: Mapping[str, Any], name: str) -> Any: ...  # noqa: ANN401 - JSON
 
 
-_LATER = frozenset({"task", "payload", "input", "item", "needs", "feedback"})
+_LATER = frozenset({"token", "task", "payload", "input", "item", "needs", "feedback"})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -160,7 +166,6 @@ class Assignment(Shown):
 
     task_id: str
     attempt: int
-    token: str = field(repr=False)
     expires_at: int
     run_id: str | None
     step: str | None
@@ -173,6 +178,7 @@ class Assignment(Shown):
     # What it may use, in dollars, where the budget of its run says so.
     usd_per_attempt: float | None
     # The rest is read when it is first asked for: most steps want little of it.
+    token: str = field(repr=False)
     task: Task
     payload: Any
     input: Any

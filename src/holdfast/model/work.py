@@ -22,7 +22,8 @@ class Work:
     """At most one of `command`, `http` and `workflow`; with none of them its agent is external.
 
     `outputs` is the JSON Schema of what the step declares to give, `env` the variables that its
-    command gets besides those of Holdfast, `input` what the run of a `workflow` is started with.
+    command gets besides those of Holdfast, `input` what the run of a `workflow` is started with:
+    of its `version`, or of the newest that the store knows by then.
 
     `later` is there in an assignment alone: the texts, by their places (`prompt`, `command.1`,
     `env.TOKEN`), in which something is left for the worker, in pieces: `finish_work` joins them.
@@ -32,6 +33,7 @@ class Work:
     command: tuple[str, ...] | None = None
     http: HttpCall | None = None
     workflow: str | None = None
+    version: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, Any] | None = None
     idle_timeout: float | None = None

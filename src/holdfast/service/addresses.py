@@ -6,6 +6,7 @@ import re
 from difflib import get_close_matches
 
 from holdfast.engine.engine import Engine
+from holdfast.engine.listing import ask_for_runs
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import ALPHABET
 from holdfast.store.database import Transaction
@@ -65,10 +66,12 @@ class Addresses:
         return found
 
     def _last(self) -> str:
-        newest = self._engine.runs.list(limit=1)
+        query, asked = ask_for_runs(limit=1, after=None, status=None, workflow=None)
+        asked["called"] = False
+        newest = self._engine.database.view(lambda tx: tx.read(query, **asked))
         if not newest:
             raise NotFound(LAST, "run", "nothing was ever run; `holdfast run WORKFLOW` starts one")
-        return newest[0].id
+        return str(newest[0]["id"])
 
     def _begins(self, text: str) -> str:
         query = "run_ids_between" if text.startswith("r_") else "task_ids_between"

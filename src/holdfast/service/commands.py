@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 from holdfast.engine.engine import Engine
@@ -11,10 +12,13 @@ from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.graph import Workflow, read_workflow
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
+from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
+from holdfast.service.called import with_called
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
-from holdfast.service.views import View, view_lease
+from holdfast.service.views import View, view_lease, view_schedule
+from holdfast.store.database import Row, Transaction
 
 Change = Callable[..., TransitionResult]
 
@@ -106,6 +110,10 @@ class Commands:
         added = self._engine.workflows.add(workflow)
         return {"name": workflow.name, "version": workflow.version, "created": added}
 
+    def add_schedule(self, schedule: NewSchedule) -> View:
+        """Keep a schedule; another of its name is replaced, and the same again changes nothing."""
+        return view_schedule(self._engine.schedules.put(schedule))
+
     def steer_schedule(self, name: str, verb: str) -> View:
         """Pause, resume or remove a schedule."""
         told = getattr(self._engine.schedules, verb)(name)
@@ -151,7 +159,16 @@ class Commands:
         if version is not None and len(chosen) > 1:
             there = ", ".join(row["version"] for row in chosen)
             raise InvalidInput("version", f"{version} is the beginning of several: {there}")
-        return read_workflow(chosen[0]["definition"])
+        return self.with_called(read_workflow(chosen[0]["definition"]))
+
+    def with_called(self, workflow: Workflow) -> Workflow:
+        """A workflow with those that its steps call, as far as this store knows them."""
+
+        def look(tx: Transaction, name: str, version: str | None) -> Row | None:
+            rows = tx.read("versions_of_workflow", name=name)
+            return next((row for row in rows if version in {None, row["version"]}), None)
+
+        return self._engine.database.view(lambda tx: with_called(workflow, partial(look, tx)))
 
     def asked_of_person(self, identifier: str) -> str:
         """The task that waits for somebody's word: itself, or the only one of a run."""

@@ -2,19 +2,87 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from holdfast.errors import InvalidInput
+from holdfast.engine.doctor import examine
+from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
 from holdfast.service.place import Place
+from holdfast.service.quiet import opened_engine, refuse_while_busy
 from holdfast.service.views import View
 from holdfast.store.database import is_postgresql, sqlite_path
 
 
+@dataclass(frozen=True, kw_only=True)
+class Restore:
+    """What to put in the place of a store; `evict` has its workers leave first."""
+
+    place: Place
+    backup: Path
+    evict: bool = False
+    dry_run: bool = False
+
+
+def restore(asked: Restore) -> View:
+    """Have a store be what a backup of it is; what it was before is kept beside it.
+
+    No token that was given before is one afterwards: the attempts it was for are to come again.
+    """
+    place, backup = asked.place, asked.backup.absolute()
+    _refuse_server(place, "pg_restore")
+    # Imported here: who has PostgreSQL need not have apsw.
+    from holdfast.store.sqlite.restore import prepare_copy  # noqa: PLC0415
+    from holdfast.store.sqlite.restore import restore as replace  # noqa: PLC0415
+
+    target = sqlite_path(place.url).absolute()
+    if not backup.is_file():
+        raise InvalidInput("file", f"there is no file {backup}")
+    if target.exists() and backup.samefile(target):
+        raise InvalidInput("file", f"{backup} is the store itself")
+    if target.exists():
+        _refuse_busy(place.url, evict=asked.evict and not asked.dry_run)
+    kept = target.with_name(f"{target.name}.replaced-{time.strftime('%Y%m%d-%H%M%S')}")
+    if asked.dry_run:
+        replaced = target.exists()
+        with TemporaryDirectory(prefix="holdfast-") as folder:
+            prepare_copy(backup, Path(folder) / "copy.db", _prepare)
+    else:
+        place.make()
+        replaced = replace(backup, target, kept, _prepare)
+    told = {"target": str(target), "backup": str(backup), "dry_run": asked.dry_run}
+    return told | ({"kept": str(kept)} if replaced else {})
+
+
+def _prepare(copy: Path) -> None:
+    """Bring a copy of a backup up to this release, and look whether it is sound."""
+    with opened_engine(f"sqlite:///{copy}") as engine:
+        diagnosis = examine(engine.database)
+        if not diagnosis.ok:
+            raise InvalidInput("file", f"an invariant does not hold in the backup:\n{diagnosis}")
+
+
+def _refuse_busy(url: str, *, evict: bool) -> None:
+    try:
+        with opened_engine(url) as engine:
+            refuse_while_busy(engine, evict=evict)
+    except StoreUnreachable:
+        raise
+    except StoreError:
+        # It cannot be read, which may be why a backup is wanted; who has it open is found later.
+        return
+
+
+def _refuse_server(place: Place, tool: str) -> None:
+    if is_postgresql(place.url):
+        reason = f"Holdfast copies SQLite files only; use `{tool}` for a PostgreSQL database"
+        raise InvalidInput("db", reason)
+
+
 def back_up(place: Place, target: Path) -> View:
     """Copy a store to a new file, whole, while it is in use."""
-    if is_postgresql(place.url):
-        reason = "Holdfast copies SQLite files only; use `pg_dump` for a PostgreSQL database"
-        raise InvalidInput("db", reason)
+    _refuse_server(place, "pg_dump")
     # Imported here: who has PostgreSQL need not have apsw.
     from holdfast.store.sqlite.backup import back_up as copy  # noqa: PLC0415
 

@@ -82,15 +82,13 @@ def _served(task: Task, workers: Sequence[LiveWorker]) -> View | None:
     """Whether a live worker would take a task that waits for one."""
     if task.kind is not Kind.WORK or task.status is not Status.QUEUED:
         return None
-    serve = [
-        each
-        for each in workers
-        if task.agent in each.agents and {*task.tags} <= {*each.tags} and each.told is None
-    ]
+    fit = [each for each in workers if task.agent in each.agents and {*task.tags} <= {*each.tags}]
+    serve = [each for each in fit if each.told is None and each.pausing is None]
     wanted = f'"{task.agent}"' + (f" with {', '.join(task.tags)}" if task.tags else "")
     many = "live worker" if len(serve) == len(workers) == 1 else "live workers"
     verb = "serves" if len(serve) == 1 else "serve"
     detail = f"{len(serve)} of {len(workers)} {many} {verb} {wanted}"
+    detail = "; ".join([detail, *(f"{each.name}: {each.pausing}" for each in fit if each.pausing)])
     return {"name": "worker", "ok": bool(serve), "detail": detail}
 
 

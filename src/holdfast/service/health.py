@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import platform
-import shutil
+import time
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 
 from holdfast.engine.engine import Engine
 from holdfast.model.status import RunStatus
+from holdfast.service.agents import installed_agents
 from holdfast.service.place import Place
 from holdfast.service.views import View
-from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.settings import DAY, Project
+from holdfast.worker.disk import free_beside, tell_low
+from holdfast.worker.state import state_of
 
-GIBIBYTE = 1024**3
-LEAST_DISK = 2 * GIBIBYTE
 PAGE = 1_000
+# Of the folders with logs: a doctor does not look through a million.
+LOGS = 10_000
 
 
-def examine(engine: Engine, place: Place) -> View:
-    """`{ok, checks, warnings, versions}`: only a violated invariant is not ok."""
+def examine(engine: Engine, place: Place, project: Project) -> View:
+    """`{ok, checks, warnings, agents, versions}`: only a violated invariant is not ok."""
     diagnosis = engine.doctor()
     return {
         "ok": diagnosis.ok,
@@ -31,7 +37,8 @@ def examine(engine: Engine, place: Place) -> View:
             }
             for check in diagnosis.checks
         ],
-        "warnings": _warnings(engine, place),
+        "warnings": [*_warnings(engine), *_room(place, project)],
+        "agents": installed_agents(),
         "versions": versions(),
     }
 
@@ -72,12 +79,22 @@ def versions() -> dict[str, str]:
     return told
 
 
-def _warnings(engine: Engine, place: Place) -> list[str]:
-    told: list[str] = []
-    if not is_postgresql(place.url):
-        free = shutil.disk_usage(sqlite_path(place.url).absolute().parent).free
-        if free < LEAST_DISK:
-            told.append(f"only {free / GIBIBYTE:.1f} GB of disk are free beside the store")
+def _room(place: Place, project: Project) -> list[str]:
+    """What there is to say of the disk: that it is nearly full, and what could go."""
+    root = state_of(place.url).root
+    low = tell_low(free_beside(root), project.least_disk)
+    told = [] if low is None else [f"{root}: {low}"]
+    oldest = time.time() - project.keep.logs
+    with suppress(OSError), os.scandir(root / "logs") as logs:
+        old = sum(each.stat().st_mtime < oldest for each in islice(logs, LOGS))
+        if old:
+            many = f"the logs of {old} task{'' if old == 1 else 's'} in {root / 'logs'} are older"
+            told.append(f"{many} than the {project.keep.logs / DAY:g} days that they are kept")
+    return told
+
+
+def _warnings(engine: Engine) -> list[str]:
+    told = [f"worker {each.name}: {each.pausing}" for each in engine.workers.list() if each.pausing]
     late = engine.database.view(lambda tx: tx.read("expired_tasks", count=PAGE))
     if late:
         told.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,14 +79,21 @@ class Node:
 
 
 def outline(tasks: Sequence[View]) -> list[Node]:
-    """The trees of some tasks, in the order of their steps and items, without the superseded."""
+    """The trees of some tasks, in the order of their steps and items, without the superseded.
+
+    Below a step that calls a workflow are the steps of that.
+    """
+    return _outline(tasks, "")
+
+
+def _outline(tasks: Sequence[View], prefix: str) -> list[Node]:
     counted = [task for task in tasks if not task.get("superseded")]
     known = {task["id"] for task in counted}
     below: dict[str | None, list[View]] = {}
     for task in counted:
         parent = task.get("parent_id")
         below.setdefault(parent if parent in known else None, []).append(task)
-    return _nodes(below, None, "")
+    return _nodes(below, None, prefix)
 
 
 def _nodes(below: dict[str | None, list[View]], parent: str | None, prefix: str) -> list[Node]:
@@ -100,6 +107,8 @@ def _node(below: dict[str | None, list[View]], task: View, prefix: str) -> Node:
     address = f"{prefix}.{own}" if prefix else own
     label = own if item is None else f"{own} {_title(task)}".rstrip()
     children = _nodes(below, task["id"], address)
+    if "child" in task:
+        children += _outline(task["child"]["tasks"], address)
     return Node(task=task, address=address, label=label, children=children)
 
 
@@ -119,11 +128,21 @@ def name_item(value: Any) -> str:  # noqa: ANN401 - JSON is any value
 
 
 def step_names(tasks: Sequence[View]) -> dict[str, str]:
-    """Where each task stands, by its id."""
+    """Where each task stands, by its id, and by its own each run that was called there."""
     named: dict[str, str] = {}
     waiting = outline(tasks)
     while waiting:
         node = waiting.pop()
         named[node.task["id"]] = node.address
+        if "child" in node.task:
+            named[node.task["child"]["id"]] = node.address
         waiting += node.children
     return named
+
+
+def every_task(tasks: Sequence[View]) -> Iterator[View]:
+    """Some tasks, and those of the runs that they have called."""
+    for task in tasks:
+        yield task
+        if "child" in task:
+            yield from every_task(task["child"]["tasks"])

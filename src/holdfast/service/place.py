@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import StoreError, StoreUnreachable
+from holdfast.service.project import find_project
+from holdfast.settings import Project
 from holdfast.store.database import is_postgresql, sqlite_path
 from holdfast.store.glance import MARK, tables_of
 
@@ -25,6 +27,8 @@ class Place:
     url: str
     home: Path
     settled: bool
+    # Whether the folder is that of a project, where logs belong wherever the store is.
+    rooted: bool = False
 
     @property
     def there(self) -> bool:
@@ -38,7 +42,7 @@ class Place:
 
     def make(self) -> None:
         """Make the folder that the store's file is in, kept out of version control."""
-        if self.at_home:
+        if self.at_home or self.rooted:
             make_home(self.home)
 
     def require(self) -> None:
@@ -70,7 +74,7 @@ class Place:
 
 
 def find_place(*, db: str | None, environment: Mapping[str, str], here: Path) -> Place:
-    """The store that was typed, or named in the environment, or in the nearest folder."""
+    """The store that was typed, or named in the environment or the settings, or the nearest."""
     chosen = environment.get("HOLDFAST_HOME")
     found = Path(chosen).absolute() if chosen else find_home(here)
     home = found or here.absolute() / FOLDER
@@ -78,7 +82,23 @@ def find_place(*, db: str | None, environment: Mapping[str, str], here: Path) ->
         return Place(url=read_url(db), home=home, settled=False)
     if url := environment.get("HOLDFAST_DB"):
         return Place(url=read_url(url), home=home, settled=True)
-    return Place(url=_default(home), home=home, settled=found is not None)
+    project = find_project(here, {})
+    if project.folder is None:
+        return Place(url=_default(home), home=home, settled=found is not None)
+    home = found or project.folder / FOLDER
+    settled = found is not None or project.database is not None
+    return Place(
+        url=_of_project(project) or _default(home), home=home, settled=settled, rooted=True
+    )
+
+
+def _of_project(project: Project) -> str | None:
+    """The store that a project names; a path is one from its folder."""
+    named, folder = project.database, project.folder
+    if named is None or folder is None or is_postgresql(named):
+        return named
+    path = sqlite_path(named) if "://" in named else Path(named)
+    return f"sqlite:///{folder / path}"
 
 
 def _default(home: Path) -> str:

@@ -10,6 +10,7 @@ from holdfast.engine.records import read_task
 from holdfast.errors import InvalidInput
 from holdfast.model.status import Hold, RunStatus, Status
 from holdfast.model.task import Task
+from holdfast.service.called import runs_below
 from holdfast.service.queries import view_tasks
 from holdfast.service.views import View
 from holdfast.store.database import Transaction
@@ -57,11 +58,16 @@ class Previews:
 
     def _all(self, identifier: str) -> list[Task]:
         if identifier.startswith("r_"):
-            return [task for task in self._engine.runs.tasks(identifier) if not task.superseded]
+            return [task for task in self._in_runs(identifier) if not task.superseded]
         tasks = [self._engine.tasks.get(identifier)]
         for task in tasks:
             tasks += self._below(task.id)
         return [task for task in tasks if not task.superseded]
+
+    def _in_runs(self, run_id: str) -> list[Task]:
+        """The tasks of a run, and of what it has called."""
+        runs = self._engine.database.view(lambda tx: runs_below(tx, [run_id]).get(run_id, []))
+        return [task for each in (run_id, *runs) for task in self._engine.runs.tasks(each)]
 
     def _stopped(self, identifier: str, *, paused: bool) -> list[Task]:
         """What a pause stops, where there is one as was said: of a run, all that has not begun."""
@@ -83,7 +89,7 @@ class Previews:
         return sorted(map(read_task, rows), key=lambda task: (task.position, task.id))
 
     def _from(self, run_id: str, step: str) -> list[Task]:
-        tasks = [task for task in self._all(run_id) if task.parent_id is None]
+        tasks = [task for task in self._engine.runs.tasks(run_id) if task.parent_id is None]
         first = [task.id for task in tasks if task.step == step]
         if not first:
             names = ", ".join(str(task.step) for task in tasks)

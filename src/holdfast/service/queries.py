@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from holdfast.engine.budgets import used_by
 from holdfast.engine.listing import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
-from holdfast.engine.looking import mark_verified
+from holdfast.engine.looking import count_called, mark_verified
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
+from holdfast.service.called import callers, nest, runs_below, with_usage_below
 from holdfast.service.usage import usage_by_owner
 from holdfast.service.views import (
     View,
@@ -52,9 +53,11 @@ class Queries:
         after: str | None = None,
         status: str | None = None,
         workflow: str | None = None,
+        called: bool = False,
     ) -> View:
-        """A page of runs, newest first: `{items, next}`."""
+        """A page of runs, newest first: `{items, next}`; those that steps called if so asked."""
         query, asked = ask_for_runs(limit=limit, after=after, status=status, workflow=workflow)
+        asked["called"] = called
 
         def read(tx: Transaction) -> View:
             rows = [read_run(row) for row in tx.read(query, **asked)]
@@ -82,7 +85,7 @@ class Queries:
         return self._view(read)
 
     def run(self, run_id: str, *, brief: bool = False) -> View:
-        """A run, and its tasks in the order they were written.
+        """A run, and its tasks in the order they were written; what they have called is in them.
 
         In brief, without what is long in them: whoever looks again and again does not show it.
         """
@@ -91,11 +94,11 @@ class Queries:
             rows = tx.read("run_by_id", run_id=run_id)
             if not rows:
                 raise NotFound(run_id, "run")
-            tasks = tx.read("run_tasks", run_id=run_id)
-            if brief:
-                tasks = [_shorten(row) for row in tasks]
             (run,) = view_runs(tx, [read_run(rows[0])], brief=brief)
-            return {**run, "tasks": view_tasks(tx, map(read_task, tasks))}
+            below = runs_below(tx, [run_id]).get(run_id, [])
+            tasks = _tasks_of_runs(tx, [run_id, *below], brief=brief)
+            called = {row["id"]: _brief_run(row, tasks) for row in tx.read("runs_by_id", ids=below)}
+            return {**run, "tasks": nest(tasks[run_id], called)}
 
         return self._view(read)
 
@@ -184,6 +187,21 @@ class Queries:
         return self._view(read)
 
 
+def _tasks_of_runs(tx: Transaction, runs: Sequence[str], *, brief: bool) -> dict[str, list[View]]:
+    rows = tx.read("tasks_of_runs", ids=runs)
+    if brief:
+        rows = [_shorten(row) for row in rows]
+    tasks: dict[str, list[View]] = {run: [] for run in runs}
+    for task in view_tasks(tx, map(read_task, rows)):
+        tasks[task["run_id"]].append(task)
+    return tasks
+
+
+def _brief_run(row: Row, tasks: dict[str, list[View]]) -> View:
+    fields = {name: row[name] for name in ("id", "workflow", "status")}
+    return fields | {"tasks": tasks[row["id"]]}
+
+
 def _shorten(row: Row) -> Row:
     long = [name for name in ("payload", "output") if len(row[name] or "") > BRIEF]
     return {**row, **dict.fromkeys(long)} if long else row
@@ -195,13 +213,17 @@ def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> l
     outputs: dict[str, dict[str, Any]] = {}
     for row in () if brief else tx.read("outputs_of_runs", ids=ids):
         outputs.setdefault(row["run_id"], {})[row["step"]] = read_value(row["output"])
-    usages = usage_by_owner(tx.read("usages_of_runs", ids=ids))
+    below = runs_below(tx, ids)
+    everyone = sorted({*ids, *(each for called in below.values() for each in called)})
+    usages = usage_by_owner(tx.read("usages_of_runs", ids=everyone))
+    parents = callers(tx, runs)
     limited = used_by(tx, [run.id for run in runs if run.budget is not None])
     return [
         view_run(
             run,
             output=_alone(outputs.get(run.id, {})),
-            usage=usages.get(run.id),
+            usage=with_usage_below(usages, below, run.id),
+            caller=parents.get(run.id),
             budget=None if run.budget is None else view_budget(run.budget, limited[run.id]),
             progress=_progress(progress.get(run.id)),
         )
@@ -218,6 +240,7 @@ def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any
     below = {
         row["parent_id"]: (row["done"], row["whole"]) for row in tx.read("count_children", ids=ids)
     }
+    below |= count_called(tx, listed)
     # A new attempt and a new epoch begin with no usage of their own.
     used = [task.id for task in listed if task.usage or task.attempt > 1 or task.epoch > 1]
     usages = usage_by_owner(tx.read("usages_of_tasks", ids=used)) if used else {}

@@ -23,7 +23,9 @@ class Rehearsal:
     def __init__(self, engine: Engine, queries: Queries, workflow: Workflow) -> None:
         self._engine = engine
         self._queries = queries
-        self._steps = {step.id: step for step in every(workflow.steps)}
+        self._steps = {
+            (flow.name, step.id): step for flow in workflow.family for step in every(flow.steps)
+        }
         work = [step for step in self._steps.values() if step.kind is Kind.WORK]
         self._agents = sorted({step.agent for step in work})
         self._tags = sorted({tag for step in work for tag in step.tags})
@@ -39,7 +41,7 @@ class Rehearsal:
             else []
         )
         for each in claimed:
-            output = give(self._steps[str(each.task.step)], each)
+            output = give(self._steps[str(each.workflow), str(each.step)], each)
             accepted(each.task.id, self._engine.work.complete(each.task.id, each.token, output))
         return bool(claimed)
 

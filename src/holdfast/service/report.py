@@ -23,6 +23,7 @@ def report(view: Look, queries: Queries, since: int) -> View:
         return {"ended": ended, "failed_tasks": view_tasks(tx, map(read_task, lone))}
 
     told = view(read)
+    # What a step called is part of the run that called it, and costs nothing beside that.
     running = queries.runs(status="running", limit=RUNNING)["items"]
     spent: dict[str, float] = {}
     for run in (*told["ended"], *running):

@@ -11,7 +11,7 @@ from holdfast.randomness import SystemRandomness
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.views import View
-from holdfast.settings import Settings
+from holdfast.settings import Project, Settings
 from holdfast.store import migrations
 from holdfast.store.database import Database, Transaction, is_postgresql, open_database
 from holdfast.threads import SystemThreads
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
     from holdfast.model.graph import Workflow
     from holdfast.service.addresses import Addresses
+    from holdfast.service.buses import Buses
     from holdfast.service.commands import Commands
     from holdfast.service.previews import Previews
     from holdfast.service.protocol import Protocol
@@ -117,6 +118,12 @@ class Service:
 
         return Protocol(self._writer, self.queries, self.place)
 
+    def buses(self, url: str | None = None) -> Buses:
+        """The bus of the store, or the Redis at a URL; close it before this."""
+        from holdfast.service.buses import Buses
+
+        return Buses(self._writer, url)
+
     def why(
         self,
         identifier: str,
@@ -128,10 +135,10 @@ class Service:
 
         return explain(self._engine, identifier, agents=agents, tags=tags)
 
-    def doctor(self) -> View:
+    def doctor(self, project: Project | None = None) -> View:
         from holdfast.service.health import examine
 
-        return examine(self._engine, self.place)
+        return examine(self._engine, self.place, project or Project())
 
     def heal(self, *, dry_run: bool = False) -> View:
         from holdfast.service.health import heal
@@ -152,8 +159,9 @@ class Service:
     def last_lines(self, run: View) -> dict[str, tuple[str, float]]:
         """What the running tasks of a run wrote last, and when."""
         from holdfast.service.logs import last_line
+        from holdfast.service.outline import every_task
 
-        running = [task for task in run["tasks"] if task["status"] == "running"]
+        running = [task for task in every_task(run["tasks"]) if task["status"] == "running"]
         found = {each["id"]: last_line(self.place, each["id"], each["attempt"]) for each in running}
         return {task_id: line for task_id, line in found.items() if line is not None}
 

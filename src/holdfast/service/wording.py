@@ -53,6 +53,10 @@ _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     ),
     (re.compile(r'run\.task\("…"\)'), "RUN:step"),
     (re.compile(r"raise the setting 'patience'"), "try again when it is done"),
+    (
+        re.compile(r"pass a datetime with a time zone, .* or a timedelta"),
+        "write a time such as 2030-01-31T09:00+01:00, or a duration from now such as 10m",
+    ),
 )
 
 

@@ -16,6 +16,7 @@ from holdfast.randomness import Randomness
 from holdfast.settings import Settings
 from holdfast.store import migrations, queries
 from holdfast.store.macros import Dialect
+from holdfast.store.standing import Standing
 from holdfast.threads import Threads
 
 T = TypeVar("T")
@@ -98,6 +99,9 @@ class Database(Protocol):
 
     def begin(self) -> AbstractContextManager[Any]:
         """A write transaction on a connection of its own, for the application to use."""
+
+    def connect(self) -> Standing[Any]:
+        """The same for one transaction after another, all in one thread."""
 
     def upgrade(self) -> None:
         """Bring the schema up to the code, or say why that cannot be."""

@@ -83,23 +83,25 @@ class Reply(Future[Any]):
         super().__init__()
         self._read = read
         self._making = threading.Lock()
-        self._made: Future[Any] | None = None
+        self._made: tuple[Any, BaseException | None] | None = None
 
     def result(self, timeout: float | None = None) -> Any:  # noqa: ANN401 - whatever is made
-        return self._make(super().result(timeout)).result()
+        value, error = self._make(super().result(timeout))
+        if error is not None:
+            raise error
+        return value
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         error = super().exception(timeout)
-        return self._make(super().result()).exception() if error is None else error
+        return self._make(super().result())[1] if error is None else error
 
-    def _make(self, reply: object) -> Future[Any]:
+    def _make(self, reply: object) -> tuple[Any, BaseException | None]:
         with self._making:
             if self._made is None:
-                self._made = Future()
                 try:
-                    self._made.set_result(self._read(reply))
+                    self._made = (self._read(reply), None)
                 except BaseException as error:  # noqa: BLE001 - it is the caller's to see
-                    self._made.set_exception(error)
+                    self._made = (None, error)
         return self._made
 
 

@@ -36,6 +36,9 @@ _TOKEN = re.compile(
     | :(?P<parameter>[a-z_][a-z0-9_]*)
     | \{(?P<macro>[a-z_]+)(?:[ ]+(?P<argument>[a-z_]+))?\}
     | (?P<brace>[{}])
+    | (?P<lookup>\b(?:WHERE|AND)\s+[\w.]+\s+)IN\s+\(\s*(?=SELECT\b|WITH\b)
+    | (?P<open>\()
+    | (?P<close>\))
     """,
     re.VERBOSE,
 )
@@ -88,6 +91,7 @@ class _Expansion:
     def __init__(self, dialect: Dialect, columns: tuple[Column, ...]) -> None:
         self._dialect: Dialect = dialect
         self._columns = columns
+        self._closing: list[str] = []
         self.parameters: set[str] = set()
         self.lists: set[str] = set()
 
@@ -101,6 +105,15 @@ class _Expansion:
         if match["parameter"] is not None:
             self.parameters.add(match["parameter"])
             return _placeholder(match["parameter"], self._dialect)
+        if match["lookup"] is not None and self._dialect == "postgresql":
+            # As an array, which can only be looked up in an index: in place of a join, which may
+            # begin with the whole table and mostly does when that was empty as it was planned.
+            self._closing.append("))")
+            return f"{match['lookup']}= ANY (ARRAY("
+        if match["open"] is not None or match["lookup"] is not None:
+            self._closing.append(")")
+        elif match["close"] is not None:
+            return self._closing.pop() if self._closing else ")"
         return _escape(match[0], self._dialect)
 
     def _macro(self, macro: str, argument: str | None) -> str:
@@ -139,7 +152,10 @@ def _rows(dialect: Dialect, columns: tuple[Column, ...]) -> str:
         for n, column in enumerate(columns)
     )
     # jsonb, because each ->> on json parses the whole row again: twice as fast on wide rows.
-    return f"(SELECT {picked} FROM jsonb_array_elements(CAST(%(rows)s AS jsonb)) AS x(value))"  # noqa: S608
+    elements = "jsonb_array_elements(CAST(%(rows)s AS jsonb)) AS x(value)"
+    # Each of them is an array; that it is asked has the planner expect one row, not a hundred, and
+    # look it up in a table that was still empty, rather than walk through that.
+    return f"(SELECT {picked} FROM {elements} WHERE jsonb_typeof(value) = 'array')"  # noqa: S608
 
 
 def _each(dialect: Dialect, parameter: str) -> str:

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from holdfast.errors import StoreError
+from holdfast.forks import generation
 
 _Identity = tuple[int, int]
 # Of the process and not of an object, as is what it guards: SQLite's own list of the files it has.
 _OPEN: dict[object, tuple[int, _Identity]] = {}
 
 
-_forks = itertools.count(1)
-_generation = 0
-
-
-def _note_fork() -> None:
-    global _generation  # noqa: PLW0603 - of the process, as a fork is
-    _generation = next(_forks)
-
-
-os.register_at_fork(after_in_child=_note_fork)
-
-
 class HomeProcess:
-    """Where something was opened, told by the forks since: to ask the system takes longer."""
+    """Where something was opened."""
 
     def __init__(self) -> None:
-        self._generation = _generation
+        self._generation = generation()
 
     def here(self) -> bool:
-        return self._generation == _generation
+        return self._generation == generation()
 
     def check(self) -> None:
         if not self.here():

@@ -38,10 +38,7 @@ RETURNED = (
 )
 # The name of what a transition carries: the names of the columns, and their values.
 CARRIED = "carried"
-RECORD = (
-    f"INSERT INTO holdfast_event ({', '.join(EVENT_COLUMNS)}) "  # noqa: S608 - constants
-    f"VALUES ({', '.join('?' * len(EVENT_COLUMNS))})"
-)
+RECORD = f"INSERT INTO holdfast_event ({', '.join(EVENT_COLUMNS)}) VALUES "  # noqa: S608 - constants
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\b(\w+)\.")
 _SCAN = re.compile(
     r"""

@@ -13,14 +13,18 @@ from holdfast.threads import Running, Threads
 T = TypeVar("T")
 U = TypeVar("U")
 IDLE = 10.0
+# A job that takes longer than this holds up those behind it; it halves with each that is found.
+QUICK = 0.001
+HALVINGS = 6
 
 log = logging.getLogger("holdfast.worker")
 
 
 class Crew(Generic[T]):
-    """Whoever takes a job first calls somebody for the next.
+    """Whoever takes a job and leaves others behind has somebody stand by for them.
 
-    So a step that blocks holds up no other, and a thousand that do not block share a few threads.
+    Who stands by takes a job when nobody has begun one for a moment. So a step that blocks holds up
+    no other for long, and a thousand that do not block are done by one thread after the other.
     """
 
     def __init__(self, threads: Threads, name: str, work: Callable[[T], None]) -> None:
@@ -29,8 +33,12 @@ class Crew(Generic[T]):
         self._work = work
         self._changed = threads.condition()
         self._jobs: deque[T] = deque()
+        self._busy = 0
         self._idle = 0
-        self._called = 0
+        self._begun = 0
+        self._stuck = 0
+        self._called = False
+        self._standing = False
         self._starting = False
         self._closed = False
         self._members: list[Running] = []
@@ -39,16 +47,17 @@ class Crew(Generic[T]):
         """Have jobs done; raises when a thread is wanted for them and cannot be had."""
         with self._changed:
             self._jobs.extend(jobs)
-        self._call_somebody()
+            start = self._call_somebody()
+        if start:
+            self._start()
 
     def offer(self, job: T) -> bool:
-        """Have a job done by somebody who has nothing to do; whether there was anybody."""
+        """Have a job done next by one of those who are here; false when nobody can."""
         with self._changed:
-            if not self._idle or self._called or self._closed:
+            if self._closed or not (self._idle or self._standing):
                 return False
             self._jobs.appendleft(job)
-            self._called = 1
-            self._changed.notify()
+            self._call_somebody()
         return True
 
     def take_back(self, jobs: Sequence[U]) -> list[U]:
@@ -66,16 +75,19 @@ class Crew(Generic[T]):
         for member in self._members:
             member.join()
 
-    def _call_somebody(self) -> None:
-        with self._changed:
-            if not self._jobs or self._starting or self._called:
-                return
-            if self._idle:
-                # Counted, because one that gives up waiting just now may miss the call itself.
-                self._called = 1
-                self._changed.notify()
-                return
-            self._starting = True
+    def _call_somebody(self) -> bool:
+        """Have somebody there for the next job; whether a thread has to be started for that."""
+        if not self._jobs or self._starting or self._called or self._standing:
+            return False
+        if self._idle:
+            # Noted, because one that gives up waiting just now may miss the call itself.
+            self._called = True
+            self._changed.notify()
+            return False
+        self._starting = True
+        return True
+
+    def _start(self) -> None:
         try:
             member = self._threads.start(self._name, self._live)
             self._members = [*(each for each in self._members if each.is_alive()), member]
@@ -85,30 +97,56 @@ class Crew(Generic[T]):
 
     def _live(self) -> None:
         self._starting = False
-        while self._wait():
-            self._take()
+        taken = self._take()
+        while taken is not None:
+            job, start = taken
+            if start:
+                self._start_for_the_next()
+            # What a step leaves in its context is not for the next one.
+            Context().run(self._work, job)
+            taken = self._take(after=1)
 
-    def _take(self) -> None:
-        with self._changed:
-            if not self._jobs:
-                return
-            job = self._jobs.popleft()
+    def _start_for_the_next(self) -> None:
         try:
-            self._call_somebody()
+            self._start()
         except RuntimeError as error:
             log.warning("no thread for the next step, which waits for one that is busy: %s", error)
-        # What a step leaves in its context is not for the next one.
-        Context().run(self._work, job)
 
-    def _wait(self) -> bool:
-        """Whether there may be something to do; not when nothing came for long."""
+    def _take(self, after: int = 0) -> tuple[T, bool] | None:
+        """The next job, and whether somebody has to be started; none when none came for long.
+
+        Whoever comes from a job takes the next one; anybody else, where all the others are stuck.
+        """
         with self._changed:
-            if self._jobs:
-                return True
-            if self._closed:
-                return False
-            self._idle += 1
-            self._changed.wait(IDLE)
-            self._idle -= 1
-            called, self._called = self._called, 0
-            return bool(called or self._jobs)
+            self._busy -= after
+            mine = bool(after)
+            while not (mine and self._jobs):
+                if self._jobs and not self._standing:
+                    mine = self._is_wanted()
+                elif (self._closed and not self._jobs) or not self._rest():
+                    return None
+                else:
+                    mine = False
+            self._busy += 1
+            self._begun += 1
+            return self._jobs.popleft(), self._call_somebody()
+
+    def _is_wanted(self) -> bool:
+        """Stand by: whether nobody begins a job in the meantime, though there are some."""
+        if not self._busy:
+            return True
+        begun = self._begun
+        self._standing = True
+        self._changed.wait(QUICK / 2**self._stuck)
+        self._standing = self._called = False
+        stuck = self._begun == begun
+        self._stuck = min(HALVINGS, self._stuck + 1) if stuck else 0
+        return stuck
+
+    def _rest(self) -> bool:
+        """Whether there may be something to do; not when nothing came for long."""
+        self._idle += 1
+        self._changed.wait(IDLE)
+        self._idle -= 1
+        called, self._called = self._called, False
+        return called or bool(self._jobs)

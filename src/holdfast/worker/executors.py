@@ -53,8 +53,8 @@ class Executors:
         work = assignment.work
         if work is None:
             return self._functions.bind(assignment, context)
-        # Before any step of it begins: what it is given or finds may hold them.
-        self._post.secrets.expect(self._post.asked.by(assignment))
+        # Before any step begins: what it is given or finds may hold those of other workflows too.
+        self._post.secrets.expect(self._post.asked.by_any())
         # Imported where they are wanted: most programs have neither commands nor calls.
         if work.command is not None:
             from holdfast.worker.command_step import CommandStep  # noqa: PLC0415

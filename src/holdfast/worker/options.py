@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holdfast.engine import validation
+from holdfast.model.size import parse_size
 from holdfast.model.text import clean_name
+from holdfast.settings import LEAST_DISK
 
 MAX_CONCURRENCY = 10_000
 ENOUGH_TO_SHARE = 16
@@ -17,16 +19,31 @@ ENOUGH_TO_SHARE = 16
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
-    name: str = field(default_factory=lambda: f"{_host()}-{os.getpid()}")
+    """Without a `name` a worker takes the first of its service and its host that is free."""
+
+    name: str | None = None
+    service: str = "worker"
     agents: Sequence[str] = ("default",)
     tags: Sequence[str] = ()
     concurrency: int = field(default_factory=lambda: os.cpu_count() or 1)
+    least_disk: int | str = LEAST_DISK
 
     def __post_init__(self) -> None:
-        clean_name("name", self.name)
+        clean_name("service", self.service)
+        clean_name("name", self.named)
+        parse_size("least_disk", self.least_disk)
         validation.agents(self.agents)
         validation.tags(self.tags)
         validation.number("concurrency", self.concurrency, least=1, most=MAX_CONCURRENCY)
+
+    @property
+    def named(self) -> str:
+        """Its name, or the first that it would take."""
+        return self.slot(1) if self.name is None else self.name
+
+    def slot(self, number: int) -> str:
+        """The name of the so many-th worker of its service on this host."""
+        return f"{self.service}-{_host()}-{number}"
 
     @property
     def share(self) -> int:
@@ -38,7 +55,7 @@ class WorkerOptions:
         agents, tags = (", ".join(each) for each in (self.agents, self.tags))
         offer = f"agents {agents}" + (f", tags {tags}" if tags else "")
         many = f"up to {self.concurrency} steps at once"
-        return f"worker {self.name} (process {os.getpid()}, {offer}, {many})"
+        return f"worker {self.named} (process {os.getpid()}, {offer}, {many})"
 
 
 def _host() -> str:

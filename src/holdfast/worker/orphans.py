@@ -11,19 +11,15 @@ import json
 import logging
 import os
 import signal
-import socket
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from holdfast.worker.command import GRACE
-from holdfast.worker.keeper import GIVE_UP, STRIKE_EVERY, descendants, send, snapshot, start_of
+from holdfast.worker.keeper import GIVE_UP, STRIKE_EVERY, descendants, send, snapshot
+from holdfast.worker.origin import LINUX, Origin
 from holdfast.worker.state import private
-
-BOOT = Path("/proc/sys/kernel/random/boot_id")
-NAMESPACE = Path("/proc/self/ns/pid")
-LINUX = BOOT.exists()
 
 log = logging.getLogger("holdfast.worker")
 
@@ -49,6 +45,17 @@ class Record:
         """What stands in the environment of all that belongs to the attempt."""
         return {f"HOLDFAST_TASK={self.task}".encode(), f"HOLDFAST_ATTEMPT={self.attempt}".encode()}
 
+    @property
+    def origin(self) -> Origin:
+        """The process of its worker."""
+        return Origin(
+            host=self.host,
+            boot=self.boot,
+            processes=self.processes,
+            process=self.worker,
+            started=self.worker_started,
+        )
+
     def path(self, directory: Path) -> Path:
         return directory / f"{self.task}.{self.attempt}.json"
 
@@ -64,14 +71,15 @@ class Record:
 
 def record_of(task: str, attempt: int) -> Record:
     """The record of a command that this process is about to start."""
+    own = Origin.own()
     return Record(
         task=task,
         attempt=attempt,
-        worker=os.getpid(),
-        worker_started=start_of(os.getpid()),
-        host=socket.gethostname(),
-        boot=_boot(),
-        processes=_processes(),
+        worker=own.process,
+        worker_started=own.started,
+        host=own.host,
+        boot=own.boot,
+        processes=own.processes,
         since=str(int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)) if LINUX else "",
     )
 
@@ -98,7 +106,7 @@ def end_orphans(directory: Path, *, grace: float = GRACE) -> list[Record]:
 
 def end_record(record: Record, *, grace: float = GRACE) -> int:
     """End whatever still runs of one attempt; gives how many processes that were."""
-    if record.boot != _boot():
+    if not record.origin.of_this_boot:
         return 0
     struck: set[tuple[int, str]] = set()
     kill_at = time.monotonic() + grace
@@ -119,13 +127,8 @@ def end_record(record: Record, *, grace: float = GRACE) -> int:
 
 def _is_alive(record: Record) -> bool:
     """Whether its worker lives, or is the affair of another machine or another container."""
-    if record.host != socket.gethostname():
-        return True
-    if record.boot != _boot():
-        return False
-    if record.processes != _processes():
-        return True
-    return start_of(record.worker) == record.worker_started
+    origin = record.origin
+    return not origin.is_gone and (origin.of_this_boot or not origin.here)
 
 
 def _belonging(record: Record) -> list[tuple[int, str]]:
@@ -158,14 +161,6 @@ def _environment(pid: int) -> set[bytes]:
     with suppress(OSError):
         return set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
     return set()
-
-
-def _boot() -> str:
-    return BOOT.read_text().strip() if LINUX else ""
-
-
-def _processes() -> str:
-    return str(NAMESPACE.readlink()) if LINUX else ""
 
 
 _TICKS = os.sysconf("SC_CLK_TCK")

@@ -24,6 +24,10 @@ class Override:
         self._reply: Future[list[Assignment]] | None = None
         self._key: tuple[str, int] | None = None
 
+    def serve(self, options: WorkerOptions) -> None:
+        """Claim from now on under the name that the worker has taken."""
+        self._options = options
+
     def ask(self, running: Container[tuple[str, int]]) -> int:
         """Claim what is to run now, unless its place is taken; how many are on their way."""
         now = self._engine.clock.monotonic()
@@ -35,7 +39,7 @@ class Override:
         if found is None:
             return 0
         self._reply = work.claim_by_id.submit(
-            found, options.name, agents=options.agents, tags=options.tags
+            found, options.named, agents=options.agents, tags=options.tags
         )
         return 1
 

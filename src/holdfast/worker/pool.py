@@ -15,6 +15,7 @@ from holdfast.model.task import Assignment
 from holdfast.model.worker import EVICT
 from holdfast.store.group import is_writer
 from holdfast.threads import program_ends
+from holdfast.worker.disk import disk_of
 from holdfast.worker.execution import (
     Execution,
     Functions,
@@ -75,6 +76,7 @@ class Worker(Startable):
         self._versions = Versions(engine, functions)
         self._presence = Presence(engine, options)
         self._override = Override(engine, options)
+        self._disk = disk_of(engine, options)
 
     def start(self) -> Self:
         """Begin to take and run tasks in the background; `stop` ends it."""
@@ -84,13 +86,15 @@ class Worker(Startable):
             self._started = True
         try:
             self._versions.lift()
-            self._presence.begin()
+            self._disk.look()
+            self._options = self._presence.begin()
+            self._override.serve(self._options)
         except BaseException:
             self._stopped.set()
             raise
         threads = self._engine.threads
         self._taker = self._engine.work.taker(
-            self._options.name,
+            self._options.named,
             agents=self._options.agents,
             tags=self._options.tags,
             room=self._room,
@@ -136,8 +140,13 @@ class Worker(Startable):
             self._drain()
             while not self._stopped.wait(HEAR_EVERY):
                 if len(heard) > 1:
-                    give_back(self._executions, self._engine.clock, self._stopped.wait)
+                    self.give_back()
                     die(heard[-1])
+
+    def give_back(self) -> None:
+        """Claim nothing more, stop the commands and coroutines that run, and give them back."""
+        self._drain()
+        give_back(self._executions, self._engine.clock, self._stopped.wait)
 
     def _drain(self) -> None:
         self._stopping.set()
@@ -166,7 +175,7 @@ class Worker(Startable):
         self._asked = self._engine.clock.monotonic()
         # What it has heard may wait to be obeyed, and a step given back for it must not come again.
         stopping = self._heard or self._stopping.is_set()
-        return 0 if stopping else self._options.concurrency - self._busy
+        return 0 if stopping or self._disk.low else self._options.concurrency - self._busy
 
     def _deliver(self, claimed: Claimed) -> None:
         if not claimed:
@@ -221,7 +230,7 @@ class Worker(Startable):
         pause = self._engine.settings.poll
         try:
             self._begin_arrived()
-            self._obey(self._presence.step())
+            self._obey(self._presence.step(self._disk.look()))
             self._begin_now()
             if not self._stopping.is_set():
                 self._versions.lift()
@@ -237,7 +246,7 @@ class Worker(Startable):
         """What this process makes ready comes by itself; the rest has to be asked for."""
         asked, now = self._pulling, self._engine.clock.monotonic()
         late = now >= self._pulled + self._engine.settings.poll
-        if not (self._hinted or late) or self._busy >= self._options.concurrency:
+        if not (self._hinted or late) or self._busy >= self._options.concurrency or self._disk.low:
             return
         if asked is not None and not asked.done():
             return
@@ -262,13 +271,13 @@ class Worker(Startable):
 
     def _look(self) -> float:
         """Hear what another process ended; the answer is how soon to look again at the latest."""
-        live = {each.key for each in self._executions() if not each.ended.is_set()}
-        if not live:
+        if not self._running:
             return self._engine.settings.poll
         now = self._engine.clock.monotonic()
         if now < self._looked + LOOK_EVERY:
             return LOOK_EVERY
         self._looked = now
+        live = {each.key for each in self._executions() if not each.ended.is_set()}
         self._end_others(self._engine.work.left(live))
         return self._engine.settings.poll
 
@@ -292,7 +301,8 @@ class Worker(Startable):
     def _begin_now(self) -> None:
         """Take what is to run now though every place is taken: one such task at a time."""
         full = self._busy >= self._options.concurrency and not self._stopping.is_set()
-        asked_for = self._override.ask({each.key for each in self._executions()}) if full else 0
+        full = full and self._disk.low is None
+        asked_for = self._override.ask(self._running) if full else 0
         with self._lock:
             self._busy += asked_for
         for assignments, asked in self._override.take():

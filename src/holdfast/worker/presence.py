@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import logging
-from concurrent.futures import Future, wait
+from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
+from itertools import count
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
+from holdfast.model.worker import LiveWorker
 from holdfast.store.database import Row
 from holdfast.worker.options import WorkerOptions
+from holdfast.worker.origin import Origin
 
 log = logging.getLogger("holdfast.worker")
 
@@ -23,21 +28,52 @@ class Presence:
         self._due = engine.clock.monotonic()
         self._asked: Future[Row | None] | None = None
         self._started_at: int | None = None
+        self._pausing: str | None = None
         self._warned = False
 
-    def begin(self) -> None:
-        """Be known before the first task is claimed; a store that cannot hear it now may later."""
-        self._due = self._engine.clock.monotonic() + self._engine.settings.renewal
-        self._asked = self._say()
-        wait([self._asked])
-        self._hear()
+    def begin(self) -> WorkerOptions:
+        """Be known before the first task is claimed; a store that cannot hear it now may later.
 
-    def step(self) -> str | None:
-        """Say it where it is due; the answer is what the worker is told, once."""
+        The answer are its options, with the name that it has from now on.
+        """
+        self._due = self._engine.clock.monotonic() + self._engine.settings.renewal
+        given = self._options
+        try:
+            for name in self._free_names():
+                self._options = replace(given, name=name)
+                if (found := self._say().result()) is not None or given.name is not None:
+                    self._registered(found)
+                    break
+        except HoldfastError as error:
+            self._options = replace(self._options, name=self._options.named)
+            self._say_silent(error)
+        return self._options
+
+    def _free_names(self) -> Iterator[str]:
+        """The name that was given, or each of its service and host under which nobody lives.
+
+        A worker of this machine whose process is gone is forgotten first: its name may be the one.
+        """
+        taken = {each.name for each in self._engine.workers.list() if not self._buried(each)}
+        if self._options.name is not None:
+            yield self._options.name
+            return
+        options = self._options
+        yield from (name for name in map(options.slot, count(1)) if name not in taken)
+
+    def _buried(self, worker: LiveWorker) -> bool:
+        origin = Origin.read(worker.process)
+        if origin is None or not origin.is_gone:
+            return False
+        self._engine.workers.forget(worker.name, worker.started_at)
+        return True
+
+    def step(self, pausing: str | None = None) -> str | None:
+        """Say it where it is due, and why nothing is claimed; the answer is what it is told."""
         told = self._hear()
         now = self._engine.clock.monotonic()
-        if self._asked is None and now >= self._due:
-            self._due = now + self._engine.settings.renewal
+        if self._asked is None and (now >= self._due or pausing != self._pausing):
+            self._due, self._pausing = now + self._engine.settings.renewal, pausing
             self._asked = self._say()
         return told
 
@@ -45,17 +81,18 @@ class Presence:
         """Say that it is gone; nobody waits for that."""
         if self._started_at is not None:
             with suppress(HoldfastError):
-                self._engine.workers.forget.submit(self._options.name, self._started_at)
+                self._engine.workers.forget.submit(self._options.named, self._started_at)
 
     def _say(self) -> Future[Row | None]:
         workers, options = self._engine.workers, self._options
         if self._started_at is not None:
-            return workers.announce.submit(options.name, self._started_at)
+            return workers.announce.submit(options.named, self._started_at, self._pausing)
         return workers.register.submit(
-            options.name,
+            options.named,
             agents=options.agents,
             tags=options.tags,
             concurrency=options.concurrency,
+            process=str(Origin.own()),
         )
 
     def _hear(self) -> str | None:
@@ -66,7 +103,7 @@ class Presence:
         try:
             found = asked.result()
         except HoldfastError as error:
-            log.warning("%s could not say that it lives: %s", self._options, error)
+            self._say_silent(error)
             return None
         if self._started_at is None:
             self._registered(found)
@@ -77,6 +114,9 @@ class Presence:
             return str(found["told"]) if found["told"] else None
         return None
 
+    def _say_silent(self, error: HoldfastError) -> None:
+        log.warning("%s could not say that it lives: %s", self._options, error)
+
     def _registered(self, found: Row | None) -> None:
         if found is not None:
             self._started_at = int(found["started_at"])
@@ -84,5 +124,5 @@ class Presence:
             self._warned = True
             log.warning(
                 "another worker named %s lives, or has died just now: give each a name of its own",
-                self._options.name,
+                self._options.named,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import shlex
@@ -11,6 +10,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from holdfast.errors import InvalidInput
+from holdfast.worker.encoded import Encoded, encodings, ends_with_lead
 
 LEAST = 8
 SHORT = 64
@@ -26,14 +26,15 @@ class Redaction:
     def __init__(self, secrets: Mapping[str, str]) -> None:
         # Those that other programs break into lines are looked for without regard to line ends.
         self._plain: dict[bytes, bytes] = {}
-        self._wrapped: dict[bytes, bytes] = {}
+        self._wrapped: dict[bytes, tuple[Encoded, bytes]] = {}
         for name, value in secrets.items():
             mark = f"[secret {check_secret(name, value)}]".encode()
             for text in {value, *(line for line in value.splitlines() if len(line) >= LEAST)}:
                 self._plain.update(dict.fromkeys(_spellings(text), mark))
-                self._wrapped.update(dict.fromkeys(_encodings(text), mark))
+                self._wrapped.update({each.core: (each, mark) for each in encodings(text)})
         self._beginnings = Beginnings(self._plain)
         self._wrapped_beginnings = Beginnings(self._wrapped)
+        self._leads = frozenset[int]().union(*(each.leads for each, _ in self._wrapped.values()))
 
     def __bool__(self) -> bool:
         return bool(self._plain)
@@ -68,40 +69,51 @@ class Redaction:
         """What can be written down of data that goes on, and the rest, which may begin a secret."""
         if not self:
             return data, b""
-        spans = self._spans(data)
+        encoded = self._encoded_spans(data)
+        spans = _merged([*self._plain_spans(data), *encoded])
         held = self._begun(data)
+        whole = len(data.rstrip(_BREAKS))
+        # The letter that an encoded one shares with what follows may be still to come.
+        held = min([held, *(start for start, end, _ in encoded if end == whole)])
         for start, end, _ in spans:
             if start < held < end:
                 held = start
         return _replace(data[:held], [each for each in spans if each[1] <= held]), data[held:]
 
     def _spans(self, data: bytes) -> list[_Span]:
-        spans = [
+        return _merged([*self._plain_spans(data), *self._encoded_spans(data)])
+
+    def _plain_spans(self, data: bytes) -> list[_Span]:
+        return [
             (start, start + len(pattern), mark)
             for pattern, mark in self._plain.items()
             for start in _places(data, pattern)
         ]
+
+    def _encoded_spans(self, data: bytes) -> list[_Span]:
         flat = data.translate(None, _BREAKS)
         found = [
-            (start, len(pattern), mark)
-            for pattern, mark in self._wrapped.items()
-            for start in _places(flat, pattern)
+            (*each.extended(flat, start), mark)
+            for each, mark in self._wrapped.values()
+            for start in _places(flat, each.core)
         ]
-        if found:
-            where = [place for place, byte in enumerate(data) if byte not in _BREAKS]
-            spans += [
-                (where[start], where[start + size - 1] + 1, mark) for start, size, mark in found
-            ]
-        return _merged(spans)
+        if not found:
+            return []
+        where = [place for place, byte in enumerate(data) if byte not in _BREAKS]
+        return [(where[start], where[end - 1] + 1, mark) for start, end, mark in found]
 
     def _begun(self, data: bytes) -> int:
         """Where the longest end of data begins that may be the beginning of a secret."""
         begun = len(data) - self._beginnings.longest_at_end(data)
         end = data[-3 * self._wrapped_beginnings.longest :]
         size = self._wrapped_beginnings.longest_at_end(end.translate(None, _BREAKS))
+        flat = [place for place, byte in enumerate(end) if byte not in _BREAKS] if size else []
+        if size and size < len(flat) and end[flat[-size - 1]] in self._leads:
+            size += 1
         if size:
-            where = [place for place, byte in enumerate(end) if byte not in _BREAKS]
-            begun = min(begun, len(data) - len(end) + where[-size])
+            begun = min(begun, len(data) - len(end) + flat[-size])
+        elif ends_with_lead(end, self._leads, _BREAKS):
+            begun = min(begun, len(data.rstrip(_BREAKS)) - 1)
         return begun
 
 
@@ -166,17 +178,6 @@ def _spellings(text: str) -> Iterator[bytes]:
     data = text.encode("utf-8", "surrogatepass")
     forms |= {data.hex(), data.hex().upper()}
     return (form.encode("utf-8", "surrogatepass") for form in forms)
-
-
-def _encodings(text: str) -> Iterator[bytes]:
-    """Base64, wherever in what was encoded it may begin: without what its neighbours decide."""
-    data = text.encode("utf-8", "surrogatepass")
-    for before in range(3):
-        first = (before * 8 + 5) // 6
-        last = (before + len(data)) * 8 // 6
-        padded = bytes(before) + data
-        yield base64.b64encode(padded)[first:last]
-        yield base64.urlsafe_b64encode(padded)[first:last]
 
 
 def _places(data: bytes, pattern: bytes) -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
+from holdfast.worker.state import state_of
 from tests.contract.cli.typed import Typed
 from tests.contract.raw import raw
 from tests.contract.stages import FORK, create, start, take
@@ -54,6 +56,27 @@ def test_the_doctor_finds_nothing_in_a_sound_store_and_names_what_is_wrong(
         run_sql(change.format(-1, run.steps["plan"]))
 
 
+def test_the_doctor_warns_of_a_full_disk_of_who_stops_for_it_and_of_logs_to_throw_away(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    begun = engine.workers.register("w", agents=["default"])
+    assert begun is not None
+    engine.workers.announce("w", begun["started_at"], "the disk is full")
+    assert "the disk is full" in typed.ok("workers")
+    logs = state_of(engine.settings.url).root / "logs" / "t_old"
+    logs.mkdir(parents=True)
+    os.utime(logs, (0, 0))
+    (tmp_path / "holdfast.yaml").write_text("least_disk: 9000TB\nkeep: {logs: 3d}\n")
+    told = typed.json("doctor")
+    assert told["ok"]
+    worker, disk, old = told["warnings"]
+    assert worker == "worker w: the disk is full"
+    assert disk.endswith("of disk are free, and it claims nothing below 9e+03 TB")
+    assert old.startswith("the logs of 1 task in")
+    assert old.endswith("are older than the 3 days that they are kept")
+    assert "agents: " in typed.ok("doctor")
+
+
 def test_the_doctor_takes_back_expired_leases_when_told_so(engine: Engine, typed: Typed) -> None:
     run = start(engine)
     take(engine, run.steps["plan"], lease=0.001)
@@ -63,6 +86,29 @@ def test_the_doctor_takes_back_expired_leases_when_told_so(engine: Engine, typed
     assert run.task("plan").status == "running"
     assert "took back 1 expired lease\nlooked at 1 open run" in typed.ok("doctor", "--fix")
     assert run.task("plan").status == "queued"
+
+
+def test_a_schedule_is_added_for_a_workflow_or_a_task_and_replaced_by_its_name(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "w.yaml").write_text("{name: w, input: {n: integer}, steps: [{id: a, run: [x]}]}")
+    put = ("schedule", "add", "nightly", "--cron", "30 2 * * *", "--zone", "Europe/Berlin")
+    said = typed.ok(*put, "--workflow", "w.yaml", "-i", "n=1")
+    assert said.startswith("nightly starts w at 30 2 * * * Europe/Berlin, next in ")
+    kept = engine.schedules.get("nightly")
+    assert (kept.workflow, kept.input) == ("w", {"n": 1})
+    told = typed.json(*put, "--task", "Tidy up", "--agent", "cleaner", "--payload", "[1]")
+    assert (told["task"], told["input"], told["version"]) == ("Tidy up", [1], 2)
+    for wrong, why in (
+        (("--workflow", "w.yaml"), "n: is missing"),
+        (("--workflow", "w.yaml", "--task", "t"), "either --workflow or --task"),
+        ((), "either --workflow or --task"),
+        (("--task", "t", "-i", "a=1"), "input: is for a workflow"),
+        (("--workflow", "nobody"), "there is no such workflow"),
+        (("--task", "t", "--missed", "some"), "missed: 'some' is not one of skip, one, all"),
+    ):
+        assert why in typed.refused(2, *put, *wrong)
+    assert engine.schedules.get("nightly").version == kept.version + 1
 
 
 def test_schedules_are_listed_paused_resumed_and_removed(engine: Engine, typed: Typed) -> None:

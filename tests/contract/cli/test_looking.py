@@ -179,7 +179,8 @@ def test_a_run_that_has_ended_is_followed_to_its_end(engine: Engine, typed: Type
     run.finish("plan", "work", "review")
     lines = typed.ok("events", run.id, "--follow").splitlines()
     assert "run.completed" in lines[-1]
-    assert typed.ok("show", run.id, "--follow").splitlines()[-1].endswith("chain  completed")
+    *_, end, output = typed.ok("show", run.id, "--follow").splitlines()
+    assert (end.partition("  ")[2], output) == ("chain  completed", "review output")
 
 
 def test_an_approval_is_found_by_its_run_however_many_older_ones_wait(

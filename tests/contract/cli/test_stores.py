@@ -57,6 +57,28 @@ def test_init_writes_a_workflow_to_try_and_leaves_what_is_there(
     assert written.read_text() == "mine"
 
 
+def test_what_holdfast_yaml_says_holds_below_it_and_its_mistakes_are_shown_in_place(
+    alone: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "holdfast.yaml: the settings of the project" in alone.ok("init")
+    settings = tmp_path / "holdfast.yaml"
+    settings.write_text("database: jobs.db\n")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    alone.ok("task", "add", "one")
+    assert len(alone.json("tasks", "--db", "../jobs.db")["items"]) == 1
+    assert alone.json("tasks", "--db", "../.holdfast/holdfast.db")["items"] == []
+    settings.write_text("databsae: jobs.db\nleast_disk: none\n")
+    told = alone.refused(2, "runs")
+    assert f"{settings}:1:1: holdfast.yaml has no key 'databsae'" in told
+    assert "    databsae: jobs.db\n    ^\n    did you mean 'database'?" in told
+    assert f"{settings}:2:13: least_disk: 'none' is not a size" in told
+    assert "next:  holdfast runs   (once it is mended)" in told
+    said = alone("runs", "--json")
+    error = json.loads(said.out)["error"]
+    assert (error["code"], len(error["mistakes"])) == ("invalid_project_file", 2)
+
+
 def test_init_makes_the_store_that_was_named(alone: Typed, tmp_path: Path) -> None:
     told = alone.ok("init", "--bare", "--db", "new.db")
     assert f"✓ sqlite:///{tmp_path / 'new.db'}: the store\n" in told

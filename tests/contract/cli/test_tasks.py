@@ -96,7 +96,7 @@ def test_a_plan_may_be_a_graph(engine: Engine, typed: Typed) -> None:
         (["--payload", "{bad"], "payload: is not JSON"),
         (["--payload", "NaN"], "payload: is not JSON (NaN is not a number that JSON can hold)"),
         (["--payload", "[1e999]"], "payload: is not JSON (1e999 is not a number"),
-        (["--at", "soon"], "scheduled_for: 'soon' is no moment"),
+        (["--at", "soon"], "scheduled_for: 'soon' is no moment; write a time such as 2030-"),
         (["--at", "2000-01-01"], "is before 2001"),
         (["--at", "0001-01-01"], "scheduled_for: "),
         (["--timeout", "²"], "timeout: '²' is not a duration"),

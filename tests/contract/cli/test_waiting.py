@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,6 +39,28 @@ def test_a_worker_that_cannot_do_the_steps_is_not_waited_for(
     (tmp_path / "w.yaml").write_text(FILE)
     engine.workers.register("one", agents=agents, tags=tags)
     assert "a  done" in typed.ok("run", "w.yaml", "--wait")
+
+
+def test_who_reads_a_run_through_a_pipe_gets_its_id_what_it_asks_and_what_it_gave(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    count_up = "{id: a, run: [echo, '{\"n\": 3}'], outputs: {n: integer}}"
+    text = f"name: w\nsteps:\n  - {{id: ok, approval: Go on?}}\n  - {count_up}\n"
+    (tmp_path / "w.yaml").write_text(text)
+    said = typed("run", "w.yaml", "--wait")
+    (task,) = [each for each in engine.tasks.list() if each.step == "ok"]
+    assert said.out.splitlines()[0] == f"w {task.run_id}"
+    assert (said.code, said.out.splitlines()[-1]) == (4, "ok  asks: Go on?")
+    assert f"needs you: holdfast approve {task.id}" in said.err
+    asked = typed("run", "w.yaml", "--wait", "--json", "--key", "k")
+    told = json.loads(asked.out)
+    assert asked.err.startswith(f"w {told['id']}\n")
+    (needed,) = told["needs_you"]
+    assert (needed["step"], needed["question"]) == ("ok", "Go on?")
+    typed.ok(*needed["next"].split()[1:])
+    ended = typed("run", "w.yaml", "--wait", "--key", "k")
+    assert ended.code == 0
+    assert ended.out.endswith('w  completed\n{\n  "n": 3\n}\n')
 
 
 def test_a_worker_that_died_is_waited_for_only_until_its_time_is_up(

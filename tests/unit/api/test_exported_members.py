@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 import holdfast
-from holdfast import importing
+from holdfast import bus, importing
 
 
 def test_every_exported_name_exists_and_the_list_is_sorted() -> None:
@@ -14,8 +14,9 @@ def test_every_exported_name_exists_and_the_list_is_sorted() -> None:
 
 
 def test_nothing_public_is_reachable_without_being_exported() -> None:
-    modules = {"api", "cli", "clock", "definition", "engine", "errors", "ids", "importing"}
-    modules |= {"model", "randomness", "service", "settings", "store", "threads", "worker"}
+    modules = {"api", "bus", "cli", "clock", "definition", "engine", "errors", "forks", "ids"}
+    modules |= {"importing", "model", "randomness", "service", "settings", "store", "threads"}
+    modules |= {"worker"}
     public = {name for name in vars(holdfast) if not name.startswith("_")}
     assert public - modules == set(holdfast.__all__)
 
@@ -23,6 +24,11 @@ def test_nothing_public_is_reachable_without_being_exported() -> None:
 def test_what_imports_older_files_is_exported_by_its_own_module() -> None:
     assert importing.__all__ == ["ImportReport", "Moved", "Remark", "import_runs", "import_tasks"]
     assert [name for name in importing.__all__ if not hasattr(importing, name)] == []
+
+
+def test_what_is_imported_by_name_of_buses_is_listed_and_there() -> None:
+    assert sorted(bus.__all__) == bus.__all__
+    assert [name for name in bus.__all__ if not hasattr(bus, name)] == []
 
 
 def test_every_exported_class_and_each_of_its_own_methods_says_what_it_is_for() -> None:

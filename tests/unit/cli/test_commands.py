@@ -21,9 +21,10 @@ GROUPED = {
     "workers": "drain evict",
     "work": "claim renew complete fail release log",
     "workflow": "list show validate add",
-    "schedule": "list pause resume remove preview",
-    "db": "upgrade backup",
+    "schedule": "add list pause resume remove preview",
+    "db": "upgrade backup restore move",
     "lease": "acquire renew release",
+    "bus": "groups lag forget tail publish parked replay drop",
 }
 
 

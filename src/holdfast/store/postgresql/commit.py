@@ -8,11 +8,11 @@ from holdfast.errors import UnknownOutcome
 from holdfast.store.postgresql.session import Session
 from holdfast.store.transitions import Mark
 
-_STATUS = "SELECT pg_xact_status(CAST(%s AS xid8)) AS status"
+_STATUS = "SELECT pg_xact_status(CAST(%(xid)s AS xid8))"
 # The session is known by its transaction: its process id may belong to someone else by now.
 _END_SESSION = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE backend_xid = CAST(CAST(%s AS xid8) AS xid) AND pid <> pg_backend_pid()
+WHERE backend_xid = CAST(CAST(%(xid)s AS xid8) AS xid) AND pid <> pg_backend_pid()
 """
 _FIND_MARK = """
 SELECT 1 FROM holdfast_event
@@ -27,7 +27,7 @@ def was_committed(session: Session, xid: str, mark: Mark | None) -> bool | None:
     """
     status = _status(session, xid)
     if status == "in progress":
-        session.execute(_END_SESSION, (xid,)).fetchall()
+        session.execute(_END_SESSION, {"xid": xid}).rows()
         return None
     if mark is None:
         return status == "committed"
@@ -37,14 +37,14 @@ def was_committed(session: Session, xid: str, mark: Mark | None) -> bool | None:
 
 def _status(session: Session, xid: str) -> str:
     try:
-        answer = session.execute(_STATUS, (xid,)).fetchone()
+        ((status,),) = session.execute(_STATUS, {"xid": xid}).rows()[1]
     except psycopg.errors.InvalidParameterValue:
         # A number of the future: the server that took over never saw that transaction.
         return "aborted"
-    if answer is None or answer["status"] is None:
+    if status is None:
         raise UnknownOutcome(f"the server has forgotten transaction {xid}")
-    return str(answer["status"])
+    return str(status)
 
 
 def _exists(session: Session, mark: Mark) -> bool:
-    return session.execute(_FIND_MARK, mark.as_parameters()).fetchone() is not None
+    return bool(session.execute(_FIND_MARK, mark.as_parameters()).rows()[1])

@@ -25,11 +25,13 @@ _DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 30_000,
 }
 _WRITER = {
-    # A generic plan made while the tables were empty must be one that uses their indexes.
+    # A generic plan made while the tables were empty must be one that looks rows up in indexes.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    "random_page_cost": "0.5",
     # What it sends is over before other processes, or compiled code, could help with it.
     "max_parallel_workers_per_gather": "0",
     "jit": "off",
@@ -105,7 +107,7 @@ class Address:
 
 def asks_again(error: psycopg.Error | Contended) -> bool:
     """Tell whether a transaction was given up that would do well on another try."""
-    return isinstance(error, Contended) or error.sqlstate in _AGAIN or _outdated(error)
+    return isinstance(error, Contended) or error.sqlstate in _AGAIN or is_outdated(error)
 
 
 def is_busy(error: psycopg.Error | Contended) -> bool:
@@ -113,7 +115,7 @@ def is_busy(error: psycopg.Error | Contended) -> bool:
     return isinstance(error, psycopg.Error) and error.sqlstate == _BUSY
 
 
-def _outdated(error: psycopg.Error) -> bool:
+def is_outdated(error: psycopg.Error) -> bool:
     """Tell whether a statement was prepared before someone changed a table; it is prepared anew."""
     # By the name of the server's function: the message may be in any language.
     return error.diag.source_function == "RevalidateCachedQuery"

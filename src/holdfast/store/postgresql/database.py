@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from holdfast.errors import StoreBusy, StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store import migrations, queries
@@ -27,6 +28,7 @@ from holdfast.store.postgresql.migrator import PostgresqlMigrator
 from holdfast.store.postgresql.session import Session
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
 from holdfast.store.process import HomeProcess
+from holdfast.store.standing import Standing
 from holdfast.store.transitions import Mark
 
 T = TypeVar("T")
@@ -71,15 +73,26 @@ class PostgresqlDatabase:
     def join(self, connection: object) -> Transaction:
         return PostgresqlTransaction(welcome(connection), self._queries, self._surroundings.clock)
 
-    @contextmanager
-    def begin(self) -> Iterator[psycopg.Connection[Any]]:
+    def begin(self) -> AbstractContextManager[psycopg.Connection[Any]]:
+        return self.connect().once()
+
+    def connect(self) -> Standing[psycopg.Connection[Any]]:
+        return Standing(
+            self._connect_guest,
+            transaction=psycopg.Connection.transaction,
+            usable=lambda connection: not connection.closed,
+            sound=lambda connection: (
+                connection.info.transaction_status == TransactionStatus.INTRANS
+            ),
+            close=psycopg.Connection.close,
+        )
+
+    def _connect_guest(self) -> psycopg.Connection[Any]:
         self._home.check()
         try:
-            connection = self._address.connect()
+            return self._address.connect()
         except ConnectionLost as error:
             raise unreachable(error) from None
-        with connection, connection.transaction():
-            yield connection
 
     def upgrade(self) -> None:
         known = migrations.load(self.dialect, self._surroundings.files.migrations)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
 from psycopg.pq import TransactionStatus
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import TupleRow, tuple_row
 
 from holdfast.errors import InvalidInput
 from holdfast.store.borrowed import driver_connection
 
-Cursor = psycopg.Cursor[DictRow]
-
 _IS_STORE = "SELECT to_regclass('holdfast_meta') IS NOT NULL AS there"
+
+
+class Answer:
+    def __init__(self, cursor: psycopg.Cursor[TupleRow]) -> None:
+        self._cursor = cursor
+
+    def rows(self) -> tuple[list[str], list[TupleRow]]:
+        found = self._cursor.fetchall()
+        return [column.name for column in self._cursor.description or ()], found
 
 
 class Guest:
@@ -23,11 +30,9 @@ class Guest:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 
-    def execute(
-        self, text: str, parameters: Mapping[str, object] | Sequence[object] | None = None
-    ) -> Cursor:
-        cursor = self._connection.cursor(row_factory=dict_row)
-        return cursor.execute(text.encode(), parameters)
+    def execute(self, text: str, parameters: Mapping[str, object] | None = None) -> Answer:
+        cursor = self._connection.cursor(row_factory=tuple_row)
+        return Answer(cursor.execute(text.encode(), parameters))
 
 
 def welcome(connection: object) -> Guest:
@@ -50,6 +55,6 @@ def welcome(connection: object) -> Guest:
         raise InvalidInput("connection", "is in a failed transaction; roll it back first")
     guest = Guest(found)
     # Asked this way, because a table that is not there would break the caller's transaction.
-    if guest.execute(_IS_STORE).fetchone() != {"there": True}:
+    if guest.execute(_IS_STORE).rows()[1] != [(True,)]:
         raise InvalidInput("connection", "leads to a database without a Holdfast store")
     return guest

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 import psycopg
 from psycopg.pq import TransactionStatus
-from psycopg.rows import DictRow
 
-from holdfast.store.postgresql.connection import Connection, ConnectionLost, describe
+from holdfast.store.postgresql.connection import (
+    Connection,
+    ConnectionLost,
+    describe,
+    is_outdated,
+)
+from holdfast.store.postgresql.statement import numbered
+from holdfast.store.postgresql.wire import Answer, Wire
 
-Cursor = psycopg.Cursor[DictRow]
+_NOTHING: Mapping[str, object] = {}
 
 
 class Session:
@@ -19,8 +25,7 @@ class Session:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._life = ExitStack()
-        self._pipeline = self._life.enter_context(connection.pipeline())
+        self._wire = Wire(connection)
 
     @property
     def lost(self) -> bool:
@@ -30,29 +35,24 @@ class Session:
     def at_rest(self) -> bool:
         return self._connection.info.transaction_status == TransactionStatus.IDLE
 
-    def execute(
-        self, text: str, parameters: Mapping[str, object] | Sequence[object] | None = None
-    ) -> Cursor:
-        return self._connection.execute(text.encode(), parameters)
+    def execute(self, text: str, parameters: Mapping[str, object] = _NOTHING) -> Answer:
+        statement = numbered(text)
+        return self._wire.send(statement, *statement.bind(parameters))
 
     def commit(self) -> None:
         self.execute("COMMIT")
-        self._pipeline.sync()
+        self._wire.synchronise()
 
     def roll_back(self) -> None:
         """Leave whatever transaction is open; afterwards the session is at rest, or lost."""
         # What was still under way fails because of the error that brought us here.
         with suppress(psycopg.Error):
-            self._pipeline.sync()
+            self._wire.synchronise()
         if self.lost or self.at_rest:
             return
         try:
-            self._connection.execute("ROLLBACK", prepare=False)
-            self._pipeline.sync()
-            # After a rollback psycopg drops every prepared statement, but sends that only behind
-            # its next statement: were it one to prepare, it would be dropped along with the rest.
-            self._connection.execute("SELECT", prepare=False)
-            self._pipeline.sync()
+            self.execute("ROLLBACK")
+            self._wire.synchronise()
         except psycopg.Error:
             self.close()
 
@@ -65,13 +65,18 @@ class Session:
             self.roll_back()
             if self.lost:
                 raise ConnectionLost(describe(error)) from error
+            if is_outdated(error):
+                self._wire.forget()
+            raise
+        except Exception:
+            self.roll_back()
             raise
         except BaseException:
+            # Nobody is to wait for the end of a statement that was broken off.
+            with suppress(psycopg.Error):
+                self._connection.cancel_safe(timeout=2.0)
             self.roll_back()
             raise
 
     def close(self) -> None:
-        # In this order, so that nobody waits for a server that may not answer any more.
         self._connection.close()
-        with suppress(psycopg.Error):
-            self._life.close()

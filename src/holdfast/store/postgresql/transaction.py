@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from holdfast.clock import Clock
 from holdfast.store.database import Row, Rows
 from holdfast.store.parameters import bind, plain, transition
-from holdfast.store.postgresql.session import Cursor
 from holdfast.store.queries import Query
 from holdfast.store.transitions import CARRIED, Mark
 
-_IDENTITY = "SELECT CAST(pg_current_xact_id_if_assigned() AS text) AS xid"
-_TELL_TIME = "SELECT set_config('holdfast.now', %s, false)"
+_IDENTITY = "SELECT CAST(pg_current_xact_id_if_assigned() AS text)"
+_TELL_TIME = "SELECT set_config('holdfast.now', %(now)s, false)"
+
+
+class Answer(Protocol):
+    def rows(self) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
+        """Wait for what a statement gives: the names of its columns, and their values."""
 
 
 class Carrier(Protocol):
     """Whatever statements can be sent through."""
 
-    def execute(
-        self, text: str, parameters: Mapping[str, object] | Sequence[object] | None = None
-    ) -> Cursor: ...
+    def execute(self, text: str, parameters: Mapping[str, object] = ...) -> Answer: ...
 
 
 class PostgresqlTransaction:
@@ -32,51 +34,55 @@ class PostgresqlTransaction:
         self._queries = known
         self._clock = clock
         self._told: int | None = None
-        self._asked: Cursor | None = None
         self._xid: str | None = None
+        self._may_have_written = False
         self.mark: Mark | None = None
 
     def read(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
-        return self._execute(plain(self._queries[query]), rows, parameters).fetchall()
+        return _dicts(self._send(query, rows, parameters))
 
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         known = transition(self._queries[query])
-        changed = self._execute(known, rows, parameters).fetchall()
-        for row in changed:
-            self._xid = row.pop("xid")
+        names, found = self._execute(known, rows, parameters).rows()
+        if not found:
+            return []
+        # Behind what is returned stands what is carried, and the transaction's id is last.
+        self._xid = found[-1][-1]
+        returned = names[: len(names) - 1 - len(known.carried)]
+        changed: list[Row] = [dict(zip(returned, row, strict=False)) for row in found]
         if known.carried:
-            for row in changed:
-                row[CARRIED] = known.carried, tuple([row.pop(name) for name in known.carried])
-        if changed:
-            self.mark = Mark.of(changed[-1])
+            first = len(returned)
+            for each, row in zip(changed, found, strict=True):
+                each[CARRIED] = known.carried, row[first:-1]
+        self.mark = Mark.of(changed[-1])
         return changed
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
-        cursor = self._execute(plain(self._queries[query]), rows, parameters)
-        self._ask()
-        return cursor.fetchall()
+        return _dicts(self._send(query, rows, parameters))
 
     def run(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
-        self._execute(plain(self._queries[query]), rows, parameters)
-        self._ask()
+        self._send(query, rows, parameters)
 
     def xid(self) -> str | None:
         """Wait for the transaction's id; None when nothing was written."""
-        if self._xid is None:
-            answer = (self._asked or self._session.execute(_IDENTITY)).fetchone()
-            self._xid = answer["xid"] if answer else None
+        # What changed a row has told it; and what only reads or locks leaves nothing to ask for.
+        if self._xid is None and self._may_have_written:
+            ((self._xid,),) = self._session.execute(_IDENTITY).rows()[1]
         return self._xid
 
-    def _ask(self) -> None:
-        if self._xid is None:
-            # Travels with the statement, so that it costs no round trip of its own.
-            self._asked = self._session.execute(_IDENTITY)
+    def _send(self, query: str, rows: Rows | None, parameters: dict[str, object]) -> Answer:
+        known = plain(self._queries[query])
+        self._may_have_written |= not known.text.startswith("SELECT")
+        return self._execute(known, rows, parameters)
 
-    def _execute(self, query: Query, rows: Rows | None, parameters: dict[str, object]) -> Cursor:
-        # Whatever was asked before this statement, it may be the first that writes.
-        self._asked = None
+    def _execute(self, query: Query, rows: Rows | None, parameters: dict[str, object]) -> Answer:
         bound = bind(query, rows, parameters)
         if self._clock.manual and self._told != (now := self._clock.now()):
-            self._session.execute(_TELL_TIME, (str(now),))
+            self._session.execute(_TELL_TIME, {"now": str(now)})
             self._told = now
         return self._session.execute(query.text, bound)
+
+
+def _dicts(answer: Answer) -> list[Row]:
+    names, rows = answer.rows()
+    return [dict(zip(names, row, strict=True)) for row in rows]

@@ -4,7 +4,7 @@
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":false}'
--- returning: kind, conditional, run_holds
+-- returning: kind, conditional, run_holds, concurrency_key
 UPDATE holdfast_task SET
   blocked = false,
   version = version + 1, previous = status,
@@ -54,7 +54,7 @@ WHERE id IN (SELECT value FROM {each ids})
 -- changes: task
 -- event: CASE WHEN run_holds = 0 THEN 'task.unheld' ELSE 'task.held' END
 -- data: '{"run_holds":' || run_holds || '}'
--- returning: run_holds
+-- returning: run_holds, calls
 UPDATE holdfast_task SET
   run_holds = CASE WHEN run_now THEN run.holds & ~1 ELSE run.holds END,
   version = holdfast_task.version + 1, previous = holdfast_task.status,
@@ -68,10 +68,10 @@ WHERE holdfast_task.run_id = run.id
 
 -- name: settle_runs
 -- purpose: running → completed when every task is done; → failed when failing and nothing runs
--- guards: the run is running and its tasks say so
+-- guards: the run is running and its tasks say so; what it has called runs too
 -- changes: run
 -- event: 'run.' || status
--- returning: concurrency_key, holds, EXISTS (SELECT 1 FROM holdfast_hook) AS hooked,
+-- returning: concurrency_key, holds, parent_id, EXISTS (SELECT 1 FROM holdfast_hook) AS hooked,
 --   EXISTS (SELECT 1 FROM holdfast_schedule AS schedule WHERE schedule.run_id = holdfast_run.id) AS scheduled
 UPDATE holdfast_run SET
   status = CASE WHEN (holds & 64) <> 0 THEN 'failed' ELSE 'completed' END,
@@ -86,6 +86,7 @@ WHERE id IN (SELECT value FROM {each ids})
   AND status = 'running'
   AND ((holds & 64) <> 0 OR (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status > '' AND NOT task.superseded LIMIT 1) IS NULL)
   AND ((holds & 64) = 0 OR (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status = 'running' LIMIT 1) IS NULL)
+  AND ((holds & 64) = 0 OR NOT EXISTS (SELECT 1 FROM holdfast_task AS call JOIN holdfast_run AS child ON child.id = call.waits_for WHERE call.run_id = holdfast_run.id AND call.calls IS NOT NULL AND child.status = 'running'))
 
 -- name: waiting_runs
 -- purpose: the oldest runs that wait for a free concurrency key
@@ -111,22 +112,11 @@ WHERE id = :run_id
   AND (holds & 32) <> 0
 
 -- name: keys_with_room
--- purpose: concurrency keys of waiting runs that have room, for the sweep; from key to key
-WITH RECURSIVE waited (key) AS (
-  SELECT (
-    SELECT run.concurrency_key FROM holdfast_run AS run
-    WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND run.concurrency_key > ''
-    ORDER BY run.concurrency_key LIMIT 1)
-  UNION ALL
-  SELECT (
-    SELECT run.concurrency_key FROM holdfast_run AS run
-    WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND run.concurrency_key > waited.key
-    ORDER BY run.concurrency_key LIMIT 1)
-  FROM waited WHERE waited.key IS NOT NULL)
+-- purpose: concurrency keys that runs or parked tasks wait for and that have room, for the sweep
 SELECT key, room
 FROM (
   SELECT waited.key, (SELECT slot.capacity - slot.used FROM holdfast_slot AS slot WHERE slot.key = waited.key) AS room
-  FROM waited) AS found
+  FROM holdfast_waited_key AS waited) AS found
 WHERE room > 0
 ORDER BY key
 

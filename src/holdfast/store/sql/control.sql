@@ -41,7 +41,7 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.cancelled'
 -- data: CASE WHEN previous = 'running' THEN '{"usage":' || usage || '}' END
--- returning: concurrency_key, parent_id
+-- returning: concurrency_key, parent_id, calls
 UPDATE holdfast_task SET
   status = 'cancelled',
   lease_expires_at = NULL, finished_at = (SELECT holdfast_now()),
@@ -61,7 +61,7 @@ WHERE id IN (
 -- guards: not terminal
 -- changes: run
 -- event: 'run.cancelled'
--- returning: concurrency_key, holds
+-- returning: concurrency_key, holds, parent_id
 UPDATE holdfast_run SET
   status = 'cancelled', finished_at = (SELECT holdfast_now()),
   version = version + 1, previous = status,
@@ -70,18 +70,18 @@ WHERE id = :run_id
   AND status = 'running'
 
 -- name: cancel_run_tasks
--- purpose: every open task of a cancelled run → cancelled, in the run's own transaction
+-- purpose: every open task of cancelled runs → cancelled, in the runs' own transaction
 -- guards: not terminal
 -- changes: task
 -- event: 'task.cancelled'
 -- data: CASE WHEN previous = 'running' THEN '{"usage":' || usage || '}' END
--- returning: concurrency_key
+-- returning: concurrency_key, calls
 UPDATE holdfast_task SET
   status = 'cancelled',
   lease_expires_at = NULL, finished_at = (SELECT holdfast_now()),
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
-WHERE run_id = :run_id
+WHERE run_id IN (SELECT value FROM {each ids})
   AND status IN ('idle', 'queued', 'running')
 
 -- name: reset_task
@@ -94,7 +94,7 @@ WHERE run_id = :run_id
 --   || ',"planning_phase":"' || planning_phase || '"'
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
 --   || run_holds || '}'
--- returning: kind, conditional, blocked, parent_id, planning_phase
+-- returning: kind, conditional, blocked, parent_id, planning_phase, calls
 UPDATE holdfast_task SET
   status = 'idle',
   planning_phase = CASE WHEN planning_phase = 'finalized' THEN 'active' ELSE planning_phase END,
@@ -242,7 +242,7 @@ UPDATE holdfast_run SET
 WHERE id = :run_id
   AND status = 'running'
   AND (holds & 64) <> 0
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded)
+  AND (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded LIMIT 1) IS NULL
 
 -- name: reopen_tasks
 -- purpose: a task and everything that transitively needs it → queued again, in a new epoch
@@ -254,7 +254,7 @@ WHERE id = :run_id
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
 --   || run_holds || CASE WHEN previous = 'running' THEN COALESCE(',"usage":' || usage, '') ELSE '' END || '}'
--- returning: concurrency_key, kind, conditional, blocked, parent_id
+-- returning: concurrency_key, kind, conditional, blocked, parent_id, calls
 UPDATE holdfast_task SET
   status = CASE WHEN status = 'idle' OR (kind = 'group' AND item IS NOT NULL) THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
@@ -306,6 +306,7 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.unheld'
 -- data: '{"holds":' || holds || '}'
+-- returning: calls
 UPDATE holdfast_task SET
   holds = holds & ~:reason,
   held_until = CASE WHEN :reason = 16 THEN NULL ELSE held_until END,
@@ -321,6 +322,7 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.unheld'
 -- data: '{"holds":' || holds || '}'
+-- returning: calls
 UPDATE holdfast_task SET
   holds = holds & ~16,
   held_until = NULL,
@@ -334,7 +336,7 @@ WHERE id IN (
   ORDER BY held_until LIMIT :count {skip_locked})
 
 -- name: hold_run
--- purpose: add a reason that stops a run without changing its status
+-- purpose: add a reason that stops a run, and all that it has called, without changing a status
 -- guards: running, and not held for that reason yet
 -- changes: run
 -- event: 'run.held'
@@ -343,12 +345,19 @@ UPDATE holdfast_run SET
   holds = holds | :reason,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
-WHERE id = :run_id
+WHERE id IN (
+    WITH RECURSIVE below (id) AS (
+      SELECT named.id FROM holdfast_run AS named
+      WHERE named.id = :run_id
+      UNION SELECT run.id FROM below JOIN holdfast_task AS task ON task.run_id = below.id
+        JOIN holdfast_run AS run ON run.parent_id = task.id
+      WHERE task.calls IS NOT NULL)
+    SELECT id FROM below)
   AND status = 'running'
   AND (holds & :reason) = 0
 
 -- name: unhold_run
--- purpose: remove one reason that stopped a run
+-- purpose: remove one reason that stopped a run, and from all that it has called
 -- guards: running, and held for that reason
 -- changes: run
 -- event: 'run.unheld'
@@ -357,7 +366,14 @@ UPDATE holdfast_run SET
   holds = holds & ~:reason,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
-WHERE id = :run_id
+WHERE id IN (
+    WITH RECURSIVE below (id) AS (
+      SELECT named.id FROM holdfast_run AS named
+      WHERE named.id = :run_id
+      UNION SELECT run.id FROM below JOIN holdfast_task AS task ON task.run_id = below.id
+        JOIN holdfast_run AS run ON run.parent_id = task.id
+      WHERE task.calls IS NOT NULL)
+    SELECT id FROM below)
   AND status = 'running'
   AND (holds & :reason) <> 0
 

@@ -19,21 +19,24 @@ RETURNING name, version
 -- purpose: start runs; one that waits for a concurrency key starts with hold slot
 -- guards: one key, one row
 -- rows: run_id text, workflow_name text, digest text, unique_key text, body text, reasons integer,
---   given text, rank integer, slot_key text, actor text, usd integer, usd_per_attempt integer,
---   attempts integer, lasts integer
+--   given text, rank integer, slot_key text, actor text, caller text, called_in integer,
+--   topmost text, level integer, usd integer, usd_per_attempt integer, attempts integer,
+--   lasts integer
 -- changes: run
 -- event: 'run.started'
 -- data: '{"holds":' || holds || ',"priority":' || priority
+--   || COALESCE(',"parent_id":"' || parent_id || '"', '')
 --   || COALESCE(',"budget_usd":' || budget_usd, '')
 --   || COALESCE(',"budget_attempts":' || budget_attempts, '')
 --   || COALESCE(',"deadline":' || deadline, '') || '}'
 -- returning: key, concurrency_key, holds
 INSERT INTO holdfast_run (id, workflow, workflow_version, key, body_digest, status, holds, input,
-  priority, concurrency_key, changed_by, changed_at, created_at, budget_usd,
-  budget_usd_per_attempt, budget_attempts, time_limit, deadline)
+  priority, concurrency_key, changed_by, changed_at, created_at, parent_id, parent_epoch, root_id,
+  depth, budget_usd, budget_usd_per_attempt, budget_attempts, time_limit, deadline)
 SELECT r.run_id, r.workflow_name, r.digest, r.unique_key, r.body, 'running', r.reasons, r.given,
-  r.rank, r.slot_key, r.actor, (SELECT holdfast_now()), (SELECT holdfast_now()), r.usd,
-  r.usd_per_attempt, r.attempts, r.lasts, (SELECT holdfast_now()) + r.lasts
+  r.rank, r.slot_key, r.actor, (SELECT holdfast_now()), (SELECT holdfast_now()), r.caller,
+  r.called_in, r.topmost, r.level, r.usd, r.usd_per_attempt, r.attempts, r.lasts,
+  (SELECT holdfast_now()) + r.lasts
 FROM {rows} AS r WHERE true
 ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
 
@@ -50,7 +53,7 @@ WHERE key IN (SELECT value FROM {each keys})
 --   labels text, unique_key text, body text, slot_key text, attempts integer, losses integer,
 --   wait_first integer, wait_most integer, time_limit integer, given text, actor text,
 --   made_in integer, item_place integer, asks_first boolean, counts boolean, subject text,
---   rounds integer, failing text, promises boolean
+--   rounds integer, failing text, promises boolean, flow text
 -- changes: task
 -- event: 'task.created'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"run_holds":'
@@ -60,12 +63,13 @@ WHERE key IN (SELECT value FROM {each keys})
 INSERT INTO holdfast_task (id, kind, run_id, parent_id, step, title, agent, status, blocked,
   run_holds, due, scheduled_for, priority, position, tags, key, body_digest, concurrency_key,
   max_attempts, max_lost, backoff, backoff_max, timeout, payload, changed_by, changed_at,
-  created_at, parent_epoch, item, conditional, gives, verifies, max_rounds, on_failure, declares)
+  created_at, parent_epoch, item, conditional, gives, verifies, max_rounds, on_failure, declares,
+  calls)
 SELECT r.task_id, r.task_kind, r.run, r.parent, r.step_id, r.name, r.role, r.state, r.waits,
   r.run_reasons, r.at_time IS NULL AND NOT r.asks_first, r.at_time, r.rank, r.place, r.labels, r.unique_key, r.body,
   r.slot_key, r.attempts, r.losses, r.wait_first, r.wait_most, r.time_limit, r.given, r.actor,
   (SELECT holdfast_now()), (SELECT holdfast_now()), r.made_in, r.item_place, r.asks_first,
-  r.counts, r.subject, r.rounds, r.failing, r.promises
+  r.counts, r.subject, r.rounds, r.failing, r.promises, r.flow
 FROM {rows} AS r WHERE true
 ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
 

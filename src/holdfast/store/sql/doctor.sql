@@ -106,7 +106,7 @@ SELECT entity, field || ' is ' || kept || ', the events say ' || told AS detail 
   UNION ALL
   SELECT task.id, 'superseded', CASE WHEN task.superseded THEN 'true' ELSE 'false' END, CASE WHEN COALESCE((SELECT {data superseded} FROM holdfast_event AS event WHERE event.entity = task.id AND {data superseded} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') IN ('true', '1') THEN 'true' ELSE 'false' END FROM holdfast_task AS task
   UNION ALL
-  SELECT task.id, 'waits_for', COALESCE(task.waits_for, 'nothing'), COALESCE((SELECT {data waits_for} FROM holdfast_event AS event WHERE event.entity = task.id AND event.type IN ('task.running', 'task.suspended', 'task.woken', 'task.reset', 'task.retried', 'task.reopened') ORDER BY event.version DESC LIMIT 1), 'nothing') FROM holdfast_task AS task
+  SELECT task.id, 'waits_for', COALESCE(task.waits_for, 'nothing'), COALESCE((SELECT {data waits_for} FROM holdfast_event AS event WHERE event.entity = task.id AND event.type IN ('task.running', 'task.suspended', 'task.woken', 'task.reset', 'task.retried', 'task.reopened', 'task.called', 'task.asked', 'task.went_back') ORDER BY event.version DESC LIMIT 1), 'nothing') FROM holdfast_task AS task
   UNION ALL
   SELECT task.id, 'scheduled_for', COALESCE(CAST(task.scheduled_for AS text), 'never'), COALESCE((SELECT {data scheduled_for} FROM holdfast_event AS event WHERE event.entity = task.id AND event.type <> 'task.done' AND event.data LIKE '%"scheduled_for":%' ORDER BY event.version DESC LIMIT 1), 'never') FROM holdfast_task AS task
 ) AS folded
@@ -252,6 +252,7 @@ FROM holdfast_run AS run
 WHERE run.status = 'running'
   AND (run.holds & 64) <> 0
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status = 'running')
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task JOIN holdfast_run AS child ON child.id = task.waits_for WHERE task.run_id = run.id AND task.status = 'queued' AND child.status = 'running')
 
 -- name: check_rows_are_there
 -- purpose: whatever has events has its row, unless the last of them says that it was deleted
@@ -307,3 +308,35 @@ SELECT task.id AS entity, 'is ' || task.status || ' below ' || below.plan_id || 
 FROM below JOIN holdfast_task AS task ON task.id = below.id
 WHERE task.status = 'running'
    OR (task.status = 'queued' AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0)
+
+-- name: check_calls_end_with_runs
+-- purpose: a task that calls a workflow stands as the run of it does: one at a time, waited for
+--   while it runs, and the end of the one is that of the other
+SELECT run.id AS entity, 'runs below ' || run.parent_id || ', which does not wait for it' AS detail
+FROM holdfast_run AS run LEFT JOIN holdfast_task AS task ON task.id = run.parent_id
+WHERE run.parent_id IS NOT NULL
+  AND run.status = 'running'
+  AND (COALESCE(task.status, '') <> 'queued' OR COALESCE(task.waits_for, '') <> run.id OR task.epoch <> run.parent_epoch)
+UNION ALL
+SELECT task.id, 'waits for ' || task.waits_for || ', which has ' || COALESCE(run.status, 'never been')
+FROM holdfast_task AS task LEFT JOIN holdfast_run AS run ON run.id = task.waits_for
+WHERE task.calls IS NOT NULL
+  AND task.status = 'queued'
+  AND task.waits_for IS NOT NULL
+  AND COALESCE(run.status, '') <> 'running'
+UNION ALL
+SELECT task.id, 'has nothing in its way, and waits for no run'
+FROM holdfast_task AS task
+WHERE task.calls IS NOT NULL
+  AND task.status = 'queued'
+  AND task.waits_for IS NULL
+  AND NOT task.blocked
+  AND task.holds = 0
+  AND task.run_holds = 0
+UNION ALL
+SELECT task.id, 'is done, and its run is ' || run.status
+FROM holdfast_task AS task JOIN holdfast_run AS run ON run.id = task.waits_for
+WHERE task.calls IS NOT NULL
+  AND task.status = 'done'
+  AND NOT task.skipped
+  AND run.status <> 'completed'

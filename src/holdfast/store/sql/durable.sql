@@ -54,6 +54,7 @@ RETURNING id
 -- name: wake_for_signals
 -- purpose: make tasks due that wait for a signal which is there
 -- guards: waiting for it, and somebody has sent one that nobody has taken
+-- rows: awaited text, aim text, sent text
 -- changes: task
 -- event: 'task.woken'
 -- data: '{"scheduled_for":null,"waits_for":null}'
@@ -62,13 +63,15 @@ UPDATE holdfast_task SET
   due = true, scheduled_for = NULL, waits_for = NULL,
   version = version + 1, previous = status,
   changed_by = 'signal', changed_at = (SELECT holdfast_now())
-WHERE waits_for IN (SELECT value FROM {each awaited})
+FROM {rows} AS r
+WHERE waits_for = r.awaited
   AND status = 'queued'
   AND NOT due
-  AND EXISTS (SELECT 1 FROM holdfast_signal AS signal WHERE signal.taken_by IS NULL AND signal.target || ' ' || signal.name = holdfast_task.waits_for)
+  AND (SELECT signal.id FROM holdfast_signal AS signal WHERE signal.target = r.aim AND signal.name = r.sent AND signal.taken_by IS NULL LIMIT 1) IS NOT NULL
 
 -- name: wake_parents
--- purpose: make tasks due that wait for their children, once all of those have ended
+-- purpose: make tasks due that wait for their children, once all of those have ended; COALESCE, or
+--   PostgreSQL might begin with all that wait for anything
 -- guards: waiting for them, and none is open
 -- changes: task
 -- event: 'task.woken'
@@ -81,8 +84,8 @@ UPDATE holdfast_task SET
 WHERE id IN (SELECT value FROM {each ids})
   AND status = 'queued'
   AND NOT due
-  AND waits_for = 'children'
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running'))
+  AND COALESCE(waits_for, '') = 'children'
+  AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running') LIMIT 1) IS NULL
 
 -- name: take_signal
 -- purpose: hand the oldest signal of a name to a running attempt, once
@@ -120,7 +123,7 @@ WHERE parent_id = :task_id
 -- changes: task
 -- event: CASE WHEN status <> previous THEN 'task.cancelled' ELSE 'task.superseded' END
 -- data: '{"superseded":true' || CASE WHEN previous = 'running' THEN COALESCE(',"usage":' || usage, '') ELSE '' END || '}'
--- returning: concurrency_key, parent_id
+-- returning: concurrency_key, parent_id, calls
 UPDATE holdfast_task SET
   superseded = true,
   status = CASE WHEN status IN ('idle', 'queued', 'running') THEN 'cancelled' ELSE status END,

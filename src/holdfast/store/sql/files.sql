@@ -11,18 +11,24 @@ WITH RECURSIVE above (root, wanted, run_id, item_id, depth) AS (
     JOIN holdfast_task AS around ON around.id = item.parent_id)
 SELECT above.root, above.wanted, above.depth, found.output, found.skipped
 FROM above CROSS JOIN holdfast_task AS found
-WHERE found.parent_id = above.item_id
-  AND found.step = above.wanted
-  AND NOT found.superseded
-  AND found.status = 'done'
+WHERE found.id = (
+    SELECT beside.id FROM holdfast_task AS beside
+    WHERE beside.parent_id = above.item_id
+      AND beside.step = above.wanted
+      AND NOT beside.superseded
+      AND beside.status = 'done'
+    LIMIT 1)
 UNION ALL
 SELECT above.root, above.wanted, above.depth, found.output, found.skipped
 FROM above CROSS JOIN holdfast_task AS found
 WHERE above.item_id IS NULL
-  AND found.run_id = above.run_id
-  AND found.parent_id IS NULL
-  AND found.step = above.wanted
-  AND found.status = 'done'
+  AND found.id = (
+    SELECT beside.id FROM holdfast_task AS beside
+    WHERE beside.run_id = above.run_id
+      AND beside.parent_id IS NULL
+      AND beside.step = above.wanted
+      AND beside.status = 'done'
+    LIMIT 1)
 ORDER BY depth DESC
 
 -- name: declared_reports

@@ -3,26 +3,29 @@
 SELECT definition FROM holdfast_workflow WHERE name = :name AND version = :version
 
 -- name: ripe_tasks
--- purpose: which of some tasks have all they need, and wait for their condition or their list
+-- purpose: which of some tasks have all they need, and wait for their condition, their list or the
+--   workflow that they call
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.conditional, task.due,
-  task.epoch, task.item
+  task.epoch, task.item, task.calls, task.priority, task.generation, task.feedback
 FROM holdfast_task AS task
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'
   AND NOT task.blocked
   AND ((task.conditional AND NOT task.due AND task.scheduled_for IS NULL AND task.waits_for IS NULL)
-    OR (task.kind = 'group' AND task.total IS NULL AND task.item IS NULL))
+    OR (task.kind = 'group' AND task.total IS NULL AND task.item IS NULL AND task.waits_for IS NULL
+      AND (task.calls IS NULL OR (task.holds = 0 AND task.run_holds = 0))))
 ORDER BY task.id
 
 -- name: ripe_in_run
--- purpose: every task of a run that has all it needs, and waits for its condition or its list
+-- purpose: every task of a run that has all it needs, and waits for its condition, its list or the
+--   workflow that it calls
 SELECT id FROM holdfast_task
 WHERE run_id = :run_id
   AND status <> 'done'
   AND status = 'queued'
   AND NOT blocked
   AND ((conditional AND NOT due AND scheduled_for IS NULL AND waits_for IS NULL)
-    OR (kind = 'group' AND total IS NULL AND item IS NULL))
+    OR (kind = 'group' AND total IS NULL AND item IS NULL AND waits_for IS NULL))
 
 -- name: open_groups
 -- purpose: the groups of a run that have not ended
@@ -137,10 +140,11 @@ RETURNING made
 -- name: loops_with_room
 -- purpose: which of some loops have items left to start, and how many are under way
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.epoch, task.item,
-  task.total, task.made, task.priority, run.holds AS run_holds,
+  task.total, task.made, task.priority,
+  (SELECT run.holds FROM holdfast_run AS run WHERE run.id = task.run_id) AS run_holds,
   (SELECT count(*) FROM holdfast_task AS active
    WHERE active.parent_id = task.id AND active.status IN ('idle', 'queued', 'running') AND active.status = 'queued') AS active
-FROM holdfast_task AS task JOIN holdfast_run AS run ON run.id = task.run_id
+FROM holdfast_task AS task
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'
   AND task.total IS NOT NULL
@@ -187,8 +191,8 @@ WHERE id IN (SELECT value FROM {each ids})
   AND kind = 'group'
   AND status = 'queued'
   AND (item IS NOT NULL OR made = total)
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running'))
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded)
+  AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running') LIMIT 1) IS NULL
+  AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded LIMIT 1) IS NULL
 
 -- name: fail_groups
 -- purpose: idle or queued → failed for the groups around whatever failed in runs that have failed

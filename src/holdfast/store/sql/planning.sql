@@ -103,7 +103,8 @@ WHERE parent_id IN (
   AND (status IN ('queued', 'done', 'failed', 'cancelled') OR planning_phase = 'finalized')
 
 -- name: forget_order
--- purpose: what a plan said of who waits for whom is said anew when it is finalized again
+-- purpose: what a plan said of who waits for whom is said anew when it is finalized again;
+--   IS TRUE, because an older PostgreSQL would look up every pair
 -- guards: among what is below the plan, of what has not begun; what a task was created with stays
 DELETE FROM holdfast_need
 WHERE since > 1
@@ -112,11 +113,11 @@ WHERE since > 1
       SELECT child.id, child.status FROM holdfast_task AS child WHERE child.parent_id = :task_id
       UNION SELECT child.id, child.status FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
     SELECT id FROM below WHERE status = 'idle')
-  AND need_id IN (
+  AND (need_id IN (
     WITH RECURSIVE below (id) AS (
       SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = :task_id
       UNION SELECT child.id FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
-    SELECT id FROM below)
+    SELECT id FROM below)) IS TRUE
 
 -- name: unblock_children
 -- purpose: unblock whatever below a plan needs nothing any more that is not done
@@ -161,20 +162,25 @@ WHERE parent_id = :task_id
 -- purpose: whatever a plan needs, all that has not begun below it needs too, through plans inside it
 -- guards: below the plans, not begun, not the need itself, and each pair once
 INSERT INTO holdfast_need (task_id, need_id, since)
-WITH RECURSIVE plan (id) AS (
-    SELECT named.id FROM holdfast_task AS named
+WITH RECURSIVE plan (id, passes_on) AS (
+    SELECT named.id, true FROM holdfast_task AS named
     WHERE named.id IN (SELECT value FROM {each ids})
-    UNION SELECT child.id FROM holdfast_task AS child JOIN plan ON child.parent_id = plan.id
-    WHERE child.planning_phase = 'finalized'),
-  inherited (id, need_id) AS (
-    SELECT child.id, need.need_id FROM plan JOIN holdfast_need AS need ON need.task_id = plan.id
-    JOIN holdfast_task AS child ON child.parent_id = plan.id
-    UNION SELECT child.id, inherited.need_id FROM inherited JOIN plan ON plan.id = inherited.id
-    JOIN holdfast_task AS child ON child.parent_id = plan.id)
-SELECT task.id, inherited.need_id, task.version + 1
-FROM inherited JOIN holdfast_task AS task ON task.id = inherited.id
-WHERE task.status IN ('idle', 'queued')
-  AND task.id <> inherited.need_id
+    UNION SELECT child.id, child.planning_phase = 'finalized' FROM plan CROSS JOIN holdfast_task AS child
+    WHERE child.parent_id = plan.id
+      AND plan.passes_on),
+  inherited (id, need_id, status, version, passes_on) AS (
+    SELECT child.id, need.need_id, child.status, child.version, child.planning_phase = 'finalized'
+    FROM plan CROSS JOIN holdfast_need AS need CROSS JOIN holdfast_task AS child
+    WHERE need.task_id = plan.id
+      AND child.parent_id = plan.id
+      AND plan.passes_on
+    UNION SELECT child.id, inherited.need_id, child.status, child.version, child.planning_phase = 'finalized'
+    FROM inherited CROSS JOIN holdfast_task AS child
+    WHERE child.parent_id = inherited.id
+      AND inherited.passes_on)
+SELECT inherited.id, inherited.need_id, inherited.version + 1 FROM inherited
+WHERE inherited.status IN ('idle', 'queued')
+  AND inherited.id <> inherited.need_id
 ON CONFLICT (task_id, need_id) DO NOTHING
 
 -- name: block_children
@@ -276,15 +282,17 @@ UPDATE holdfast_task SET
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
 WHERE id IN (
-    WITH RECURSIVE failing (id, parent_id) AS (
-      SELECT plan.id, plan.parent_id FROM holdfast_task AS plan
+    WITH RECURSIVE failing (id, parent_id, finalized) AS (
+      SELECT plan.id, plan.parent_id, true FROM holdfast_task AS plan
       WHERE plan.id IN (SELECT value FROM {each ids})
         AND plan.planning_phase = 'finalized'
-        AND EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = plan.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded)
-      UNION SELECT plan.id, plan.parent_id FROM holdfast_task AS plan JOIN failing ON plan.id = failing.parent_id
-      WHERE plan.planning_phase = 'finalized'),
+        AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = plan.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded LIMIT 1) IS NOT NULL
+      UNION SELECT plan.id, plan.parent_id, plan.planning_phase = 'finalized'
+      FROM holdfast_task AS plan JOIN failing ON plan.id = failing.parent_id
+      WHERE failing.finalized),
     below (id) AS (
       SELECT child.id FROM holdfast_task AS child JOIN failing ON child.parent_id = failing.id
+      WHERE failing.finalized
       UNION SELECT child.id FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
     SELECT id FROM below)
   AND status IN ('idle', 'queued')

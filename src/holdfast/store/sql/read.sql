@@ -26,11 +26,16 @@ SELECT * FROM holdfast_run WHERE id IN (SELECT value FROM {each ids})
 -- purpose: the tasks of a run in the order they were created
 SELECT * FROM holdfast_task WHERE run_id = :run_id ORDER BY id
 
+-- name: tasks_of_runs
+-- purpose: the tasks of some runs in the order they were created
+SELECT * FROM holdfast_task WHERE run_id IN (SELECT value FROM {each ids}) ORDER BY id
+
 -- name: list_runs
--- purpose: a page of runs, newest first
+-- purpose: a page of runs, newest first, with or without those that steps called
 SELECT * FROM holdfast_run
 WHERE id < :after
   AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
+  AND (CAST(:called AS boolean) OR parent_id IS NULL)
 ORDER BY id DESC LIMIT :count
 
 -- name: list_runs_by_status
@@ -40,6 +45,7 @@ WHERE id < :after
   AND status = :status
   AND created_at >= 0
   AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
+  AND (CAST(:called AS boolean) OR parent_id IS NULL)
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks
@@ -84,6 +90,7 @@ ORDER BY id DESC LIMIT :count
 SELECT * FROM holdfast_task
 WHERE parent_id = :parent_id
   AND id < :after
+  AND created_at >= 0
   AND (CAST(:status AS text) IS NULL OR status = :status)
   AND (CAST(:agent AS text) IS NULL OR agent = :agent)
 ORDER BY id DESC LIMIT :count
@@ -152,8 +159,9 @@ WITH RECURSIVE above (id, parent_id) AS (
   tree (id) AS (
     SELECT above.id FROM above
     UNION SELECT child.id FROM holdfast_task AS child JOIN tree ON child.parent_id = tree.id)
-SELECT task.id, task.status FROM holdfast_task AS task JOIN tree ON tree.id = task.id
-WHERE task.status IN ('failed', 'cancelled')
+SELECT task.id, task.status FROM holdfast_task AS task
+WHERE task.id IN (SELECT id FROM tree)
+  AND task.status IN ('failed', 'cancelled')
   AND NOT task.superseded
   AND task.planning_phase = 'none'
 ORDER BY task.id
@@ -232,11 +240,12 @@ WHERE status = 'running'
 ORDER BY id
 
 -- name: next_wake
--- purpose: when time alone will next make something ready, and whether a waiting run has room; it
---   goes from key to key, because thousands of runs may wait for one
+-- purpose: when time alone will next make something ready, and whether a key that is waited for
+--   has room
 SELECT
   (SELECT min(at) FROM (
     SELECT min(scheduled_for) AS at FROM holdfast_task WHERE status = 'queued' AND NOT due
+      AND scheduled_for IS NOT NULL
     UNION ALL
     SELECT min(held_until) FROM holdfast_task WHERE held_until IS NOT NULL
       AND status IN ('idle', 'queued', 'running')
@@ -247,18 +256,7 @@ SELECT
       AND status = 'running') AS times) AS at,
   (SELECT holdfast_now()) AS now,
   EXISTS (
-    WITH RECURSIVE waited (key) AS (
-      SELECT (
-        SELECT run.concurrency_key FROM holdfast_run AS run
-        WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND run.concurrency_key > ''
-        ORDER BY run.concurrency_key LIMIT 1)
-      UNION ALL
-      SELECT (
-        SELECT run.concurrency_key FROM holdfast_run AS run
-        WHERE run.status = 'running' AND (run.holds & 32) <> 0 AND run.concurrency_key > waited.key
-        ORDER BY run.concurrency_key LIMIT 1)
-      FROM waited WHERE waited.key IS NOT NULL)
-    SELECT 1 FROM waited
+    SELECT 1 FROM holdfast_waited_key AS waited
     WHERE (SELECT slot.used < slot.capacity FROM holdfast_slot AS slot WHERE slot.key = waited.key)) AS waiting
 
 -- name: rows_there

@@ -7,11 +7,12 @@ SELECT id FROM holdfast_run WHERE id >= :first AND id < :last ORDER BY id LIMIT 
 SELECT id FROM holdfast_task WHERE id >= :first AND id < :last ORDER BY id LIMIT :count
 
 -- name: progress_of_runs
--- purpose: how much of some runs is done, counting what is done by somebody and not in groups
+-- purpose: how much of some runs is done, counting what is done by somebody and not in groups, and
+--   as one each workflow that is called
 SELECT run_id, count(*) AS total, sum(CASE WHEN status = 'done' THEN 1 ELSE 0 END) AS done
 FROM holdfast_task
 WHERE run_id IN (SELECT value FROM {each ids})
-  AND kind <> 'group'
+  AND (kind <> 'group' OR calls IS NOT NULL)
   AND NOT superseded
 GROUP BY run_id
 
@@ -55,13 +56,21 @@ WHERE id IN (SELECT value FROM {each ids})
   AND usage IS NOT NULL
 
 -- name: run_events_after
--- purpose: the history of a run and all its tasks from an event on; its writers take turns, so that
---   no earlier event can follow
+-- purpose: the history of a run, of all that it has called and of all their tasks from an event on;
+--   their writers take turns, so that no earlier event can follow
+WITH RECURSIVE below (id) AS (
+  SELECT named.id FROM holdfast_run AS named WHERE named.id = :run_id
+  UNION SELECT run.id FROM below JOIN holdfast_task AS task ON task.run_id = below.id
+    JOIN holdfast_run AS run ON run.parent_id = task.id
+  WHERE task.calls IS NOT NULL)
 SELECT * FROM (
-  SELECT * FROM holdfast_event WHERE entity = :run_id AND seq > :after
+  SELECT event.* FROM below JOIN holdfast_event AS event ON event.entity = below.id
+  WHERE event.seq > :after
   UNION ALL
-  SELECT event.* FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id
-  WHERE task.run_id = :run_id AND event.seq > :after) AS events
+  SELECT event.*
+  FROM below JOIN holdfast_task AS task ON task.run_id = below.id
+    JOIN holdfast_event AS event ON event.entity = task.id
+  WHERE event.seq > :after) AS events
 ORDER BY seq LIMIT :count
 
 -- name: task_events_after
@@ -80,8 +89,11 @@ WHERE seq > :after OR seq IN (SELECT r.number FROM {rows} AS r)
 ORDER BY seq LIMIT :count
 
 -- name: runs_ended_since
--- purpose: the newest of the runs that have ended since a moment
-SELECT * FROM holdfast_run WHERE finished_at >= :since ORDER BY id DESC LIMIT :count
+-- purpose: the newest of the runs that have ended since a moment; what they called is part of them
+SELECT * FROM holdfast_run
+WHERE finished_at >= :since
+  AND parent_id IS NULL
+ORDER BY id DESC LIMIT :count
 
 -- name: lone_tasks_failed_since
 -- purpose: the newest of the tasks without a run or a parent that have failed since a moment
@@ -106,9 +118,16 @@ WHERE status IN ('idle', 'queued')
 ORDER BY id LIMIT :count
 
 -- name: tasks_of_run_for_people
--- purpose: the tasks of one run that go on only when somebody approves or answers
+-- purpose: the tasks of one run, and of what it has called, that go on only when somebody approves
+--   or answers
 SELECT * FROM holdfast_task
-WHERE run_id = :run_id
+WHERE run_id IN (
+    WITH RECURSIVE below (id) AS (
+      SELECT named.id FROM holdfast_run AS named WHERE named.id = :run_id
+      UNION SELECT run.id FROM below JOIN holdfast_task AS task ON task.run_id = below.id
+        JOIN holdfast_run AS run ON run.parent_id = task.id
+      WHERE task.calls IS NOT NULL)
+    SELECT id FROM below)
   AND status IN ('idle', 'queued')
   AND NOT blocked
   AND run_holds = 0
@@ -124,3 +143,15 @@ SELECT name, version, created_at FROM holdfast_workflow ORDER BY name, created_a
 SELECT name, version, created_at, definition FROM holdfast_workflow
 WHERE name = :name
 ORDER BY created_at DESC, version
+
+-- name: workflows_since
+-- purpose: the versions of all workflows that are not older than a moment
+SELECT name, version, created_at FROM holdfast_workflow
+WHERE created_at >= :since
+
+-- name: leased_tasks
+-- purpose: tasks that somebody works on just now
+SELECT id, worker FROM holdfast_task
+WHERE lease_expires_at > (SELECT holdfast_now())
+  AND attempt >= 1
+ORDER BY id LIMIT :count

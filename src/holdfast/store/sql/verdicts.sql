@@ -169,7 +169,7 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.approved'
 -- data: '{"holds":' || holds || '}'
--- returning: kind, verifies
+-- returning: kind, verifies, calls
 UPDATE holdfast_task SET
   holds = holds & ~2,
   max_rounds = CASE WHEN verifies IS NOT NULL AND round >= max_rounds THEN round + 1 ELSE max_rounds END,

@@ -1,8 +1,8 @@
 -- name: claim_tasks
--- purpose: queued → running: hand the first ready tasks of one agent to a worker
+-- purpose: queued → running: hand the first ready tasks of one line to a worker
 -- guards: every clause of the picked row itself, re-checked when its lock is taken; of those with
 --   a concurrency key, the ones whose counter this transaction holds; for one who has not looked
---   which keys these are, nothing while there are any
+--   which keys and tags there are, nothing while there are any
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
@@ -24,8 +24,10 @@ WITH candidate AS MATERIALIZED (
     AND (tags = '[]' OR holdfast_within(tags, :tags)) -- clause: tags
     AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity)) -- clause: slot
     AND (concurrency_key IS NULL OR concurrency_key IN (SELECT value FROM {each keys}))
+    AND tags = :line
+    AND NOT parked
     AND id NOT IN (SELECT value FROM {each passed})
-    AND (:peeked OR NOT EXISTS (SELECT 1 FROM holdfast_task AS keyed WHERE keyed.agent = :agent AND keyed.concurrency_key IS NOT NULL AND keyed.status = 'queued' AND keyed.kind = 'work' AND NOT keyed.blocked AND keyed.holds = 0 AND keyed.run_holds = 0 AND keyed.due))
+    AND (:peeked OR NOT EXISTS (SELECT 1 FROM holdfast_task AS special WHERE special.agent = :agent AND (special.concurrency_key IS NOT NULL OR special.tags <> '[]') AND special.status = 'queued' AND special.kind = 'work' AND NOT special.blocked AND special.holds = 0 AND special.run_holds = 0 AND special.due AND NOT special.parked))
   ORDER BY run_now DESC, priority DESC, position, id
   LIMIT :count {skip_locked}
 ),
@@ -65,7 +67,7 @@ WHERE holdfast_task.id = chosen.id
 --   superseded, waits_for, total, round, max_rounds, feedback, question, verifies
 UPDATE holdfast_task SET
   status = 'running',
-  due = true,
+  due = true, parked = false,
   attempt = attempt + 1,
   worker = :worker,
   lease_expires_at = (SELECT holdfast_now()) + :lease,
@@ -86,11 +88,35 @@ WHERE id = :task_id
   AND (tags = '[]' OR holdfast_within(tags, :tags))
   AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity))
 
+-- name: lines
+-- purpose: the lines of ready tasks that a worker may serve: an agent and a set of tags; from one
+--   to the next, because thousands may stand in each
+WITH RECURSIVE line (agent, tags) AS (
+  SELECT served.value, (
+    SELECT task.tags FROM holdfast_task AS task
+    WHERE task.agent = served.value AND task.status = 'queued' AND task.kind = 'work'
+      AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0 AND task.due AND NOT task.parked
+    ORDER BY task.tags LIMIT 1)
+  FROM {each agents} AS served
+  UNION ALL
+  SELECT line.agent, (
+    SELECT task.tags FROM holdfast_task AS task
+    WHERE task.agent = line.agent AND task.tags > line.tags AND task.status = 'queued'
+      AND task.kind = 'work' AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0
+      AND task.due AND NOT task.parked
+    ORDER BY task.tags LIMIT 1)
+  FROM line WHERE line.tags IS NOT NULL)
+SELECT agent, tags FROM line
+WHERE CASE WHEN tags IS NULL THEN false WHEN tags = '[]' THEN true ELSE holdfast_within(tags, :tags) END
+ORDER BY agent, tags
+
 -- name: peek_tasks
--- purpose: the first ready tasks of one agent, to share a claim among agents and hold its counters
-SELECT agent, run_now, priority, position, id, concurrency_key
+-- purpose: the first ready tasks of one line, to share a claim among lines and hold its counters
+SELECT agent, tags, run_now, priority, position, id, concurrency_key
 FROM holdfast_task
 WHERE {clauses claim_tasks}
+  AND tags = :line
+  AND NOT parked
 ORDER BY run_now DESC, priority DESC, position, id
 LIMIT :count
 
@@ -140,7 +166,7 @@ FROM above JOIN holdfast_need AS need ON need.task_id = above.id
 
 -- name: run_facts
 -- purpose: what never changes of some runs: for the worker that runs their tasks, and for loops
-SELECT id, workflow, workflow_version, key, input, budget_usd_per_attempt,
+SELECT id, workflow, workflow_version, key, input, root_id, depth, budget_usd_per_attempt,
   budget_usd IS NOT NULL OR budget_attempts IS NOT NULL AS limited
 FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
@@ -295,12 +321,16 @@ SELECT r.task_id, r.fence, task.status, task.attempt, task.lease_expires_at,
 FROM {rows} AS r LEFT JOIN holdfast_task AS task ON task.id = r.task_id
 
 -- name: lock_runs
--- purpose: lock the runs of some tasks and some runs themselves, in id order, before anything else
+-- purpose: lock the runs of some tasks and some runs themselves, and before those the runs at the
+--   top of what called them, in id order, before anything else
 SELECT id FROM holdfast_run
 WHERE id IN (
   SELECT task.run_id FROM holdfast_task AS task WHERE task.id IN (SELECT value FROM {each tasks})
-  UNION SELECT value FROM {each runs})
-ORDER BY id {lock}
+  UNION SELECT value FROM {each runs}
+  UNION SELECT run.root_id FROM holdfast_run AS run WHERE run.id IN (
+    SELECT task.run_id FROM holdfast_task AS task WHERE task.id IN (SELECT value FROM {each tasks})
+    UNION SELECT value FROM {each runs}))
+ORDER BY root_id IS NOT NULL, id {lock}
 
 -- name: lock_needs
 -- purpose: let one transaction at a time add needs between tasks that exist
@@ -337,7 +367,7 @@ SELECT id FROM (
       SELECT above.id FROM above
       UNION SELECT following.id FROM reached JOIN (
         SELECT need.task_id AS id, need.need_id AS source FROM holdfast_need AS need
-        UNION ALL SELECT child.id, child.parent_id FROM holdfast_task AS child WHERE child.parent_id IS NOT NULL) AS following
+        UNION ALL SELECT child.id, child.parent_id FROM holdfast_task AS child) AS following
         ON following.source = reached.id)
     SELECT id FROM reached) AS rolled_back
 UNION SELECT id FROM (
@@ -377,6 +407,43 @@ FROM {rows} AS r
 WHERE key = r.slot_key
   AND used >= r.freed
 RETURNING key
+
+-- name: park_tasks
+-- purpose: take ready tasks out of the line whose concurrency keys are full; no transition, a note
+-- guards: ready, and no room left under the key
+UPDATE holdfast_task SET parked = true
+WHERE id IN (
+  SELECT id FROM holdfast_task
+  WHERE concurrency_key IN (SELECT value FROM {each keys})
+    AND status = 'queued'
+    AND kind = 'work'
+    AND NOT blocked
+    AND holds = 0
+    AND run_holds = 0
+    AND due
+    AND NOT parked
+    AND EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used >= slot.capacity)
+  LIMIT :count {skip_locked})
+RETURNING id
+
+-- name: unpark_tasks
+-- purpose: put the first tasks that wait for a concurrency key back in line, for the room there is
+-- guards: parked and ready, and room under the key
+UPDATE holdfast_task SET parked = false
+WHERE id IN (
+  SELECT id FROM holdfast_task
+  WHERE concurrency_key = :key
+    AND parked
+    AND status = 'queued'
+    AND kind = 'work'
+    AND NOT blocked
+    AND holds = 0
+    AND run_holds = 0
+    AND due
+    AND EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = :key AND slot.used < slot.capacity)
+  ORDER BY run_now DESC, priority DESC, position, id
+  LIMIT :count {skip_locked})
+RETURNING id
 
 -- name: define_slots
 -- purpose: make the counters of new concurrency keys; the newest capacity stands

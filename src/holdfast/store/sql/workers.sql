@@ -1,20 +1,21 @@
 -- name: register_worker
 -- purpose: keep that a worker has started, and what it offers
 -- guards: nobody else lives under that name
-INSERT INTO holdfast_worker (name, agents, tags, concurrency, started_at, seen_at, expires_at)
-VALUES (:name, :agents, :tags, :concurrency,
+INSERT INTO holdfast_worker (name, agents, tags, concurrency, process, started_at, seen_at, expires_at)
+VALUES (:name, :agents, :tags, :concurrency, :process,
   (SELECT holdfast_now()), (SELECT holdfast_now()), (SELECT holdfast_now()) + :ttl)
 ON CONFLICT (name) DO UPDATE SET
   agents = excluded.agents, tags = excluded.tags, concurrency = excluded.concurrency, told = NULL,
+  process = excluded.process, pausing = NULL,
   started_at = excluded.started_at, seen_at = excluded.seen_at, expires_at = excluded.expires_at
 WHERE holdfast_worker.expires_at <= (SELECT holdfast_now())
 RETURNING started_at
 
 -- name: announce_worker
--- purpose: keep that a worker lives, and give what it is told
+-- purpose: keep that a worker lives and why it claims nothing, and give what it is told
 -- guards: the one of that name that started then
 UPDATE holdfast_worker SET
-  seen_at = (SELECT holdfast_now()), expires_at = (SELECT holdfast_now()) + :ttl
+  seen_at = (SELECT holdfast_now()), expires_at = (SELECT holdfast_now()) + :ttl, pausing = :pausing
 WHERE name = :name
   AND started_at = :started
 RETURNING told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from holdfast.store.sqlite.checkpoints import Checkpoints
 from holdfast.store.sqlite.connection import connect, create, refuse_unsafe
 from holdfast.store.sqlite.migrator import SqliteMigrator
 from holdfast.store.sqlite.transaction import Catalogue, SqliteTransaction
+from holdfast.store.standing import Standing
 from holdfast.store.transitions import Mark
 
 T = TypeVar("T")
@@ -84,27 +85,29 @@ class SqliteDatabase:
             raise InvalidInput("connection", "is in no transaction any more")
         return SqliteTransaction(connection, self._catalogue)
 
+    def begin(self) -> AbstractContextManager[apsw.Connection]:
+        return self.connect().once()
+
+    def connect(self) -> Standing[apsw.Connection]:
+        return Standing(
+            lambda: self._patiently(self._open),
+            transaction=self._lend,
+            usable=lambda connection: not connection.in_transaction,
+            sound=lambda connection: connection.in_transaction,
+            close=apsw.Connection.close,
+        )
+
     @contextmanager
-    def begin(self) -> Iterator[apsw.Connection]:
-        connection = self._patiently(self._begun)
+    def _lend(self, connection: apsw.Connection) -> Iterator[None]:
+        self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
         self._given.add(connection)
         try:
             with holding_store():
-                yield connection
+                yield
             self._patiently(lambda: connection.execute("COMMIT"))
         finally:
             self._given.discard(connection)
             _roll_back(connection)
-            connection.close()
-
-    def _begun(self) -> apsw.Connection:
-        connection = self._open()
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
     def upgrade(self) -> None:
         known = migrations.load(self.dialect, self._surroundings.files.migrations)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 
 import apsw
 
@@ -14,10 +15,11 @@ from holdfast.store.database import Row, Rows
 from holdfast.store.macros import WIDE
 from holdfast.store.parameters import bind, check, plain, transition
 from holdfast.store.queries import TIME, Query
-from holdfast.store.sqlite.wide import WideQuery
+from holdfast.store.sqlite.wide import AT_ONCE, WideQuery
 from holdfast.store.transitions import CARRIED, RECORD, RETURNED, Mark
 
 EVENT = len(RETURNED)
+RECORDS = {count: RECORD + ", ".join([f"({', '.join('?' * EVENT)})"] * count) for count in AT_ONCE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +93,7 @@ class SqliteTransaction:
         """The rows by name; of a transition, with their events written."""
         if query.changes is not None and found:
             # What a transition returns begins with what its event holds.
-            self._connection.executemany(RECORD, [row[:EVENT] for row in found])
+            self._record([row[:EVENT] for row in found])
         if not query.carried:
             return [dict(zip(names, row, strict=True)) for row in found]
         named = len(names) - len(query.carried)
@@ -100,6 +102,15 @@ class SqliteTransaction:
             dict(zip(known, (*row[:named], (query.carried, row[named:])), strict=True))
             for row in found
         ]
+
+    def _record(self, events: list[tuple[object, ...]]) -> None:
+        """Write events, many with one statement: each costs the interpreter's lock once."""
+        place = 0
+        for count, text in RECORDS.items():
+            while len(events) - place >= count:
+                values = chain.from_iterable(events[place : place + count])
+                self._connection.execute(text, tuple(values))
+                place += count
 
     def _learn_names(self, query: Query, cursor: apsw.Cursor) -> tuple[str, ...]:
         try:

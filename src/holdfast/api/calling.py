@@ -1,0 +1,75 @@
+"""A step that calls another workflow: which one, and what that is started with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.api.startable import Startable
+from holdfast.errors import InvalidInput
+from holdfast.model.graph import Workflow
+from holdfast.model.reference import Reference
+from holdfast.model.template import parse
+from holdfast.model.text import clean_name
+from holdfast.model.work import Work
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """One that is called by its name alone is looked for in the store."""
+
+    callee: Startable | str
+    given: Any
+
+    @property
+    def graph(self) -> Workflow | None:
+        return None if isinstance(self.callee, str) else self.callee.read_graph()
+
+    @property
+    def work(self) -> Work:
+        graph = self.graph
+        if graph is None:
+            return Work(workflow=str(self.callee), input=self.given)
+        return Work(workflow=graph.name, version=graph.version, input=self.given)
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """What it is started with that is made from the run that calls."""
+        found = [parse("input", text).references for text in _texts(self.given)]
+        return tuple(reference for each in found for reference in each)
+
+    def mistakes(self, step: str) -> Iterator[str]:
+        if not isinstance(self.callee, str):
+            yield from self.callee.misgiven(step, self.given)
+
+
+def check_callee(callee: object) -> Startable | str:
+    """Refuse at once what is neither a workflow nor the name of one."""
+    if isinstance(callee, str):
+        return clean_name("workflow", callee)
+    if isinstance(callee, Startable):
+        return callee
+    reason = f"{callee!r} is no workflow; give one of hf.workflow(…), hf.workflow_file(…) or a name"
+    raise InvalidInput("workflow", reason)
+
+
+def misnamed(
+    step: str, given: object, known: Collection[str], needed: Collection[str]
+) -> list[str]:
+    """Inputs that are not known, or needed and not given, of what is given by name."""
+    if not isinstance(given, dict | None):
+        return []
+    names = {} if given is None else given
+    return [
+        *(f"{step}: input: {each!r} is not taken" for each in names if each not in known),
+        *(f"{step}: input: {each!r} is not given" for each in needed if each not in names),
+    ]
+
+
+def _texts(given: object) -> Iterator[str]:
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, dict | list):
+        for inner in given.values() if isinstance(given, dict) else given:
+            yield from _texts(inner)

@@ -1,0 +1,182 @@
+"""The form of everything that travels on a bus, and the edge that refuses any other."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from holdfast.errors import InvalidInput
+from holdfast.ids import parse_run_id, parse_task_id
+from holdfast.model.shown import Shown, show_moment
+from holdfast.model.text import (
+    MAX_DEPTH,
+    MAX_NAME,
+    clean_key,
+    clean_name,
+    clean_text,
+    encode_json,
+)
+from holdfast.model.trace import (
+    Trace,
+    clean_span_id,
+    clean_trace_id,
+    derive_message_id,
+    derive_span_id,
+)
+from holdfast.settings import MEBIBYTE
+
+MAX_PAYLOAD = MEBIBYTE
+REQUIRED = ("message_id", "trace_id", "type", "created_at")
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Envelope(Shown):
+    """One message; two deliveries with one `message_id` are one. `created_at` is microseconds."""
+
+    message_id: str
+    trace_id: str
+    type: str
+    created_at: int
+    span_id: str | None = None
+    causation_id: str | None = None
+    correlation_id: str | None = None
+    run_id: str | None = None
+    task_id: str | None = None
+    step: str | None = None
+    agent: str | None = None
+    payload: Any = None
+
+    @property
+    def about(self) -> str:
+        """What it keeps its order with: its run, or else its task, or else nothing but itself."""
+        return self.run_id or self.task_id or self.correlation_id or self.message_id
+
+    @property
+    def trace(self) -> Trace:
+        """What a run or task that this asks for is started with."""
+        return Trace(
+            trace_id=self.trace_id,
+            causation_id=self.message_id,
+            correlation_id=self.correlation_id or self.message_id,
+        )
+
+    def follow(
+        self, kind: str, payload: object, *, created_at: int, message_id: str | None = None
+    ) -> Envelope:
+        """The message that this one causes: in its trace, about the same, the same each time."""
+        known = message_id or derive_message_id(self.message_id, kind)
+        return replace(
+            self,
+            message_id=known,
+            span_id=derive_span_id(known),
+            type=kind,
+            created_at=created_at,
+            causation_id=self.message_id,
+            correlation_id=self.correlation_id or self.message_id,
+            payload=payload,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """As it travels: what it does not say is left out, its time is a text."""
+        said = {each.name: getattr(self, each.name) for each in fields(self)}
+        told = {name: value for name, value in said.items() if value is not None}
+        return {**told, "created_at": show_moment(self.created_at), "payload": self.payload}
+
+
+def encode_envelope(envelope: Envelope) -> str:
+    """The text of an envelope that was made of what the store has checked already."""
+    return _encode(envelope.as_json())
+
+
+def write_envelope(envelope: Envelope) -> str:
+    """The text of an envelope, every field of it checked."""
+    return encode_json(
+        "envelope", read_envelope(envelope.as_json()).as_json(), limit=2 * MAX_PAYLOAD
+    )
+
+
+def read_envelope(given: object) -> Envelope:
+    """Make an envelope of JSON, as a text or read already; fields of no meaning here are let go."""
+    told = _object(given)
+    for name in REQUIRED:
+        if told.get(name) is None:
+            raise InvalidInput(name, "is missing; a message without it is not taken")
+    payload = told.get("payload")
+    if not _is_harmless(given):
+        encode_json("payload", payload, limit=MAX_PAYLOAD)
+    cleaned = {
+        name: clean(name, told[name])
+        for name, clean in _CLEANERS.items()
+        if told.get(name) is not None
+    }
+    return Envelope(**cleaned, payload=payload)
+
+
+def _is_harmless(given: object) -> bool:
+    """Whether a text was read that can hold nothing that a store would refuse."""
+    if not isinstance(given, str) or len(given) > MAX_PAYLOAD // 4 or "\\u" in given:
+        return False
+    return given.isprintable() and given.count("[") + given.count("{") < MAX_DEPTH
+
+
+def _object(given: object) -> Mapping[str, Any]:
+    if isinstance(given, str | bytes):
+        try:
+            given = json.loads(given, parse_constant=_finite, parse_float=_finite)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput("envelope", f"is not JSON: {error}") from None
+    if not isinstance(given, Mapping):
+        raise InvalidInput("envelope", f"must be an object, not {type(given).__name__}")
+    return given
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number of JSON")
+    return number
+
+
+def _read_moment(field: str, value: object) -> int:
+    text = clean_text(field, value, limit=MAX_NAME)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InvalidInput(field, f"{text!r} is not a date and time with its zone, as of RFC 3339")
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _read_run_id(field: str, value: object) -> str:
+    return parse_run_id(clean_text(field, value), field=field)
+
+
+def _read_task_id(field: str, value: object) -> str:
+    return parse_task_id(clean_text(field, value), field=field)
+
+
+def _read_step(field: str, value: object) -> str:
+    return clean_text(field, value, limit=MAX_NAME)
+
+
+_CLEANERS: dict[str, Callable[[str, object], Any]] = {
+    "message_id": clean_key,
+    "trace_id": clean_trace_id,
+    "span_id": clean_span_id,
+    "causation_id": clean_key,
+    "correlation_id": clean_key,
+    "run_id": _read_run_id,
+    "task_id": _read_task_id,
+    "step": _read_step,
+    "agent": clean_name,
+    "type": clean_name,
+    "created_at": _read_moment,
+}

@@ -1,0 +1,56 @@
+"""Events as they travel: every id is made of the event's own key, and none is kept."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from holdfast.bus.envelope import Envelope
+from holdfast.model.event import read_data
+from holdfast.model.trace import derive_span_id, derive_trace_id
+from holdfast.store.database import Row
+
+_trace_of = lru_cache(maxsize=10_000)(derive_trace_id)
+
+
+def event_id(entity: str, version: int) -> str:
+    return f"{entity}.{version}"
+
+
+def as_envelope(row: Row) -> Envelope:
+    """The event of one row: in the trace of its run, or of its task where that has no run."""
+    entity, run_id, version = row["entity"], row["run_id"], row["version"]
+    root = run_id or entity
+    message_id = event_id(entity, version)
+    return Envelope(
+        message_id=message_id,
+        trace_id=row["trace_id"] or _trace_of(root),
+        span_id=derive_span_id(message_id),
+        causation_id=_cause(row),
+        correlation_id=row["correlation_id"] or root,
+        run_id=run_id,
+        task_id=None if entity == run_id else entity,
+        step=row["step"],
+        agent=row["agent"],
+        type=row["type"],
+        created_at=row["at"],
+        payload={
+            "version": version,
+            "from": row["from_status"],
+            "to": row["to_status"],
+            "attempt": row["attempt"],
+            "generation": row["generation"],
+            "actor": row["actor"],
+            "data": read_data(row["data"]),
+        },
+    )
+
+
+def _cause(row: Row) -> str | None:
+    """The change before it; of what is new its run's start; of a run whatever asked for that."""
+    entity, run_id, version = row["entity"], row["run_id"], row["version"]
+    if version > 1:
+        return event_id(entity, version - 1)
+    if run_id is not None and run_id != entity:
+        return event_id(run_id, 1)
+    cause: str | None = row["causation_id"]
+    return cause

@@ -1,0 +1,156 @@
+"""The port of the durable bus: at least once, in order for each run, to each group."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.bus.channel import FOR_COMMANDS, FOR_EVENTS, SLOTS, Channel, slot_of
+from holdfast.bus.envelope import Envelope, write_envelope
+from holdfast.errors import InvalidInput
+from holdfast.model.text import clean_name
+
+PARTITIONS = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subscription:
+    """A group on a channel; a new one is given what is there already, unless told otherwise."""
+
+    channel: Channel
+    group: str
+    from_now: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seat:
+    """A consumer of a group, by a name that it keeps, and the partitions that are its alone."""
+
+    subscription: Subscription
+    consumer: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """Messages in their order; nothing of them comes again once the batch is acknowledged."""
+
+    seat: Seat
+    envelopes: tuple[Envelope, ...]
+    receipt: object
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Health:
+    """Whether a bus answers, and how soon, in seconds."""
+
+    ok: bool
+    latency: float
+    detail: str = ""
+
+
+class ExecutionBus(ABC):
+    # Whether it can be lost while the store is not.
+    elsewhere = False
+
+    def __init__(self, partitions: int) -> None:
+        if partitions < 1 or SLOTS % partitions:
+            raise InvalidInput("partitions", f"must be a power of two up to {SLOTS}")
+        self.partitions = partitions
+
+    def _refuse_partitions(self, kept: int) -> None:
+        """Refuse to divide anew what others have divided: messages would be passed by."""
+        if kept != self.partitions:
+            reason = f"there are {kept} already, and this bus was opened with {self.partitions}"
+            raise InvalidInput("partitions", f"{reason}; open it with partitions={kept}")
+
+    def partition_of(self, envelope: Envelope) -> int:
+        return slot_of(envelope.about) % self.partitions
+
+    def publish_command(
+        self, channel: Channel, *envelopes: Envelope, connection: object = None
+    ) -> None:
+        """Ask for something: of the engine on `workflow.commands`, of agents on `agent.tasks`."""
+        self._publish_on(FOR_COMMANDS, channel, envelopes, connection)
+
+    def publish_event(
+        self, channel: Channel, *envelopes: Envelope, connection: object = None
+    ) -> None:
+        """Tell what happened; agents tell their results on `agent.results`."""
+        self._publish_on(FOR_EVENTS, channel, envelopes, connection)
+
+    def _publish_on(
+        self,
+        allowed: Sequence[Channel],
+        channel: Channel,
+        envelopes: Sequence[Envelope],
+        connection: object,
+    ) -> None:
+        if channel not in allowed:
+            names = " or ".join(repr(each.value) for each in allowed)
+            raise InvalidInput("channel", f"{str(channel)!r} is not for this; use {names}")
+        texts = [(envelope, write_envelope(envelope)) for envelope in envelopes]
+        self._publish(Channel(channel), texts, connection)
+
+    @abstractmethod
+    def _publish(
+        self, channel: Channel, texts: Sequence[tuple[Envelope, str]], connection: object
+    ) -> None: ...
+
+    @abstractmethod
+    def subscribe(self, subscription: Subscription) -> None:
+        """Make the group, unless it is there."""
+
+    @abstractmethod
+    def forget(self, subscription: Subscription) -> None:
+        """Remove the group, so that nothing is kept for it any more."""
+
+    @abstractmethod
+    def fetch(self, seat: Seat, *, count: int, wait: float = 0.0) -> list[Batch]:
+        """The next messages of the seat's partitions; when there are none, wait for some."""
+
+    @abstractmethod
+    def recover(self, seat: Seat, *, count: int) -> list[Batch]:
+        """What was delivered in the seat's partitions to whomever, and never acknowledged.
+
+        Called until it gives nothing when partitions are new to a seat, before `fetch`.
+        """
+
+    @abstractmethod
+    def acknowledge(self, batch: Batch) -> bool:
+        """Whether it was this seat's to acknowledge; what is not acknowledged comes again."""
+
+    @abstractmethod
+    def rewind(self, subscription: Subscription, since: int) -> None:
+        """Have the group given again whatever is kept since a moment, in microseconds."""
+
+    @abstractmethod
+    def lag(self, subscription: Subscription) -> int:
+        """How many messages the group has not acknowledged yet."""
+
+    @abstractmethod
+    def groups(self, channel: Channel) -> list[str]:
+        """The groups that there are on a channel."""
+
+    @abstractmethod
+    def latest(self, channel: Channel, count: int) -> list[Envelope]:
+        """The newest messages that are kept of a channel, the last of them last."""
+
+    @abstractmethod
+    def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:
+        """Remove what every group has acknowledged; nothing while one of `groups` is missing.
+
+        Where a bus keeps the time of each message, only what came `before` that is removed.
+        """
+
+    @abstractmethod
+    def health(self) -> Health: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+def clean_subscription(subscription: Subscription) -> Subscription:
+    clean_name("group", subscription.group)
+    return subscription

@@ -1,0 +1,1 @@
+"""One execution bus for each place that can keep messages."""

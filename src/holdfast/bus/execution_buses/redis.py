@@ -1,0 +1,276 @@
+"""The execution bus on Redis Streams, of Redis 6.2 and later: a stream for each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.bus.channel import Channel
+from holdfast.bus.envelope import Envelope
+from holdfast.bus.execution_bus import (
+    PARTITIONS,
+    Batch,
+    ExecutionBus,
+    Health,
+    Seat,
+    Subscription,
+    clean_subscription,
+)
+from holdfast.bus.redis_client import connect, errors_told
+from holdfast.bus.unreadable import envelope_from
+from holdfast.clock import MICROSECONDS, Clock, SystemClock
+from holdfast.errors import BusUnreachable, InvalidInput
+from holdfast.model.text import clean_name
+
+PREFIX = "holdfast"
+# How long one read may wait: well below what the client takes for a lost server.
+LONGEST_WAIT = 5.0
+PAGE = 1_000
+_HERE = Path(__file__).parent
+
+Entries = Sequence[tuple[str, dict[str, str]]]
+
+
+class RedisBus(ExecutionBus):
+    """Streams `{prefix}:CHANNEL:PARTITION`; each message is an entry with the field `envelope`."""
+
+    elsewhere = True
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        partitions: int = PARTITIONS,
+        prefix: str = PREFIX,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(partitions)
+        self._prefix = clean_name("prefix", prefix)
+        self._clock = clock or SystemClock()
+        self._client = connect(url)
+        self._checked = False
+        self._publish_script = self._client.register_script((_HERE / "publish.lua").read_text())
+        self._trim_script = self._client.register_script((_HERE / "trim.lua").read_text())
+
+    def stream(self, channel: Channel, partition: int | str) -> str:
+        # In braces, so that a cluster keeps all of them where one script reaches them.
+        return f"{{{self._prefix}}}:{channel.value}:{partition}"
+
+    def _publish(
+        self, channel: Channel, texts: Sequence[tuple[Envelope, str]], connection: object
+    ) -> None:
+        if connection is not None:
+            reason = "Redis takes part in no transaction; publish after it, or to a SqlBus"
+            raise InvalidInput("connection", reason)
+        with errors_told(), self._client.pipeline(transaction=False) as pipeline:
+            if not self._checked:
+                self._check_partitions()
+            for envelope, text in texts:
+                stream = self.stream(channel, self.partition_of(envelope))
+                pipeline.xadd(stream, {"envelope": text})
+            pipeline.execute()
+
+    def subscribe(self, subscription: Subscription) -> None:
+        clean_subscription(subscription)
+        self._create(subscription, "$" if subscription.from_now else "0")
+
+    def _create(self, subscription: Subscription, start: str) -> None:
+        import redis  # noqa: PLC0415 - only who uses Redis has it
+
+        with errors_told():
+            self._check_partitions()
+            for stream in self._streams(subscription.channel):
+                try:
+                    self._client.xgroup_create(stream, subscription.group, start, mkstream=True)
+                except redis.ResponseError as error:
+                    if not str(error).startswith("BUSYGROUP"):
+                        raise
+
+    def forget(self, subscription: Subscription) -> None:
+        with errors_told():
+            for stream in self._existing(subscription.channel):
+                self._client.xgroup_destroy(stream, subscription.group)
+
+    def fetch(self, seat: Seat, *, count: int, wait: float = 0.0) -> list[Batch]:
+        if not seat.partitions:
+            return []
+        channel, group = seat.subscription.channel, seat.subscription.group
+        block = max(1, round(min(wait, LONGEST_WAIT) * 1000)) if wait > 0 else None
+        wanted = {self.stream(channel, each): ">" for each in seat.partitions}
+        found = self._with_group(
+            seat.subscription,
+            lambda: self._client.xreadgroup(group, seat.consumer, wanted, count, block),
+        )
+        return [self._batch(seat, stream, entries) for stream, entries in found or () if entries]
+
+    def recover(self, seat: Seat, *, count: int) -> list[Batch]:
+        channel, group = seat.subscription.channel, seat.subscription.group
+        batches: list[Batch] = []
+        for each in seat.partitions:
+            stream = self.stream(channel, each)
+            answer = self._with_group(
+                seat.subscription,
+                lambda stream=stream: self._client.xautoclaim(
+                    stream, group, seat.consumer, 0, "0-0", count
+                ),
+            )
+            entries = [(entry, fields) for entry, fields in answer[1] if entry is not None]
+            if len(entries) < len(answer[1]):
+                self._let_go(seat, stream, {entry for entry, _ in entries})
+            if entries:
+                batches.append(self._batch(seat, stream, entries))
+        return batches
+
+    def _let_go(self, seat: Seat, stream: str, there: set[str]) -> None:
+        """Acknowledge what somebody deleted: Redis 6.2 gives it as nothing, for ever."""
+        group = seat.subscription.group
+        with errors_told():
+            for each in self._client.xpending_range(stream, group, "-", "+", PAGE, seat.consumer):
+                entry = each["message_id"]
+                if entry not in there and not self._client.xrange(stream, entry, entry):
+                    self._client.xack(stream, group, entry)
+
+    def _batch(self, seat: Seat, stream: str, entries: Entries) -> Batch:
+        envelopes = tuple(
+            envelope_from(fields.get("envelope"), f"{stream}/{entry}") for entry, fields in entries
+        )
+        ids = [entry for entry, _ in entries]
+        return Batch(seat=seat, envelopes=envelopes, receipt=(stream, ids))
+
+    def acknowledge(self, batch: Batch) -> bool:
+        match batch.receipt:
+            case (str(stream), [*ids]):
+                with errors_told():
+                    if ids:
+                        self._client.xack(stream, batch.seat.subscription.group, *ids)
+                return True
+            case _:
+                raise InvalidInput("batch", "was fetched from another bus")
+
+    def rewind(self, subscription: Subscription, since: int) -> None:
+        milliseconds = max(0, since // 1000)
+        before = f"{milliseconds - 1}-{2**64 - 1}" if milliseconds else "0-0"
+        for stream in self._streams(subscription.channel):
+            self._with_group(
+                subscription,
+                lambda stream=stream: self._client.xgroup_setid(stream, subscription.group, before),
+            )
+
+    def lag(self, subscription: Subscription) -> int:
+        with errors_told():
+            return sum(
+                self._behind(stream, group)
+                for stream in self._existing(subscription.channel)
+                for group in self._client.xinfo_groups(stream)
+                if group["name"] == subscription.group
+            )
+
+    def _behind(self, stream: str, group: dict[str, Any]) -> int:
+        """What is pending and what was not delivered; only Redis 7 has counted the latter."""
+        if group.get("lag") is not None:
+            return int(group["pending"]) + int(group["lag"])
+        count, after = 0, str(group["last-delivered-id"])
+        while page := self._client.xrange(stream, f"({after}", "+", PAGE):
+            count, after = count + len(page), page[-1][0]
+        return int(group["pending"]) + count
+
+    def groups(self, channel: Channel) -> list[str]:
+        with errors_told():
+            return sorted(
+                {
+                    str(group["name"])
+                    for stream in self._existing(channel)
+                    for group in self._client.xinfo_groups(stream)
+                }
+            )
+
+    def latest(self, channel: Channel, count: int) -> list[Envelope]:
+        with errors_told():
+            found = [
+                (_moment(entry), envelope_from(fields.get("envelope"), f"{stream}/{entry}"))
+                for stream in self._streams(channel)
+                for entry, fields in self._client.xrevrange(stream, count=count)
+            ]
+        return [envelope for _, envelope in sorted(found, key=lambda each: each[0])[-count:]]
+
+    def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:  # noqa: ARG002 - what all are done with has no use
+        with errors_told():
+            return sum(
+                int(self._trim_script(keys=[stream], args=list(groups)))
+                for stream in self._streams(channel)
+            )
+
+    def begin_relay(self, channel: Channel, passed: int) -> None:
+        """Note that everything up to a number is published, and nothing after it."""
+        with errors_told():
+            self._check_partitions()
+            self._client.delete(self.stream(channel, "relayed"))
+            self._client.hset(self.stream(channel, "relayed"), "passed", passed)
+
+    def relay(
+        self, channel: Channel, texts: Sequence[tuple[Envelope, str]], passed: tuple[int, int, int]
+    ) -> bool:
+        """Publish events; False, and nothing published, when those before are lost.
+
+        `passed` is how far the store knows it published, how far it is with these, and the number
+        above which all that may still come is.
+        """
+        keys = [self.stream(channel, "relayed"), *self._streams(channel)]
+        pairs = [each for envelope, text in texts for each in (self.partition_of(envelope), text)]
+        with errors_told():
+            return bool(self._publish_script(keys=keys, args=[*passed, *pairs]))
+
+    def least_kept(self, channel: Channel) -> int | None:
+        """The number above which all events are that are still kept for somebody."""
+        with errors_told():
+            firsts = [self._client.xrange(each, "-", "+", 1) for each in self._streams(channel)]
+        return min((int(found[0][1].get("after", 0)) for found in firsts if found), default=None)
+
+    def health(self) -> Health:
+        begun = self._clock.now()
+        try:
+            with errors_told():
+                self._client.ping()
+        except BusUnreachable as error:
+            return Health(ok=False, latency=self._since(begun), detail=str(error))
+        return Health(ok=True, latency=self._since(begun))
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _check_partitions(self) -> None:
+        key = f"{{{self._prefix}}}:partitions"
+        self._client.set(key, self.partitions, nx=True)
+        self._refuse_partitions(int(self._client.get(key) or self.partitions))
+        self._checked = True
+
+    def _since(self, begun: int) -> float:
+        return (self._clock.now() - begun) / MICROSECONDS
+
+    def _streams(self, channel: Channel) -> list[str]:
+        return [self.stream(channel, each) for each in range(self.partitions)]
+
+    def _existing(self, channel: Channel) -> list[str]:
+        return [each for each in self._streams(channel) if self._client.exists(each)]
+
+    def _with_group(self, subscription: Subscription, ask: Any) -> Any:  # noqa: ANN401 - the client's
+        """Ask, and make the group again when Redis has lost it: from all that is there now."""
+        import redis  # noqa: PLC0415 - only who uses Redis has it
+
+        with errors_told():
+            try:
+                return ask()
+            except redis.ResponseError as error:
+                # A command that was blocked while its stream went away is told so otherwise.
+                if not str(error).startswith(
+                    ("NOGROUP", "UNBLOCKED", "ERR The XGROUP", "ERR no such key")
+                ):
+                    raise
+            self._create(subscription, "0")
+            return ask()
+
+
+def _moment(entry: str) -> tuple[int, int]:
+    time, _, place = entry.partition("-")
+    return int(time), int(place)

@@ -1,0 +1,209 @@
+"""The execution bus in the store itself: the events are their own stream, and nothing is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+
+from holdfast.bus.channel import Channel
+from holdfast.bus.envelope import Envelope, read_envelope
+from holdfast.bus.execution_bus import (
+    PARTITIONS,
+    Batch,
+    ExecutionBus,
+    Health,
+    Seat,
+    Subscription,
+    clean_subscription,
+)
+from holdfast.bus.log import read_page
+from holdfast.bus.position import Position, read_position
+from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput, StoreError
+from holdfast.store.database import Transaction
+
+# Hints are rarer than events: whoever wants the rest soon looks for it.
+LOOK = 0.02
+# The positions of those who are no groups of this bus.
+OTHERS = ("elsewhere/", "relay/")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Receipt:
+    """Where each partition stood when it was read, by its version, and where it will stand."""
+
+    versions: tuple[tuple[int, int], ...]
+    position: Position
+
+
+class SqlBus(ExecutionBus):
+    """Needs nothing but the store; each group keeps a position for each partition."""
+
+    def __init__(self, engine: Engine, *, partitions: int = PARTITIONS) -> None:
+        super().__init__(partitions)
+        self._engine = engine
+        self._database = engine.database
+        self._standing = engine.database.connect()
+        self._lock = engine.threads.lock()
+        self._heard = engine.threads.event()
+        self._unsubscribe: Callable[[], None] = engine.notifier.subscribe(self._heard.set)
+
+    def _publish(
+        self, channel: Channel, texts: Sequence[tuple[Envelope, str]], connection: object
+    ) -> None:
+        rows = [(envelope.message_id, text) for envelope, text in texts]
+        if connection is not None:
+            joined = self._database.join(connection)
+            joined.run("publish_messages", rows=rows, channel=channel.value)
+            return
+        with self._writing() as tx:
+            tx.run("publish_messages", rows=rows, channel=channel.value)
+        self._engine.notifier.notify()
+
+    def subscribe(self, subscription: Subscription) -> None:
+        clean_subscription(subscription)
+        newest = self._database.view(lambda tx: tx.read("newest_number"))[0]
+        number = newest["event" if subscription.channel is Channel.EVENTS else "message"]
+        with self._writing() as tx:
+            tx.run(
+                "insert_positions",
+                rows=[(each,) for each in range(self.partitions)],
+                passed=number if subscription.from_now else 0,
+                **_named(subscription),
+            )
+            self._refuse_partitions(len(tx.read("positions_of", **_named(subscription))))
+
+    def forget(self, subscription: Subscription) -> None:
+        with self._writing() as tx:
+            tx.run("remove_positions", **_named(subscription))
+
+    def fetch(self, seat: Seat, *, count: int, wait: float = 0.0) -> list[Batch]:
+        self._heard.clear()
+        found = self._fetch(seat, count)
+        if not found and wait > 0:
+            self._heard.wait(min(wait, LOOK))
+            found = self._fetch(seat, count)
+        return found
+
+    def _fetch(self, seat: Seat, count: int) -> list[Batch]:
+        standing = self._positions(seat.subscription)
+        if not standing:
+            self.subscribe(seat.subscription)
+            standing = self._positions(seat.subscription)
+        held = [(*standing[each], each) for each in seat.partitions if each in standing]
+        held.sort(key=lambda each: (each[0].passed, each[0].ranges, each[2]))
+        # Those that stand at the same place, as all of one consumer do, are read at once.
+        return [
+            batch
+            for position, members in groupby(held, key=lambda each: each[0])
+            if (batch := self._read(seat, position, list(members), count)) is not None
+        ]
+
+    def _read(
+        self, seat: Seat, position: Position, members: list[tuple[Position, int, int]], count: int
+    ) -> Batch | None:
+        page = read_page(self._database, seat.subscription.channel, position, count)
+        if page.position == position:
+            return None
+        own = {partition for _, _, partition in members}
+        batch = Batch(
+            seat=seat,
+            envelopes=tuple(each for each in page.envelopes if self.partition_of(each) in own),
+            receipt=Receipt(
+                versions=tuple((partition, version) for _, version, partition in members),
+                position=page.position,
+            ),
+        )
+        if not batch.envelopes:
+            self.acknowledge(batch)
+            return None
+        return batch
+
+    def recover(self, seat: Seat, *, count: int) -> list[Batch]:  # noqa: ARG002 - nothing to claim
+        """Nothing: what was not acknowledged is what `fetch` gives."""
+        return []
+
+    def acknowledge(self, batch: Batch) -> bool:
+        receipt = batch.receipt
+        if not isinstance(receipt, Receipt):
+            raise InvalidInput("batch", "was fetched from another bus")
+        with self._writing() as tx:
+            moved = tx.write(
+                "move_positions",
+                rows=receipt.versions,
+                passed=receipt.position.passed,
+                holes=receipt.position.write_holes(),
+                **_named(batch.seat.subscription),
+            )
+        return len(moved) == len(receipt.versions)
+
+    def rewind(self, subscription: Subscription, since: int) -> None:
+        channel = subscription.channel.value
+        found = self._database.view(
+            lambda tx: tx.read("number_since", channel=channel, moment=since)
+        )
+        with self._writing() as tx:
+            tx.write("set_positions", passed=found[0]["number"], **_named(subscription))
+
+    def lag(self, subscription: Subscription) -> int:
+        standing = self._positions(subscription)
+        least = min((position.floor for position, _ in standing.values()), default=0)
+        channel = subscription.channel.value
+        counted = self._database.view(
+            lambda tx: tx.read("count_after", channel=channel, passed=least)
+        )
+        return int(counted[0]["count"])
+
+    def groups(self, channel: Channel) -> list[str]:
+        rows = self._database.view(lambda tx: tx.read("groups_of", channel=channel.value))
+        return [row["consumers"] for row in rows if not row["consumers"].startswith(OTHERS)]
+
+    def latest(self, channel: Channel, count: int) -> list[Envelope]:
+        if channel is Channel.EVENTS:
+            newest = self._database.view(lambda tx: tx.read("newest_number"))[0]["event"]
+            before = Position(passed=max(0, newest - count))
+            return list(read_page(self._database, channel, before, count).envelopes)
+        rows = self._database.view(
+            lambda tx: tx.read("latest_messages", channel=channel.value, count=count)
+        )
+        return [read_envelope(row["envelope"]) for row in reversed(rows)]
+
+    def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:
+        if set(self.groups(channel)).issuperset(groups):
+            with self._writing() as tx:
+                return len(tx.write("trim_messages", channel=channel.value, before=before))
+        return 0
+
+    def health(self) -> Health:
+        begun = self._engine.clock.monotonic()
+        try:
+            self._database.view(lambda tx: tx.read("now"))
+        except StoreError as error:
+            return Health(
+                ok=False, latency=self._engine.clock.monotonic() - begun, detail=str(error)
+            )
+        return Health(ok=True, latency=self._engine.clock.monotonic() - begun)
+
+    def close(self) -> None:
+        self._unsubscribe()
+        self._heard.set()
+        with self._lock:
+            self._standing.close()
+
+    def _positions(self, subscription: Subscription) -> dict[int, tuple[Position, int]]:
+        rows = self._database.view(lambda tx: tx.read("positions_of", **_named(subscription)))
+        return {
+            row["place"]: (read_position(row["passed"], row["holes"]), row["version"])
+            for row in rows
+        }
+
+    @contextmanager
+    def _writing(self) -> Iterator[Transaction]:
+        with self._lock, self._standing.begin() as connection:
+            yield self._database.join(connection)
+
+
+def _named(subscription: Subscription) -> dict[str, str]:
+    return {"channel": subscription.channel.value, "consumers": subscription.group}

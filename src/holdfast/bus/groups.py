@@ -1,0 +1,42 @@
+"""Which groups there are, remembered in the store where a bus could forget them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.bus.channel import Channel
+from holdfast.bus.execution_bus import ExecutionBus, Subscription
+from holdfast.engine.engine import Engine
+
+_PREFIX = "elsewhere/"
+
+
+def subscribe(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> None:
+    """Make a group; from now on nothing is trimmed that it has not acknowledged."""
+    bus.subscribe(subscription)
+    if bus.elsewhere:
+        _write(engine, "insert_positions", subscription, rows=[(0,)], passed=0)
+
+
+def forget(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> None:
+    """End a group, so that nothing is kept for it any more."""
+    if bus.elsewhere:
+        _write(engine, "remove_positions", subscription)
+    bus.forget(subscription)
+
+
+def groups_elsewhere(engine: Engine, channel: Channel) -> list[str]:
+    """The groups that a bus beside the store must have before anything of it is trimmed."""
+    rows = engine.database.view(lambda tx: tx.read("groups_of", channel=channel.value))
+    named = [row["consumers"] for row in rows if row["consumers"].startswith(_PREFIX)]
+    return [name.removeprefix(_PREFIX) for name in named]
+
+
+def _write(engine: Engine, query: str, subscription: Subscription, **parameters: Any) -> None:
+    with engine.database.begin() as connection:
+        engine.database.join(connection).run(
+            query,
+            channel=subscription.channel.value,
+            consumers=_PREFIX + subscription.group,
+            **parameters,
+        )

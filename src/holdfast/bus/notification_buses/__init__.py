@@ -1,0 +1,1 @@
+"""One notification bus for each way there is between processes."""

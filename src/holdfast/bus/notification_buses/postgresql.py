@@ -1,0 +1,59 @@
+"""Notifications over the PostgreSQL that holds the store."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from holdfast.bus.notification_bus import NotificationBus
+from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
+from holdfast.store.database import is_postgresql
+
+logger = logging.getLogger(__name__)
+
+CHANNEL = "holdfast_notes"
+
+
+class PostgresqlNotificationBus(NotificationBus):
+    """NOTIFY takes a lock of the whole server at each commit: for hundreds a second, not more."""
+
+    def __init__(self, engine: Engine) -> None:
+        if not is_postgresql(engine.settings.url):
+            reason = "has no way to others; use MemoryNotificationBus or RedisNotificationBus"
+            raise InvalidInput("engine", f"a store in a file {reason}")
+        from holdfast.store.notifiers.listener import Listener  # noqa: PLC0415 - slow to import
+
+        super().__init__(engine.threads)
+        self._database = engine.database
+        self._standing = engine.database.connect()
+        self._sending = engine.threads.lock()
+        self._listener = Listener(
+            engine.settings.url,
+            CHANNEL,
+            randomness=engine.randomness,
+            threads=engine.threads,
+            hear=self._hear_all,
+            begun=self.listening.set,
+        )
+
+    def _send(self, text: str) -> bool:
+        try:
+            with self._sending, self._standing.begin() as connection:
+                self._database.join(connection).run("send_note", text=text)
+        except Exception:
+            logger.debug("a notification could not be sent", exc_info=True)
+            return False
+        return True
+
+    def start(self) -> None:
+        self._listener.start()
+
+    def close(self) -> None:
+        self._listener.close()
+        with self._sending:
+            self._standing.close()
+
+    def _hear_all(self, texts: Sequence[str]) -> None:
+        for text in texts:
+            self._hear(text)

@@ -1,0 +1,131 @@
+"""Offers of ready tasks on `agent.tasks`: without a token, for whoever claims one by its id."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from holdfast.bus.channel import Channel
+from holdfast.bus.envelope import Envelope
+from holdfast.bus.events import event_id
+from holdfast.bus.execution_bus import ExecutionBus
+from holdfast.bus.handler import Handler, Park
+from holdfast.bus.rounds import Rounds
+from holdfast.bus.turn import Turn
+from holdfast.clock import MICROSECONDS
+from holdfast.engine.engine import Engine
+from holdfast.model.task import Assignment
+from holdfast.model.text import clean_name
+from holdfast.model.trace import derive_span_id, derive_trace_id
+from holdfast.store.database import Row
+
+OFFERED = "task.offered"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OfferOptions:
+    """What is offered, and how often.
+
+    - `agents`: whose tasks
+    - `count`: how many at once at most, the first in the order in which they would be claimed
+    - `again`: after how many seconds a task that nobody has claimed is offered again
+    - `ttl`: after how many seconds of silence another process goes on
+    """
+
+    agents: Sequence[str]
+    count: int = 100
+    again: float = 30.0
+    ttl: float = 3.0
+
+
+class Offers(Rounds):
+    """Start one with each process: the one that holds the lease offers, the others wait."""
+
+    def __init__(self, engine: Engine, bus: ExecutionBus, options: OfferOptions) -> None:
+        self._bus = bus
+        self._agents = [clean_name("agents", each) for each in options.agents]
+        self._count = options.count
+        self._again = round(options.again * MICROSECONDS)
+        key = f"bus/offers/{'+'.join(sorted(self._agents))}"[:200]
+        self._place = Turn(engine, key, ttl=options.ttl, begun=self._forget)
+        super().__init__(engine, "offers", self._place)
+        self._offered: set[str] = set()
+
+    def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
+        """Offer what is ready and was not offered lately; how many tasks."""
+        if not self._place.hold():
+            return 0
+        found = self._engine.database.view(
+            lambda tx: (
+                tx.read("ready_tasks", agents=self._agents, count=self._count),
+                tx.read("now")[0]["now"],
+            )
+        )
+        ready, now = found
+        told = [_offer(row, now, now // self._again) for row in ready]
+        new = [each for each in told if each.message_id not in self._offered]
+        if new:
+            self._bus.publish_command(Channel.TASKS, *new)
+        self._offered = {each.message_id for each in told}
+        return len(new)
+
+    def _forget(self) -> None:
+        """Offer all of it anew, after whoever had the turn before."""
+        self._offered = set()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claimant:
+    """A worker that takes what it is offered: claimed with the message, delivered after that.
+
+    What is claimed and never delivered, because the process ended, goes to another when its lease
+    runs out.
+    """
+
+    engine: Engine
+    worker: str
+    agents: Sequence[str]
+    deliver: Callable[[Assignment], object]
+    tags: Sequence[str] = field(default=())
+
+    def handler(self) -> Handler:
+        return Handler(name="claims", handle=self._claim, types=frozenset({OFFERED}), steers=True)
+
+    def _claim(self, envelope: Envelope, connection: object) -> object:
+        if envelope.task_id is None:
+            raise Park("task_id: is missing, and an offer is of one")
+        if envelope.agent not in self.agents:
+            return None
+        claimed = self.engine.join(connection).work.claim_by_id(
+            envelope.task_id, self.worker, agents=self.agents, tags=self.tags
+        )
+        return partial(self._deliver, claimed) if claimed else None
+
+    def _deliver(self, claimed: Sequence[Assignment]) -> None:
+        for each in claimed:
+            self.deliver(each)
+
+
+def _offer(row: Row, now: int, turn: int) -> Envelope:
+    root = row["run_id"] or row["id"]
+    message_id = f"offer:{row['id']}.{row['version']}.{turn}"
+    return Envelope(
+        message_id=message_id,
+        trace_id=row["trace_id"] or derive_trace_id(root),
+        span_id=derive_span_id(message_id),
+        causation_id=event_id(row["id"], row["version"]),
+        correlation_id=row["correlation_id"] or root,
+        run_id=row["run_id"],
+        task_id=row["id"],
+        step=row["step"],
+        agent=row["agent"],
+        type=OFFERED,
+        created_at=now,
+        payload={
+            "title": row["title"],
+            "tags": json.loads(row["tags"]),
+            "priority": row["priority"],
+        },
+    )

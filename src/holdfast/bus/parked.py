@@ -1,0 +1,73 @@
+"""Messages that a handler failed on too often: seen, replayed after the fix, or dropped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.bus.envelope import Envelope, read_envelope
+from holdfast.engine.answers import refuse
+from holdfast.engine.engine import Engine
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.shown import Shown
+from holdfast.store.database import Row
+
+PAGE = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Kept(Shown):
+    """A message that waits: to be tried again at `due_at`, for a person, or behind another."""
+
+    arrival: int
+    handler: str
+    message_id: str
+    channel: str
+    about: str
+    envelope: Envelope
+    tries: int
+    due_at: int | None
+    parked_at: int | None
+    error: str | None
+
+
+class Parked:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def list(self, *, parked: bool = True, after: int = 0, limit: int = PAGE) -> list[Kept]:
+        """Those that are parked; with `parked=False` all that wait, in the order they came."""
+        rows = self._engine.database.view(
+            lambda tx: tx.read("list_deliveries", parked=parked, passed=after, count=limit)
+        )
+        return [_read(row) for row in rows]
+
+    def replay(self, handler: str, message_id: str) -> TransitionResult:
+        """Have it tried again, as often as at first; what waits behind it follows."""
+        with self._engine.database.begin() as connection:
+            tx = self._engine.database.join(connection)
+            found = tx.write("replay_parked", handler=handler, message_id=message_id)
+        return _answer(found)
+
+    def drop(self, handler: str, message_id: str) -> TransitionResult:
+        """Give it up for good, should it come again too; what waits behind it follows."""
+        with self._engine.database.begin() as connection:
+            tx = self._engine.database.join(connection)
+            found = tx.write("drop_parked", handler=handler, message_id=message_id)
+            for row in found:
+                envelope = read_envelope(row["envelope"])
+                tx.run(
+                    "note_dropped",
+                    handler=handler,
+                    message_id=message_id,
+                    run_id=envelope.run_id,
+                    trace_id=envelope.trace_id,
+                )
+        return _answer(found)
+
+
+def _answer(found: list[Row]) -> TransitionResult:
+    return TransitionResult(ok=True) if found else refuse(Refusal.NOT_FOUND, None)
+
+
+def _read(row: Row) -> Kept:
+    return Kept(**{**row, "envelope": read_envelope(row["envelope"])})

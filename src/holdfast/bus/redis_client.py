@@ -1,0 +1,40 @@
+"""How Redis is reached: one client, its errors told as Holdfast's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from holdfast.errors import BusUnreachable, HoldfastError
+
+_TIMEOUT = 10.0
+
+
+def connect(url: str) -> Any:  # noqa: ANN401 - the client's own types are those of coroutines too
+    try:
+        import redis  # noqa: PLC0415 - only who uses Redis has it
+    except ImportError as error:
+        message = "Redis needs its client: install holdfast[redis]"
+        raise HoldfastError(message) from error
+    return redis.Redis.from_url(
+        url,
+        decode_responses=True,
+        # Whatever anybody wrote there can be read, and refused by its place.
+        encoding_errors="surrogateescape",
+        socket_timeout=_TIMEOUT,
+        health_check_interval=15,
+    )
+
+
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """Say that Redis is away in words of our own; what it refuses is raised as it is."""
+    import redis  # noqa: PLC0415 - only who uses Redis has it
+
+    try:
+        yield
+    except (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ReadOnlyError) as error:
+        raise BusUnreachable(
+            f"Redis does not answer: {error}; is the server running, and is the URL right?"
+        ) from error

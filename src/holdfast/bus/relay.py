@@ -1,0 +1,105 @@
+"""Publishes the events of a store on Redis: in order, none skipped, and again what Redis lost."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from holdfast.bus.channel import Channel
+from holdfast.bus.envelope import encode_envelope
+from holdfast.bus.execution_buses.redis import RedisBus
+from holdfast.bus.groups import groups_elsewhere
+from holdfast.bus.log import Page, read_page
+from holdfast.bus.outbox import Outbox
+from holdfast.bus.position import Position
+from holdfast.bus.rounds import Rounds
+from holdfast.bus.turn import Turn
+from holdfast.engine.engine import Engine
+from holdfast.model.text import clean_name
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RelayOptions:
+    """How a relay goes about it.
+
+    - `name`: of the place it publishes to; all relays to one place have the same
+    - `batch`: how many events are published at once at most
+    - `ttl`: after how many seconds of silence another relay goes on
+    - `upkeep`: how often what all groups have acknowledged is removed, in seconds
+    """
+
+    name: str = "redis"
+    batch: int = 500
+    ttl: float = 3.0
+    upkeep: float = 1.0
+
+
+class Relay(Rounds):
+    """Start one with each process: the one that holds the lease publishes, the others wait."""
+
+    def __init__(self, engine: Engine, bus: RedisBus, options: RelayOptions | None = None) -> None:
+        self._options = options or RelayOptions()
+        name = clean_name("name", self._options.name)
+        self._bus = bus
+        self._outbox = Outbox(engine, f"relay/{name}")
+        self._place = Turn(
+            engine, f"bus/relay/{name}", ttl=self._options.ttl, begun=self._outbox.look
+        )
+        super().__init__(engine, "relay", self._place)
+        self._life.callback(self._outbox.close)
+        self._kept: float | None = None
+
+    def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
+        """Publish the next events, if it is this relay's turn; how many."""
+        if not self._place.hold():
+            return 0
+        position = self._outbox.sent
+        page = read_page(self._engine.database, Channel.EVENTS, position, self._options.batch)
+        upkeep = self._due()
+        if page.position == position and not upkeep:
+            return 0
+        if not self._send(position, page):
+            return self._begin_again()
+        if page.position != position and not self._outbox.mark_sent(page.position):
+            self._place.step_down()
+            return 0
+        if upkeep:
+            self._keep_up()
+        return len(page.envelopes)
+
+    def _send(self, position: Position, page: Page) -> bool:
+        texts = [(each, encode_envelope(each)) for each in page.envelopes]
+        passed = (position.passed, page.position.passed, position.floor)
+        return self._bus.relay(Channel.EVENTS, texts, passed)
+
+    def _begin_again(self) -> int:
+        """Take up from what every group had acknowledged; consumers do nothing twice."""
+        since = self._outbox.acknowledged
+        if self._outbox.sent.passed > since:
+            logger.warning("Redis lacks events that were published; again after %s", since)
+        if not self._outbox.mark_sent(Position(passed=since)):
+            self._place.step_down()
+            return 0
+        self._bus.begin_relay(Channel.EVENTS, since)
+        return 1
+
+    def _due(self) -> bool:
+        now = self._engine.clock.monotonic()
+        due = self._kept is None or now - self._kept >= self._options.upkeep
+        if due:
+            self._kept = now
+        return due
+
+    def _keep_up(self) -> None:
+        """Remove what all have acknowledged, and remember how far that is."""
+        groups = groups_elsewhere(self._engine, Channel.EVENTS)
+        self._bus.trim(Channel.EVENTS, groups=groups)
+        least = self._bus.least_kept(Channel.EVENTS)
+        sent = self._outbox.sent
+        acknowledged = sent.floor if least is None else least
+        nothing = Page(envelopes=(), position=sent)
+        # Asked afterwards: of an empty Redis nothing is acknowledged when all of it was lost.
+        if acknowledged > self._outbox.acknowledged and self._send(sent, nothing):
+            self._outbox.mark_acknowledged(acknowledged)

@@ -1,0 +1,92 @@
+"""What is done again and again, in a thread or step by step, until it is closed."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from contextlib import ExitStack
+from typing import Self
+
+from holdfast.bus.turn import Turn
+from holdfast.engine.engine import Engine
+from holdfast.errors import HoldfastError
+from holdfast.threads import Running
+
+logger = logging.getLogger(__name__)
+
+_SHORTEST, _LONGEST = 0.01, 0.5
+_LONGEST_TROUBLE = 2.0
+
+
+class Rounds(ABC):
+    """`with` it, a thread steps until the end of the block; a test or a program may step itself."""
+
+    # Whether a step that finds nothing to do waits by itself.
+    waits = False
+
+    def __init__(self, engine: Engine, name: str, turn: Turn | None = None) -> None:
+        self._engine = engine
+        self._name = name
+        self._stopped = engine.threads.event()
+        self._heard = engine.threads.event()
+        self._unsubscribe = engine.notifier.subscribe(self._heard.set)
+        self._thread: Running | None = None
+        self._turn = turn
+        # What is given back in the end, so that others may have it at once.
+        self._life = ExitStack()
+        if turn is not None:
+            self._life.callback(turn.step_down)
+
+    @abstractmethod
+    def step(self, wait: float = 0.0) -> int:
+        """Look once at what there is to do; how much was done."""
+
+    def drain(self) -> int:
+        """Step until there is nothing left that could be done now."""
+        total = 0
+        while done := self.step():
+            total += done
+        return total
+
+    def start(self) -> None:
+        self._thread = self._engine.threads.start(f"holdfast-{self._name}"[:60], self._run)
+
+    def close(self) -> None:
+        """End after the step under way, and let others go on at once."""
+        self._stopped.set()
+        self._heard.set()
+        self._unsubscribe()
+        if self._thread is not None:
+            self._thread.join()
+        self._life.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        pause = delay = _SHORTEST
+        while not self._stopped.is_set():
+            self._heard.clear()
+            try:
+                done = self.step(pause)
+            except Exception:
+                logger.exception("%s could not go on; it or another tries again", self._name)
+                self._recover(delay)
+                delay = min(_LONGEST_TROUBLE, delay * 2)
+                continue
+            delay = _SHORTEST
+            if not done and not self.waits:
+                self._heard.wait(pause)
+            pause = _SHORTEST if done else min(_LONGEST, pause * 2)
+
+    def _recover(self, delay: float) -> None:
+        try:
+            if self._turn is not None:
+                self._turn.step_down()
+        except HoldfastError:
+            logger.debug("%s could not step down", self._name, exc_info=True)
+        self._stopped.wait(delay * (0.5 + self._engine.randomness.random()))

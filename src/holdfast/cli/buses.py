@@ -1,0 +1,132 @@
+"""The bus: who reads it and how far behind, what is on it, and what is parked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.options import Json, Limit
+from holdfast.cli.registry import command, group
+from holdfast.cli.session import opened
+from holdfast.cli.tables import say_table
+from holdfast.cli.terminal import escape, note, paint, say, say_json
+from holdfast.cli.words import one_line
+
+if TYPE_CHECKING:
+    from holdfast.service.buses import Buses
+
+bus = group("bus", "Messages: groups and how far behind they are, what waits, what is parked.")
+
+Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="workflow.events and the like.")]
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group of a service.")]
+Handler = Annotated[str, typer.Argument(metavar="HANDLER", help="GROUP/NAME, as parked says.")]
+MessageId = Annotated[str, typer.Argument(metavar="MESSAGE", help="The message_id.")]
+
+
+@contextmanager
+def _buses() -> Iterator[Buses]:
+    with opened() as service, service.buses(os.environ.get("HOLDFAST_BUS")) as buses:
+        yield buses
+
+
+@command("groups", of=bus, example="holdfast bus groups")
+def groups(json: Json = False) -> None:
+    """List the groups of each channel, and how many messages each has before it."""
+    with _buses() as buses:
+        page = buses.groups()
+    if json:
+        say_json(page)
+    elif page["items"]:
+        rows = [
+            [each["channel"], escape(each["group"]), str(each["lag"])] for each in page["items"]
+        ]
+        say_table(("CHANNEL", "GROUP", "LAG"), rows)
+    else:
+        note("No groups. A program makes one: holdfast.bus.Consumer(…)")
+
+
+@command("lag", of=bus, example="holdfast bus lag workflow.events accounting")
+def lag(channel: Channel, name: Group, json: Json = False) -> None:
+    """Print how many messages a group has not acknowledged."""
+    with _buses() as buses:
+        behind = buses.lag(channel, name)
+    say_json({"channel": channel, "group": name, "lag": behind}) if json else say(str(behind))
+
+
+@command("forget", of=bus, example="holdfast bus forget workflow.events accounting")
+def forget_group(channel: Channel, name: Group, json: Json = False) -> None:
+    """End a group whose service is gone, so that nothing is kept for it."""
+    with _buses() as buses:
+        told = buses.forget(channel, name)
+    say_json(told) if json else say(f"{escape(name)} is forgotten")
+
+
+@command("tail", of=bus, example="holdfast bus tail workflow.events -n 20")
+def tail(channel: Channel = "workflow.events", limit: Limit = 20, json: Json = False) -> None:
+    """Print the newest messages of a channel, the last of them last."""
+    with _buses() as buses:
+        page = buses.tail(channel, limit)
+    if json:
+        say_json(page)
+        return
+    for each in page["items"]:
+        about = each.get("task_id") or each.get("run_id") or ""
+        said = f"{each['created_at']}  {each['type']}  {about}  {each['message_id']}"
+        say(escape(said))
+
+
+@command("publish", of=bus, example="holdfast bus publish workflow.commands < envelope.json")
+def publish(channel: Channel, json: Json = False) -> None:
+    """Put an envelope on a channel: JSON from standard input."""
+    with _buses() as buses:
+        told = buses.publish(channel, sys.stdin.read())
+    say_json(told) if json else say(f"{escape(told['message_id'])} is on {escape(channel)}")
+
+
+@command("parked", of=bus, example="holdfast bus parked")
+def parked(
+    everything: Annotated[
+        bool, typer.Option("--all", help="What will be tried again and what waits, too.")
+    ] = False,
+    limit: Limit = 100,
+    json: Json = False,
+) -> None:
+    """List the messages that a handler failed on too often, and why."""
+    with _buses() as buses:
+        page = buses.parked(everything=everything, limit=limit)
+    if json:
+        say_json(page)
+    elif page["items"]:
+        headings = ("HANDLER", "MESSAGE", "ABOUT", "TRIES", "", "ERROR")
+        say_table(headings, [_row(each) for each in page["items"]])
+        note("`holdfast bus replay HANDLER MESSAGE` after the fix, or `holdfast bus drop …`")
+    else:
+        note("Nothing is parked.")
+
+
+def _row(each: dict[str, Any]) -> list[str]:
+    state = paint("parked", "red") if "parked_at" in each else "waits"
+    error = one_line(each.get("error", ""))
+    names = [escape(each[name]) for name in ("handler", "message_id", "about")]
+    return [*names, str(each["tries"]), state, error]
+
+
+@command("replay", of=bus, example="holdfast bus replay accounting/note_end t_01….3")
+def replay(handler: Handler, message: MessageId, json: Json = False) -> None:
+    """Have a parked message tried again; what waits behind it follows."""
+    with _buses() as buses:
+        told = buses.replay(handler, message)
+    say_json(told) if json else say(f"{escape(message)} is tried again")
+
+
+@command("drop", of=bus, example="holdfast bus drop accounting/note_end t_01….3")
+def drop(handler: Handler, message: MessageId, json: Json = False) -> None:
+    """Give a parked message up for good; what waits behind it follows."""
+    with _buses() as buses:
+        told = buses.drop(handler, message)
+    say_json(told) if json else say(f"{escape(message)} is dropped")

@@ -1,0 +1,136 @@
+"""Reads `holdfast.yaml`, the settings of a project: all of its mistakes at once, or all it says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.definition.findings import Findings
+from holdfast.definition.keys import Key, Section
+from holdfast.definition.nodes import Fields, Node, describe, plain
+from holdfast.definition.text_file import compose, read_text
+from holdfast.definition.values import read_section
+from holdfast.errors import InvalidInput, InvalidProjectFile
+from holdfast.model.size import parse_size
+from holdfast.settings import Keep, Project
+
+NAME = "holdfast.yaml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A key for the page that lists them, and the variable of the environment that wins over it."""
+
+    name: str
+    about: str
+    default: str
+    variable: str = ""
+
+
+CONCURRENCY = Section(
+    name="concurrency",
+    about="How many steps a worker runs at once.",
+    keys=(
+        Key(name="functions", kind="count", about="in a worker of a Python program"),
+        Key(name="agents", kind="count", about="in a worker for commands and agents"),
+    ),
+)
+KEEP = Section(
+    name="keep",
+    about="How long what has ended is kept.",
+    keys=(
+        Key(name="worktrees", kind="duration", about="worktrees"),
+        Key(name="logs", kind="duration", about="logs"),
+        Key(name="runs", kind="duration", about="runs"),
+    ),
+)
+PROJECT = Section(
+    name="holdfast.yaml",
+    about="The settings of a project.",
+    keys=(
+        Key(name="database", kind="text", about="the store"),
+        Key(name="concurrency", kind="any", about=CONCURRENCY.about),
+        Key(name="least_disk", kind="any", about="a worker claims nothing below it"),
+        Key(name="keep", kind="any", about=KEEP.about),
+    ),
+)
+SETTINGS = (
+    Setting(
+        name="database",
+        about="the store: `sqlite:///file.db`, a path from the folder of the file, or "
+        "`postgresql://…`",
+        default="`.holdfast/holdfast.db`",
+        variable="HOLDFAST_DB",
+    ),
+    Setting(
+        name="concurrency.functions",
+        about="how many steps a worker of a Python program runs at once",
+        default="the number of cores",
+        variable="HOLDFAST_CONCURRENCY",
+    ),
+    Setting(
+        name="concurrency.agents",
+        about="how many commands and agents a worker without a program runs at once",
+        default="2",
+        variable="HOLDFAST_CONCURRENCY",
+    ),
+    Setting(
+        name="least_disk",
+        about="workers claim nothing while less is free where their logs go; 0 for never",
+        default="2GB",
+        variable="HOLDFAST_LEAST_DISK",
+    ),
+    Setting(name="keep.worktrees", about="how long worktrees are kept", default="3d"),
+    Setting(
+        name="keep.logs",
+        about="how long logs are kept; `holdfast doctor` tells of older ones",
+        default="14d",
+    ),
+    Setting(name="keep.runs", about="how long runs that have ended are kept", default="90d"),
+)
+
+
+def read_project_file(path: Path) -> Project:
+    """The settings of a project; `InvalidProjectFile` tells every mistake and where."""
+    return read_project_text(
+        read_text(path, InvalidProjectFile), name=str(path), folder=path.parent
+    )
+
+
+def read_project_text(text: str, *, folder: Path, name: str = NAME) -> Project:
+    findings = Findings(name, text, InvalidProjectFile)
+    top = compose(text, findings)
+    said: dict[str, Any] = {}
+    if isinstance(top, Fields):
+        said = _read(top, findings)
+    elif top is not None:
+        findings.add(top.mark, f"settings are a mapping, not {describe(top)}")
+    if findings:
+        raise findings.error()
+    return Project(folder=folder, **said)
+
+
+def _read(top: Fields, findings: Findings) -> dict[str, Any]:
+    said = read_section(PROJECT, top, findings)
+    given = {
+        section.name: read_section(section, top.nodes[section.name], findings)
+        for section in (CONCURRENCY, KEEP)
+        if section.name in top.nodes
+    }
+    return {
+        **({"database": said["database"]} if "database" in said else {}),
+        **given.get("concurrency", {}),
+        **_least_disk(top.nodes.get("least_disk"), findings),
+        "keep": Keep(**given.get("keep", {})),
+    }
+
+
+def _least_disk(node: Node | None, findings: Findings) -> dict[str, int]:
+    if node is None:
+        return {}
+    try:
+        return {"least_disk": parse_size("least_disk", plain(node))}
+    except InvalidInput as error:
+        findings.add(node.mark, str(error))
+        return {}

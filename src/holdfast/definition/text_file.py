@@ -1,0 +1,63 @@
+"""The text of a file within bounds, and the values in it that know where they stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.definition.composer import Composer
+from holdfast.definition.findings import Findings, Refused
+from holdfast.definition.nodes import Mark, Node
+from holdfast.definition.tokens import read_json, read_yaml
+from holdfast.errors import InvalidFile, InvalidInput, InvalidWorkflowFile, Mistake
+from holdfast.settings import MEBIBYTE
+
+MAX_BYTES = MEBIBYTE
+
+
+def read_text(place: Path, kind: type[InvalidFile] = InvalidWorkflowFile) -> str:
+    """What a file says; one that is too long, or no UTF-8, is a mistake of that kind."""
+    try:
+        with place.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InvalidInput("path", f"{place} cannot be read: {reason}") from error
+    if len(content) > MAX_BYTES:
+        raise too_long(str(place), kind)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start]
+        mark = Mark(before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
+        told = "this byte is not UTF-8; save the file as UTF-8"
+        raise alone(str(place), mark, told, kind) from None
+
+
+def compose(text: str, findings: Findings) -> Node | None:
+    """The values of a text; one whose name ends in `.json` is JSON, any other YAML."""
+    composer = Composer()
+    read = read_json if findings.name.endswith(".json") else read_yaml
+    top = None
+    try:
+        top = composer.build(read(text))
+    except Refused as error:
+        findings.add(error.mark, error.message, error.hint)
+    for name, again, first in composer.repeated:
+        findings.add(
+            again, f"the key {name!r} is here a second time", f"first in line {first.line}"
+        )
+    return top
+
+
+def too_long(name: str, kind: type[InvalidFile] = InvalidWorkflowFile) -> InvalidFile:
+    told = f"a workflow has at most {MAX_BYTES} bytes; split it"
+    if kind is not InvalidWorkflowFile:
+        told = f"more than {MAX_BYTES} bytes"
+    return alone(name, Mark(1, 1), told, kind)
+
+
+def alone(
+    name: str, mark: Mark, message: str, kind: type[InvalidFile] = InvalidWorkflowFile
+) -> InvalidFile:
+    """One mistake, and no more."""
+    return kind(name, [Mistake(line=mark.line, column=mark.column, message=message)])

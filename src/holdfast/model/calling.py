@@ -1,0 +1,69 @@
+"""What a graph's steps give to the workflows that they call, against what those declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from holdfast.model import shape
+from holdfast.model.flaw import Flaw
+from holdfast.model.shape import Schema
+from holdfast.model.step import Step, every
+
+_VARIABLE = "{{"
+
+
+def bad_calls(steps: tuple[Step, ...], schemas: Mapping[str, Schema | None]) -> Iterator[Flaw]:
+    """What can be told before anything runs; `schemas` are the inputs of the known workflows."""
+    for step in every(steps):
+        schema = schemas.get(step.calls or "")
+        if step.work is not None and schema is not None:
+            yield from _bad_input(step, step.work.input, schema)
+
+
+def _bad_input(step: Step, given: Any, schema: Schema) -> Iterator[Flaw]:  # noqa: ANN401 - JSON
+    fields = {} if given is None else given
+    if _is_variable(fields):
+        return
+    if not isinstance(fields, dict):
+        yield _flaw(step, "input", f"must be a mapping, as {step.calls} is started with")
+        return
+    known = schema.get("properties", {})
+    for name in schema.get("required", ()):
+        if name not in fields and "default" not in known.get(name, {}):
+            yield _flaw(step, "input", f"{step.calls} wants {name!r}, which is not given")
+    for name, value in fields.items():
+        if name in known:
+            yield from _bad_value(step, name, value, known[name])
+        elif schema.get("additionalProperties") is False:
+            reason = f"{step.calls} takes no {name!r}"
+            yield Flaw(
+                message=f"step {step.id!r}: input: {reason}",
+                step=step.id,
+                field="input",
+                named=name,
+                known=tuple(known),
+            )
+
+
+def _bad_value(step: Step, name: str, value: Any, schema: Schema) -> Iterator[Flaw]:  # noqa: ANN401
+    """Of a value that is known by now; what is made from variables is looked at at its start."""
+    if not _has_variables(value):
+        for reason in shape.misfits(schema, value, f"input.{name}"):
+            yield Flaw(message=f"step {step.id!r}: {reason}", step=step.id, field=f"input.{name}")
+
+
+def _flaw(step: Step, field: str, reason: str) -> Flaw:
+    return Flaw(message=f"step {step.id!r}: {field}: {reason}", step=step.id, field=field)
+
+
+def _is_variable(value: object) -> bool:
+    return isinstance(value, str) and value.strip().startswith(_VARIABLE)
+
+
+def _has_variables(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_variables, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_variables, value))
+    return isinstance(value, str) and _VARIABLE in value

@@ -1,0 +1,66 @@
+"""W3C trace and span ids: given from outside, or made of what they are about."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from holdfast.errors import InvalidInput
+from holdfast.model.text import clean_key, clean_text
+
+TRACE_ID = "[0-9a-f]{32}"
+SPAN_ID = "[0-9a-f]{16}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trace:
+    """What a run or a lone task goes on with from whoever asked for it."""
+
+    trace_id: str
+    causation_id: str | None = None
+    correlation_id: str | None = None
+
+
+def derive_trace_id(root: str) -> str:
+    """The trace of a run or a lone task that nobody gave one."""
+    return _digest("trace", root)[:32]
+
+
+def derive_span_id(message_id: str) -> str:
+    return _digest("span", message_id)[:16]
+
+
+def derive_message_id(cause: str, kind: str) -> str:
+    """The id of what follows a message: whoever handles that twice sends the same twice."""
+    return f"{kind}:{_digest('message', f'{cause} {kind}')[:32]}"
+
+
+def clean_trace_id(field: str, value: object) -> str:
+    return _clean(field, value, TRACE_ID, "32")
+
+
+def clean_span_id(field: str, value: object) -> str:
+    return _clean(field, value, SPAN_ID, "16")
+
+
+def clean_trace(field: str, trace: object) -> Trace:
+    if not isinstance(trace, Trace):
+        raise InvalidInput(field, f"must be a Trace, not {type(trace).__name__}")
+    clean_trace_id(f"{field}.trace_id", trace.trace_id)
+    for name in ("causation_id", "correlation_id"):
+        if (given := getattr(trace, name)) is not None:
+            clean_key(f"{field}.{name}", given)
+    return trace
+
+
+def _clean(field: str, value: object, shape: str, digits: str) -> str:
+    text = clean_text(field, value)
+    if not re.fullmatch(shape, text) or not text.strip("0"):
+        reason = f"{text[:40]!r} is not {digits} hexadecimal digits in lower case, not all zero"
+        raise InvalidInput(field, reason)
+    return text
+
+
+def _digest(kind: str, text: str) -> str:
+    return hashlib.sha256(f"holdfast {kind} {text}".encode()).hexdigest()

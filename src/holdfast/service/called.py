@@ -1,0 +1,71 @@
+"""Runs that were called by steps of others: whose they are, what they used, what they are doing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from holdfast.model.graph import MAX_DEPTH, Workflow, read_workflow
+from holdfast.model.run import Run
+from holdfast.model.step import every
+from holdfast.service.usage import Usage, add
+from holdfast.service.views import View
+from holdfast.store.database import Row, Transaction
+
+Look = Callable[[str, str | None], Row | None]
+
+
+def callers(tx: Transaction, runs: Sequence[Run]) -> dict[str, View]:
+    """Of each run that was called: the task that did, its step and its run."""
+    called = [run.id for run in runs if run.parent_id is not None]
+    if not called:
+        return {}
+    return {
+        row["id"]: {name: row[name] for name in ("task_id", "step", "run_id", "workflow")}
+        for row in tx.read("callers_of", ids=called)
+    }
+
+
+def runs_below(tx: Transaction, ids: Sequence[str]) -> dict[str, list[str]]:
+    """What each of some runs has called, near or far."""
+    found: dict[str, list[str]] = {}
+    for row in tx.read("runs_below", ids=ids):
+        found.setdefault(row["top"], []).append(row["id"])
+    return found
+
+
+def with_usage_below(
+    usages: Mapping[str, Usage], below: Mapping[str, Sequence[str]], run_id: str
+) -> Usage | None:
+    """What a run and all that it has called used up."""
+    total: Usage = {}
+    for each in (run_id, *below.get(run_id, ())):
+        add(total, usages.get(each))
+    return total or None
+
+
+def nest(tasks: Sequence[View], runs: Mapping[str, View]) -> list[View]:
+    """Tasks that call, with the run that each waits for or has waited for, and its tasks."""
+    return [_nested(task, runs) for task in tasks]
+
+
+def _nested(task: View, runs: Mapping[str, View]) -> View:
+    run = runs.get(task.get("waits_for", "")) if "calls" in task else None
+    if run is None:
+        return task
+    return task | {"child": run | {"tasks": nest(run["tasks"], runs)}}
+
+
+def with_called(workflow: Workflow, look: Look, way: tuple[str, ...] = ()) -> Workflow:
+    """A workflow with those that its steps call, as far as the store knows them."""
+    here = (*way, workflow.name)
+    found = {flow.name: flow for flow in workflow.called}
+    for step in every(workflow.steps):
+        name = step.calls
+        if name is None or name in found or name in here or len(here) > MAX_DEPTH:
+            continue
+        row = look(name, None if step.work is None else step.work.version)
+        if row is not None:
+            found[name] = read_workflow(row["definition"])
+    called = tuple(with_called(flow, look, here) for flow in found.values())
+    return replace(workflow, called=called) if called else workflow

@@ -1,0 +1,140 @@
+"""The pipeline of one connection: statements leave together, answers come in their order."""
+
+from __future__ import annotations
+
+import select
+from collections import deque
+from typing import Any
+
+import psycopg
+from psycopg.adapt import Transformer
+from psycopg.errors import PipelineAborted, error_from_result
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGconn, PGresult
+
+from holdfast.store.postgresql.connection import Connection
+from holdfast.store.postgresql.statement import Statement, Types, Values
+
+Names = tuple[str, ...]
+_GOOD = {ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.PIPELINE_SYNC}
+
+
+class Answer:
+    """What a statement gives back, once somebody asks for it."""
+
+    __slots__ = ("_wire", "prepares", "result")
+
+    def __init__(self, wire: Wire, prepares: Preparation | None = None) -> None:
+        self._wire = wire
+        self.prepares = prepares
+        self.result: PGresult | None = None
+
+    def rows(self) -> tuple[Names, list[tuple[Any, ...]]]:
+        return self._wire.read(self)
+
+
+Preparation = tuple[Statement, Types]
+
+
+class Wire:
+    """Sends and receives by the protocol itself: a cursor costs more than most statements."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._server: PGconn = connection.pgconn
+        self._server.enter_pipeline_mode()
+        self._transformer = Transformer(connection)
+        self._prepared: dict[Preparation, bytes] = {}
+        self._names: dict[tuple[bytes, ...], Names] = {}
+        self._made = 0
+        # Those still to come, in their order.
+        self._coming: deque[Answer] = deque()
+        self._socket = self._server.socket
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+
+    def send(self, statement: Statement, types: Types, values: Values) -> Answer:
+        wanted = (statement, types)
+        name = self._prepared.get(wanted)
+        if name is None:
+            self._made += 1
+            name = self._prepared[wanted] = b"holdfast_%d" % self._made
+            self._server.send_prepare(name, statement.text, types)
+            self._coming.append(Answer(self, wanted))
+        self._server.send_query_prepared(name, values)
+        answer = Answer(self)
+        self._coming.append(answer)
+        return answer
+
+    def read(self, answer: Answer) -> tuple[Names, list[tuple[Any, ...]]]:
+        if answer.result is None:
+            self._server.send_flush_request()
+            self._flush()
+        while answer.result is None:
+            check(self._receive())
+        result = answer.result
+        self._transformer.set_pgresult(result)
+        rows = self._transformer.load_rows(0, result.ntuples, tuple)
+        return self._name(result), rows
+
+    def synchronise(self) -> None:
+        """Receive all that is to come; the first error among it is raised behind the last of it."""
+        self._server.pipeline_sync()
+        self._coming.append(Answer(self))
+        self._flush()
+        first: PGresult | None = None
+        while self._coming:
+            result = self._receive()
+            if first is None and result.status not in _GOOD:
+                first = result
+        if first is not None:
+            check(first)
+
+    def forget(self) -> None:
+        """Prepare everything anew."""
+        self._prepared.clear()
+
+    def _receive(self) -> PGresult:
+        """The result of whatever statement is next."""
+        result = self._next()
+        if result is None:
+            raise psycopg.OperationalError("the server sent nothing where an answer was due")
+        answer = self._coming.popleft()
+        answer.result = result
+        if result.status != ExecStatus.PIPELINE_SYNC:
+            # Each but that one has an end of its own.
+            self._next()
+        if answer.prepares is not None and result.status not in _GOOD:
+            self._prepared.pop(answer.prepares, None)
+        return result
+
+    def _next(self) -> PGresult | None:
+        server = self._server
+        while server.is_busy():
+            self._poll.poll()
+            server.consume_input()
+        return server.get_result()
+
+    def _flush(self) -> None:
+        if not self._server.flush():
+            return
+        self._poll.modify(self._socket, select.POLLIN | select.POLLOUT)
+        try:
+            # It takes in answers too: the server may wait for that before it takes any more.
+            while self._server.flush():
+                self._poll.poll()
+        finally:
+            self._poll.modify(self._socket, select.POLLIN)
+
+    def _name(self, result: PGresult) -> Names:
+        names = tuple([result.fname(each) or b"" for each in range(result.nfields)])
+        known = self._names.get(names)
+        if known is None:
+            known = self._names[names] = tuple([name.decode() for name in names])
+        return known
+
+
+def check(result: PGresult) -> None:
+    if result.status == ExecStatus.PIPELINE_ABORTED:
+        raise PipelineAborted("the transaction went on after an error")
+    if result.status not in _GOOD:
+        raise error_from_result(result)

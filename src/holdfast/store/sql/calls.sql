@@ -1,0 +1,164 @@
+-- name: newest_version
+-- purpose: the version of a workflow that was added last
+SELECT version FROM holdfast_workflow
+WHERE name = :name
+ORDER BY created_at DESC, version LIMIT 1
+
+-- name: child_runs
+-- purpose: the runs that some tasks have started in their present epoch
+SELECT run.id, run.status, run.holds, run.parent_id
+FROM holdfast_task AS task JOIN holdfast_run AS run ON run.parent_id = task.id AND run.parent_epoch = task.epoch
+WHERE task.id IN (SELECT value FROM {each ids})
+
+-- name: await_runs
+-- purpose: note for which run a task waits from now on; it holds no worker meanwhile
+-- guards: queued, with all it needs, held by nothing, and waiting for no run
+-- rows: task_id text, child text
+-- changes: task
+-- event: 'task.called'
+-- data: '{"waits_for":"' || waits_for || '"}'
+-- returning: kind
+UPDATE holdfast_task SET
+  waits_for = r.child,
+  started_at = COALESCE(started_at, (SELECT holdfast_now())),
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'queued'
+  AND NOT blocked
+  AND holds = 0
+  AND run_holds = 0
+  AND waits_for IS NULL
+
+-- name: returned_runs
+-- purpose: which of some runs have ended that a task waits for, and what that task is about
+SELECT child.id AS child, child.status, child.error, task.id, task.run_id, task.step,
+  task.on_failure, caller.workflow, caller.workflow_version
+FROM holdfast_run AS child JOIN holdfast_task AS task ON task.waits_for = child.id
+  JOIN holdfast_run AS caller ON caller.id = task.run_id
+WHERE child.id IN (SELECT value FROM {each ids})
+  AND child.status <> 'running'
+  AND task.status = 'queued'
+ORDER BY task.id
+
+-- name: returned_in_run
+-- purpose: the runs that have ended and that a task of one run waits for
+SELECT child.id FROM holdfast_task AS task JOIN holdfast_run AS child ON child.id = task.waits_for
+WHERE task.run_id = :run_id
+  AND task.calls IS NOT NULL
+  AND task.status = 'queued'
+  AND child.status <> 'running'
+
+-- name: calls_of_run
+-- purpose: the tasks of a run that call a workflow
+SELECT id FROM holdfast_task
+WHERE run_id = :run_id
+  AND calls IS NOT NULL
+
+-- name: finish_calls
+-- purpose: queued → done for tasks whose runs have completed, with what those gave
+-- guards: waiting for that run, which has completed
+-- rows: task_id text, child text, result text
+-- changes: task
+-- event: 'task.done'
+-- returning: kind, parent_id
+UPDATE holdfast_task SET
+  status = 'done', output = r.result, error = NULL, finished_at = (SELECT holdfast_now()),
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'queued'
+  AND waits_for = r.child
+  AND EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = r.child AND run.status = 'completed')
+
+-- name: break_calls
+-- purpose: what becomes of tasks whose runs gave nothing: done with skipped, queued with hold
+--   approval, or failed, as the step says
+-- guards: waiting for that run, which has ended
+-- rows: task_id text, child text, problem text
+-- changes: task
+-- event: CASE WHEN skipped THEN 'task.skipped' WHEN status = 'queued' THEN 'task.asked'
+--   ELSE 'task.failed' END
+-- data: '{"skipped":' || CASE WHEN skipped THEN 'true' ELSE 'false' END || ',"holds":' || holds
+--   || ',"waits_for":' || COALESCE('"' || waits_for || '"', 'null') || ',"error":' || error || '}'
+-- returning: kind, parent_id
+UPDATE holdfast_task SET
+  status = CASE on_failure WHEN 'skip' THEN 'done' WHEN 'ask' THEN 'queued' ELSE 'failed' END,
+  skipped = (on_failure = 'skip'),
+  holds = CASE WHEN on_failure = 'ask' THEN holds | 2 ELSE holds END,
+  generation = generation + CASE WHEN on_failure = 'ask' THEN 1 ELSE 0 END,
+  waits_for = CASE WHEN on_failure = 'ask' THEN NULL ELSE waits_for END,
+  error = r.problem, output = NULL,
+  finished_at = CASE WHEN on_failure = 'ask' THEN NULL ELSE (SELECT holdfast_now()) END,
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'queued'
+  AND waits_for = r.child
+  AND EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = r.child AND run.status <> 'running')
+
+-- name: turn_back_calls
+-- purpose: a task whose run gave nothing is blocked again, and begins anew behind a step further up
+-- guards: waiting for that run, which has ended, and detours left
+-- rows: task_id text, child text, problem text, most integer
+-- changes: task
+-- event: 'task.went_back'
+-- data: '{"blocked":true,"detours":' || detours || ',"epoch":' || epoch || ',"waits_for":null,"error":'
+--   || error || '}'
+-- returning: kind
+UPDATE holdfast_task SET
+  blocked = true, detours = detours + 1,
+  generation = generation + 1, epoch = epoch + 1, waits_for = NULL,
+  error = r.problem, output = NULL, due = NOT conditional,
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'queued'
+  AND waits_for = r.child
+  AND detours < r.most
+  AND EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = r.child AND run.status <> 'running')
+
+-- name: cancel_children
+-- purpose: running → cancelled for the runs of some tasks that wait for them no more, and for all
+--   that was called below those
+-- guards: not terminal, and of the tasks' own runs none that is waited for
+-- changes: run
+-- event: 'run.cancelled'
+-- returning: concurrency_key, holds, parent_id
+UPDATE holdfast_run SET
+  status = 'cancelled', finished_at = (SELECT holdfast_now()),
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE id IN (
+    WITH RECURSIVE below (id) AS (
+      SELECT run.id FROM holdfast_run AS run JOIN holdfast_task AS task ON task.id = run.parent_id
+      WHERE run.parent_id IN (SELECT value FROM {each ids})
+        AND NOT (task.status = 'queued' AND COALESCE(task.waits_for, '') = run.id)
+      UNION SELECT run.id FROM below JOIN holdfast_task AS task ON task.run_id = below.id
+        JOIN holdfast_run AS run ON run.parent_id = task.id
+      WHERE task.calls IS NOT NULL)
+    SELECT id FROM below)
+  AND status = 'running'
+
+-- name: callers_of
+-- purpose: which task of which run has started each of some runs
+SELECT run.id, task.id AS task_id, task.run_id, task.step, task.status, task.waits_for, caller.workflow,
+  CASE WHEN run.status <> 'running' THEN run.status END AS ended
+FROM holdfast_run AS run JOIN holdfast_task AS task ON task.id = run.parent_id
+  JOIN holdfast_run AS caller ON caller.id = task.run_id
+WHERE run.id IN (SELECT value FROM {each ids})
+
+-- name: runs_below
+-- purpose: all that some runs have called, and what that has called, each with the run it is below
+WITH RECURSIVE below (top, id) AS (
+  SELECT run.id, run.id FROM holdfast_run AS run WHERE run.id IN (SELECT value FROM {each ids})
+  UNION ALL
+  SELECT below.top, run.id
+  FROM below JOIN holdfast_task AS task ON task.run_id = below.id
+    JOIN holdfast_run AS run ON run.parent_id = task.id
+  WHERE task.calls IS NOT NULL)
+SELECT top, id FROM below WHERE id <> top

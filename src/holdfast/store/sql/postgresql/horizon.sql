@@ -1,0 +1,5 @@
+-- name: horizon
+-- purpose: the oldest transaction still under way and the next there will be: a number missing among
+--   those given by older ones than the first will never come
+SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint) AS oldest,
+  CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint) AS next

@@ -1,0 +1,3 @@
+-- name: send_note
+-- purpose: nobody listens beside a file
+SELECT :text AS text

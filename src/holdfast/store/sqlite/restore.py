@@ -1,0 +1,113 @@
+"""Puts a copy of a SQLite store in the place of the store, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import apsw
+
+from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
+from holdfast.store.sqlite.backup import PAGES, back_up
+from holdfast.store.sqlite.connection import create
+
+PATIENCE_MS = 5_000
+# No token that was given before may be one for the attempts that are to come again.
+_RENEW = """
+UPDATE holdfast_meta SET value = lower(hex(randomblob(32))) WHERE name = 'secret';
+DELETE FROM holdfast_worker;
+"""
+
+
+def restore(backup: Path, target: Path, kept: Path, prepare: Callable[[Path], None]) -> bool:
+    """Have the store be what a backup is; gives whether there was one before, which is `kept`.
+
+    A copy is prepared first, and refused by whatever that raises. It gets a secret of its own, so
+    that nothing that was leased before can be reported. Then nobody else can open the store until
+    it is the other: what is kept is all that was ever in it.
+    """
+    with _scratch(target) as scratch:
+        prepare_copy(backup, scratch, prepare)
+        _renew(scratch)
+        there = target.exists()
+        try:
+            if there and not _is_database(target):
+                target.rename(kept)
+            create(target)
+            with closing(_alone(target)) as store, closing(apsw.Connection(str(scratch))) as new:
+                if there and not kept.exists():
+                    _keep(store, kept)
+                _copy(new, store)
+        except apsw.BusyError as error:
+            raise StoreUnreachable(
+                f"another process has {target} open; stop it, and try again"
+            ) from error
+        except apsw.Error as error:
+            raise StoreError(f"SQLite: {error}") from error
+    return there
+
+
+def prepare_copy(backup: Path, copy: Path, prepare: Callable[[Path], None]) -> None:
+    """A copy of a backup that is whole, and with which whatever is to be done was done."""
+    if not _is_database(backup):
+        raise InvalidInput(
+            "file", f"{backup} is no SQLite database; `holdfast db backup` makes one"
+        )
+    try:
+        back_up(backup, copy)
+    except StoreError as error:
+        raise InvalidInput("file", f"{backup} is no whole SQLite database: {error}") from error
+    prepare(copy)
+
+
+def _renew(copy: Path) -> None:
+    with closing(apsw.Connection(str(copy))) as connection:
+        connection.execute(_RENEW)
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with closing(apsw.Connection(str(path))) as connection:
+            connection.set_busy_timeout(PATIENCE_MS)
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    except (apsw.NotADBError, apsw.CorruptError):
+        return False
+    return True
+
+
+@contextmanager
+def _scratch(target: Path) -> Iterator[Path]:
+    path = target.with_name(f".{target.name}.restoring.{os.getpid()}")
+    try:
+        yield path
+    finally:
+        for end in ("", "-wal", "-shm"):
+            path.with_name(path.name + end).unlink(missing_ok=True)
+
+
+def _alone(path: Path) -> apsw.Connection:
+    """A connection beside which there is no other, until it is closed."""
+    connection = apsw.Connection(str(path))
+    connection.set_busy_timeout(PATIENCE_MS)
+    try:
+        connection.pragma("locking_mode", "exclusive")
+        connection.execute("BEGIN EXCLUSIVE; COMMIT")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _keep(store: apsw.Connection, path: Path) -> None:
+    create(path)
+    with closing(apsw.Connection(str(path))) as new:
+        _copy(store, new)
+        new.pragma("journal_mode", "delete")
+
+
+def _copy(source: apsw.Connection, target: apsw.Connection) -> None:
+    with target.backup("main", source, "main") as copying:
+        while not copying.done:
+            copying.step(PAGES)

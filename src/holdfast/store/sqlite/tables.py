@@ -1,0 +1,73 @@
+"""The tables of a store in a SQLite file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+import apsw
+
+from holdfast.store.tables import OWN, PREFIX, Values
+
+_NAMES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?"
+_COLUMNS = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
+_NEEDS = 'SELECT DISTINCT "table" FROM pragma_foreign_key_list(?)'
+_COUNTER = "SELECT seq FROM sqlite_sequence WHERE name = ?"
+_SET_COUNTER = "UPDATE sqlite_sequence SET seq = ? WHERE name = ?"
+# What refers to what is looked at when the transaction ends.
+_LATER = "PRAGMA defer_foreign_keys = ON"
+
+
+class SqliteTables:
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        connection.execute(_LATER)
+
+    def names(self) -> set[str]:
+        found = self._read(_NAMES, len(PREFIX), PREFIX)
+        return {str(row[0]) for row in found} - {OWN}
+
+    def ordered(self) -> list[str]:
+        """The tables, each behind those that its rows refer to."""
+        needs = {name: {str(row[0]) for row in self._read(_NEEDS, name)} for name in self.names()}
+        ordered: list[str] = []
+        while len(ordered) < len(needs):
+            ordered += sorted(
+                name
+                for name, needed in needs.items()
+                if name not in ordered and needed - {name} <= {*ordered}
+            )
+        return ordered
+
+    def columns(self, table: str) -> list[str]:
+        return [str(row[0]) for row in self._read(_COLUMNS, table)]
+
+    def count(self, table: str) -> int:
+        ((number,),) = self._read(f"SELECT count(*) FROM {_quoted(table)}")  # noqa: S608 - a name
+        return int(cast("int", number))
+
+    def rows(self, table: str, columns: Sequence[str]) -> Iterator[Values]:
+        listed = ", ".join(map(_quoted, columns))
+        yield from self._connection.execute(f"SELECT {listed} FROM {_quoted(table)}")  # noqa: S608 - names
+
+    def fill(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
+        listed, places = ", ".join(map(_quoted, columns)), ", ".join("?" * len(columns))
+        text = f"INSERT INTO {_quoted(table)} ({listed}) VALUES ({places})"  # noqa: S608 - names
+        self._connection.executemany(text, cast("Iterable[Any]", rows))
+
+    def clear(self, table: str) -> None:
+        self._connection.execute(f"DELETE FROM {_quoted(table)}")  # noqa: S608 - a name
+
+    def counter(self, table: str) -> int | None:
+        found = list(self._read(_COUNTER, table))
+        return int(cast("int", found[0][0])) if found else None
+
+    def set_counter(self, table: str, last: int) -> None:
+        self._connection.execute(_SET_COUNTER, (last, table))
+
+    def _read(self, text: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(text, values).fetchall()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

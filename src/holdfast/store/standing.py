@@ -1,0 +1,57 @@
+"""A connection that stays open from one transaction of the application to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Generic, TypeVar
+
+C = TypeVar("C")
+
+
+class Standing(Generic[C]):
+    """One for each thread; where the connection was lost, the next transaction opens another."""
+
+    def __init__(
+        self,
+        connect: Callable[[], C],
+        *,
+        transaction: Callable[[C], AbstractContextManager[object]],
+        usable: Callable[[C], bool],
+        sound: Callable[[C], bool],
+        close: Callable[[C], None],
+    ) -> None:
+        self._connect = connect
+        self._transaction = transaction
+        self._usable = usable
+        self._sound = sound
+        self._close = close
+        self._connection: C | None = None
+
+    @contextmanager
+    def begin(self) -> Iterator[C]:
+        """A write transaction: leaving the block commits it, an error rolls it back."""
+        if self._connection is None or not self._usable(self._connection):
+            self.close()
+            self._connection = self._connect()
+        with self._transaction(self._connection):
+            yield self._connection
+
+    @contextmanager
+    def once(self) -> Iterator[C]:
+        """One transaction, and the end of the connection."""
+        try:
+            with self.begin() as connection:
+                yield connection
+        finally:
+            self.close()
+
+    @property
+    def sound(self) -> bool:
+        """Whether the transaction under way is still open, and can still be committed."""
+        return self._connection is not None and self._sound(self._connection)
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._close(connection)

@@ -1,0 +1,237 @@
+"""The relay: every event reaches Redis in order, whoever dies and whatever Redis loses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from holdfast.bus.channel import Channel
+from holdfast.bus.envelope import Envelope
+from holdfast.bus.execution_bus import Subscription
+from holdfast.bus.execution_buses.redis import RedisBus
+from holdfast.bus.groups import forget, subscribe
+from holdfast.bus.relay import Relay
+from holdfast.errors import StoreError
+from holdfast.model.task import NewTask
+from tests.contract.bus.worlds import World, seat
+from tests.contract.stages import create, start
+
+AUDIT = Subscription(channel=Channel.EVENTS, group="audit")
+MAIL = Subscription(channel=Channel.EVENTS, group="mail")
+
+
+class Office:
+    """A relay beside a Redis that has all of the past, and groups that are done with it."""
+
+    def __init__(self, world: World) -> None:
+        assert isinstance(world.bus, RedisBus)
+        self.world, self.engine, self.bus = world, world.engine, world.bus
+        self.relay = self.new_relay()
+        self.relay.drain()
+        for each in (AUDIT, MAIL):
+            subscribe(world.engine, world.bus, each)
+            self.take(each)
+        self.keep_up()
+
+    def new_relay(self) -> Relay:
+        return Relay(self.engine, self.bus)
+
+    def keep_up(self) -> None:
+        self.world.clock.advance(1)
+        self.relay.step()
+
+    def take(self, subscription: Subscription) -> list[Envelope]:
+        found: list[Envelope] = []
+        taken = seat(subscription=subscription)
+        while batches := self.bus.recover(taken, count=100) + self.bus.fetch(taken, count=100):
+            for batch in batches:
+                found += batch.envelopes
+                assert self.bus.acknowledge(batch)
+        return found
+
+    def taken(self, subscription: Subscription) -> list[str]:
+        return [each.message_id for each in self.take(subscription)]
+
+    @property
+    def length(self) -> int:
+        streams = [self.bus.stream(Channel.EVENTS, each) for each in range(self.bus.partitions)]
+        assert self.world.client is not None
+        return sum(int(str(self.world.client.xlen(each))) for each in streams)
+
+
+@pytest.fixture
+def office(redis_store: World) -> Iterator[Office]:
+    made = Office(redis_store)
+    yield made
+    made.relay.close()
+
+
+def test_every_event_reaches_every_group_in_the_order_of_its_run(office: Office) -> None:
+    run = start(office.engine)
+    run.finish("plan", "work", "review")
+    assert office.relay.drain() > 0
+    history = office.engine.runs.events(run.id)
+    wanted = [f"{event.task_id or event.run_id}.{event.version}" for event in history]
+    assert office.taken(AUDIT) == wanted
+    found = office.take(MAIL)
+    assert [each.message_id for each in found] == wanted
+    assert [each.type for each in found] == [event.type for event in history]
+
+
+def test_what_was_published_but_not_marked_is_published_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(office.engine)
+
+    def die(*_: object) -> bool:
+        raise StoreError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("holdfast.bus.outbox.Outbox.mark_sent", die)
+        with pytest.raises(StoreError):
+            office.relay.step()
+    run.finish("plan")
+    office.world.clock.advance(4)
+    successor = office.new_relay()
+    successor.drain()
+    successor.close()
+    found = office.taken(AUDIT)
+    first = [each for place, each in enumerate(found) if each not in found[:place]]
+    history = office.engine.runs.events(run.id)
+    assert len(found) > len(first)
+    assert first == [f"{event.task_id or event.run_id}.{event.version}" for event in history]
+
+
+def test_of_two_relays_one_publishes_and_the_other_takes_over(office: Office) -> None:
+    second = office.new_relay()
+    first_task = create(office.engine)
+    assert second.step() == 0
+    assert office.relay.drain() == 1
+    second_task = create(office.engine)
+    # The first is silent from now on.
+    office.world.clock.advance(2)
+    assert second.step() == 0
+    office.world.clock.advance(2)
+    assert second.step() == 1
+    assert office.relay.step() == 0
+    assert set(office.taken(AUDIT)) == {f"{first_task}.1", f"{second_task}.1"}
+    second.close()
+
+
+def test_a_relay_that_wakes_up_behind_its_successor_marks_nothing(office: Office) -> None:
+    create(office.engine)
+    second = office.new_relay()
+    asleep = office.relay._place  # noqa: SLF001 - it does not look at its lease
+    asleep._asked = office.engine.clock.monotonic() + 100  # noqa: SLF001
+    office.world.clock.advance(4)
+    assert second.drain() == 1
+    create(office.engine)
+    assert second.drain() == 1
+    assert office.relay.step() == 0
+    assert second.step() == 0
+    assert len(set(office.taken(AUDIT))) == 2
+    second.close()
+
+
+def test_what_is_acknowledged_by_all_is_trimmed_and_nothing_else(office: Office) -> None:
+    assert office.length == 0
+    create(office.engine)
+    office.relay.drain()
+    office.take(AUDIT)
+    office.keep_up()
+    assert office.length == 1
+    office.take(MAIL)
+    office.keep_up()
+    assert office.length == 0
+
+
+def test_a_redis_that_lost_everything_is_given_what_was_not_acknowledged(office: Office) -> None:
+    done = create(office.engine)
+    office.relay.drain()
+    assert office.taken(AUDIT) == office.taken(MAIL) == [f"{done}.1"]
+    office.keep_up()
+    open_one = create(office.engine)
+    office.relay.drain()
+    assert office.taken(AUDIT) == [f"{open_one}.1"]
+    office.world.lose()
+    office.keep_up()
+    office.relay.drain()
+    for each in (AUDIT, MAIL):
+        assert office.taken(each) == [f"{open_one}.1"]
+    fresh = create(office.engine)
+    office.relay.drain()
+    assert office.taken(MAIL) == [f"{fresh}.1"]
+
+
+def test_a_lost_stream_is_noticed_when_the_next_event_is_published(office: Office) -> None:
+    tasks = [create(office.engine) for _ in range(8)]
+    office.relay.drain()
+    assert office.world.client is not None
+    office.world.client.delete(office.bus.stream(Channel.EVENTS, 0))
+    tasks.append(create(office.engine))
+    office.relay.drain()
+    assert set(office.taken(AUDIT)) == {f"{each}.1" for each in tasks}
+
+
+def test_a_redis_that_came_back_without_its_newest_is_given_them_again(office: Office) -> None:
+    first = create(office.engine)
+    office.relay.drain()
+    assert office.world.client is not None
+    marker = office.bus.stream(Channel.EVENTS, "relayed")
+    before = str(office.world.client.hget(marker, "passed"), "ascii")
+    second = create(office.engine)
+    office.relay.drain()
+    # As it would stand in an older copy of its memory.
+    for each in range(office.bus.partitions):
+        stream = office.bus.stream(Channel.EVENTS, each)
+        for entry, fields in office.world.client.xrange(stream):
+            if second.encode() in fields[b"envelope"]:
+                office.world.client.xdel(stream, entry)
+    office.world.client.hset(marker, "passed", before)
+    office.keep_up()
+    office.relay.drain()
+    assert set(office.taken(AUDIT)) == {f"{first}.1", f"{second}.1"}
+
+
+def test_nothing_is_trimmed_while_a_group_has_not_come_back(office: Office) -> None:
+    task = create(office.engine)
+    office.relay.drain()
+    office.world.lose()
+    office.keep_up()
+    office.relay.drain()
+    assert office.taken(AUDIT) == [f"{task}.1"]
+    office.keep_up()
+    assert office.taken(MAIL) == [f"{task}.1"]
+    office.keep_up()
+    assert office.length == 0
+
+
+def test_a_group_that_is_forgotten_is_not_waited_for(office: Office) -> None:
+    create(office.engine)
+    office.relay.drain()
+    office.take(AUDIT)
+    forget(office.engine, office.bus, MAIL)
+    office.keep_up()
+    assert office.length == 0
+    assert office.taken(replace(AUDIT, group="new")) == []
+
+
+def test_an_event_that_was_committed_late_is_not_lost_with_redis(
+    opened_worlds: dict[str, World],
+) -> None:
+    office = Office(opened_worlds["redis beside postgresql"])
+    with office.engine.transaction() as connection:
+        early = office.engine.tasks.create(NewTask(title="early"), connection=connection).id
+        late = create(office.engine)
+        office.relay.drain()
+        assert office.taken(AUDIT) == office.taken(MAIL) == [f"{late}.1"]
+        office.keep_up()
+    office.relay.drain()
+    office.world.lose()
+    office.keep_up()
+    office.relay.drain()
+    assert f"{early}.1" in office.taken(AUDIT)
+    office.relay.close()
+    office.world.clean()

@@ -1,0 +1,126 @@
+"""The bus by the command line: groups, messages, and what is parked."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.bus import (
+    Channel,
+    Consumer,
+    ConsumerOptions,
+    Envelope,
+    Handler,
+    RedisBus,
+    SqlBus,
+    Subscription,
+    write_envelope,
+)
+from holdfast.engine.engine import Engine
+from holdfast.model.retry import RetryPolicy
+from tests import servers
+from tests.contract.bus.worlds import message
+from tests.contract.cli.typed import Typed
+from tests.contract.stages import create
+
+COMMANDS = Subscription(channel=Channel.COMMANDS, group="service")
+
+
+def fail(envelope: Envelope, _: object) -> None:
+    raise ValueError(f"no account for {envelope.message_id}")
+
+
+@pytest.fixture
+def consumer(engine: Engine) -> Iterator[Consumer]:
+    """One whose handler fails, and parks at once."""
+    bus = SqlBus(engine)
+    options = ConsumerOptions(retry=RetryPolicy(max_attempts=1))
+    made = Consumer(engine, bus, COMMANDS, [Handler(name="pay", handle=fail)], options)
+    yield made
+    made.close()
+    bus.close()
+
+
+def publish(typed: Typed, monkeypatch: pytest.MonkeyPatch, name: str) -> str:
+    monkeypatch.setattr("sys.stdin", io.StringIO(write_envelope(message(name))))
+    return typed.ok("bus", "publish", "workflow.commands")
+
+
+def test_groups_are_listed_with_what_they_have_before_them(
+    consumer: Consumer, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert publish(typed, monkeypatch, "m1") == "m1 is on workflow.commands\n"
+    assert typed.json("bus", "groups")["items"] == [
+        {"channel": "workflow.commands", "group": "service", "lag": 1}
+    ]
+    assert typed.ok("bus", "groups").splitlines()[1].split() == [
+        "workflow.commands",
+        "service",
+        "1",
+    ]
+    assert typed.ok("bus", "lag", "workflow.commands", "service") == "1\n"
+    consumer.drain()
+    assert typed.json("bus", "lag", "workflow.commands", "service")["lag"] == 0
+    assert "there is service" in typed.refused(2, "bus", "lag", "workflow.commands", "other")
+    assert "workflow.events" in typed.refused(2, "bus", "lag", "nothing", "service")
+    assert typed.ok("bus", "forget", "workflow.commands", "service") == "service is forgotten\n"
+    assert typed.json("bus", "groups") == {"items": []}
+    assert "Consumer" in typed("bus", "groups").err
+
+
+def test_the_newest_messages_of_a_channel_are_shown(
+    engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = create(engine), create(engine)
+    shown = typed.ok("bus", "tail", "-n", "1")
+    assert f"task.created  {second}  {second}.1" in shown
+    told = typed.json("bus", "tail")["items"]
+    assert [each["task_id"] for each in told] == [first, second]
+    publish(typed, monkeypatch, "m1")
+    assert typed.json("bus", "tail", "workflow.commands")["items"][0]["payload"] == "m1"
+
+
+def test_what_is_no_envelope_is_refused(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed.ok("db", "upgrade")
+    monkeypatch.setattr("sys.stdin", io.StringIO("{}"))
+    assert "message_id: is missing" in typed.refused(2, "bus", "publish", "workflow.commands")
+
+
+def test_a_parked_message_is_shown_replayed_and_dropped(
+    consumer: Consumer, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Nothing is parked" in typed("bus", "parked").err
+    for name in ("m1", "m2"):
+        publish(typed, monkeypatch, name)
+    consumer.drain()
+    shown = typed("bus", "parked")
+    assert "service/pay" in shown.out
+    assert "ValueError: no account for m1" in shown.out
+    assert "holdfast bus replay" in shown.err
+    assert [each["message_id"] for each in typed.json("bus", "parked")["items"]] == ["m1"]
+    waiting = typed.json("bus", "parked", "--all")["items"]
+    assert [(each["message_id"], each["tries"]) for each in waiting] == [("m1", 1), ("m2", 0)]
+    assert typed.ok("bus", "replay", "service/pay", "m1") == "m1 is tried again\n"
+    assert "holdfast bus parked" in typed.refused(2, "bus", "replay", "service/pay", "m1")
+    consumer.drain()
+    assert typed.json("bus", "drop", "service/pay", "m1")["ok"]
+    consumer.drain()
+    assert [each["message_id"] for each in typed.json("bus", "parked")["items"]] == ["m2"]
+
+
+def test_the_bus_may_be_a_redis(
+    engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(engine)
+    with servers.redis_server() as url:
+        bus = RedisBus(url)
+        bus.publish_command(Channel.COMMANDS, message("m1"))
+        bus.subscribe(COMMANDS)
+        bus.close()
+        monkeypatch.setenv("HOLDFAST_BUS", url)
+        assert typed.json("bus", "groups")["items"] == [
+            {"channel": "workflow.commands", "group": "service", "lag": 1}
+        ]
+    assert "is the server running" in typed.refused(5, "bus", "groups")

@@ -1,0 +1,131 @@
+"""Steps that call workflows, as the command line shows, explains and starts them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from holdfast.model.graph import OnFailure, Step, Workflow
+from tests.contract.called import LAST, begin, call, of
+from tests.contract.cli.typed import Typed
+from tests.contract.stages import StartedRun
+
+RELEASE = """\
+name: release
+steps:
+  - {id: build, run: [echo, '{"artifact": "app-1"}'], outputs: {artifact: string}}
+  - {id: deploy, workflow: deploy, input: {target: "{{ steps.build.artifact }}"}}
+  - {id: tell, run: [echo, "{{ steps.deploy.done }}"]}
+"""
+DEPLOY = """\
+name: deploy
+input: {target: string}
+steps:
+  - {id: push, run: [echo, '{"done": "yes"}'], outputs: {done: string}}
+"""
+ASKING = Workflow.define(
+    "asking", (Step(id="pack"), Step(id="gate", needs=("pack",), approval="Send it?"))
+)
+
+
+@pytest.fixture
+def url(store_url: str) -> str:
+    """On each database: these are the queries of the service."""
+    return store_url
+
+
+def asking(engine: Engine) -> StartedRun:
+    """A run that has called one which waits for a person, at the cost of half a dollar."""
+    run = begin(engine, call(workflow=ASKING), LAST, workflow=ASKING)
+    taken = of(run).take("pack")
+    assert engine.work.complete(taken.task_id, taken.token, "box", usage={"usd": 0.5}).ok
+    return run
+
+
+def test_a_run_is_shown_with_the_steps_of_what_it_has_called(engine: Engine, typed: Typed) -> None:
+    run = asking(engine)
+    below = of(run)
+    told = typed.json("show", run.id)
+    assert (told["usage"], told["progress"]) == ({"usd": 0.5}, {"done": 0, "total": 2})
+    ship = told["tasks"][0]
+    assert (ship["calls"], ship["waits_for"], ship["state"]) == (
+        "asking",
+        below.id,
+        "in progress 1/2",
+    )
+    assert [each["step"] for each in ship["child"]["tasks"]] == ["pack", "gate"]
+    lines = typed.ok("show", run.id).splitlines()
+    assert [line.split()[:2] for line in lines[1:4]] == [
+        ["▾", "ship"],
+        ["✓", "pack"],
+        ["◆", "gate"],
+    ]
+    assert typed("show", run.id, "--follow").code == 4
+    assert f"called by ship of {run.id}" in typed.ok("show", below.id)
+    assert f"calls asking · {below.id}" in typed.ok("show", run.steps["ship"])
+    assert typed.json("show", "@last:ship.pack")["id"] == below.steps["pack"]
+
+
+def test_what_was_called_counts_once_and_is_listed_when_asked_for(
+    engine: Engine, typed: Typed
+) -> None:
+    run = asking(engine)
+    assert [each["id"] for each in typed.json("runs")["items"]] == [run.id]
+    everyone = typed.json("runs", "--called")["items"]
+    assert {each["id"] for each in everyone} == {run.id, of(run).id}
+    caller = next(each["caller"] for each in everyone if each["id"] == of(run).id)
+    assert (caller["run_id"], caller["task_id"], caller["step"]) == (
+        run.id,
+        run.steps["ship"],
+        "ship",
+    )
+    assert typed.json("show")["id"] == run.id
+    assert "$0.50" in typed.ok()
+    assert typed.ok("approve", run.id)
+    assert run.task("ship").status == "done"
+    run.finish("tell")
+    assert "1 completed" in typed.ok()
+
+
+def test_why_tells_of_the_run_that_was_called_and_of_the_one_that_called(
+    engine: Engine, typed: Typed
+) -> None:
+    run = asking(engine)
+    below = of(run)
+    said = typed.ok("why", run.steps["ship"])
+    assert f"no worker runs it: it ends with asking {below.id} (running)" in said
+    assert f"Fix:   holdfast why {below.id}" in said
+    assert f"called by 'ship' of order {run.id}" in typed.ok("why", below.id)
+    assert below.steps["gate"] in typed.ok("cancel", run.id, "--dry-run")
+    held = begin(engine, call(on_failure=OnFailure(action="ask")))
+    of(held).break_for_good("pack")
+    assert f"holdfast approve {held.steps['ship']}" in typed.ok("why", held.steps["ship"])
+    assert typed("show", held.id, "--follow").code == 4
+
+
+def test_a_file_runs_with_the_workflow_beside_it_that_it_calls(
+    typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "release.yaml").write_text(RELEASE)
+    (tmp_path / "deploy.yaml").write_text(DEPLOY)
+    assert "workflow deploy" in typed.ok("workflow", "validate", "release.yaml")
+    told = typed.json("run", "release.yaml", "--rehearse")
+    assert told["status"] == "completed"
+    said = typed("run", "release.yaml", "--wait")
+    assert said.code == 0, said.err
+    assert "deploy.push" in said.out
+    (tmp_path / "deploy.yaml").unlink()
+    assert typed.json("run", "release", "--rehearse")["status"] == "completed"
+    told = typed.json("run", "release", "--wait")
+    assert (told["status"], told["tasks"][1]["output"]) == ("completed", {"done": "yes"})
+
+
+def test_a_workflow_that_is_nowhere_is_refused_before_anything_starts(
+    typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "release.yaml").write_text(RELEASE)
+    typed.ok("workflow", "add", "release.yaml")
+    said = typed.refused(2, "run", "release.yaml")
+    assert "'deploy', which this store does not know; holdfast workflow add deploy.yaml" in said

@@ -1,0 +1,184 @@
+"""Tasks whose concurrency key is full stand in nobody's way, and come back when there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.engine import slots
+from holdfast.engine.engine import Engine
+from holdfast.model.graph import Concurrency
+from holdfast.model.status import Status
+from holdfast.model.task import NewTask
+from tests.contract import test_claim_statements as clauses
+from tests.contract.raw import Raw, raw
+from tests.contract.stages import bring, create, take
+from tests.contract.statements import keep
+from tests.contract.walking import cost_of
+
+ONE, TWO = (Concurrency(key="key", limit=limit) for limit in (1, 2))
+KEY = "task:key"
+Arrange = Callable[[Engine, Raw], str]
+
+
+@pytest.fixture
+def hand(engine: Engine, store_url: str) -> Iterator[Raw]:
+    assert engine.doctor().ok
+    with raw(store_url) as connection:
+        yield connection
+
+
+def parked(hand: Raw) -> set[str]:
+    return {row["id"] for row in hand("SELECT id FROM holdfast_task WHERE parked")}
+
+
+def park(engine: Engine, *, count: int = 10) -> set[str]:
+    return {row["id"] for row in keep(engine, "park_tasks", keys=[KEY], count=count)}
+
+
+def unpark(engine: Engine, *, count: int = 10) -> set[str]:
+    return {row["id"] for row in keep(engine, "unpark_tasks", key=KEY, count=count)}
+
+
+def test_what_waits_for_a_full_key_leaves_the_line_and_comes_back_in_order(
+    engine: Engine, hand: Raw
+) -> None:
+    tasks = [create(engine, concurrency=ONE) for _ in range(3)]
+    (first,) = engine.work.claim("worker", count=10)
+    assert parked(hand) == {*tasks[1:]}
+    urgent = create(engine, concurrency=ONE, priority=1)
+    assert parked(hand) == {*tasks[1:], urgent}
+    assert engine.work.complete(first.task_id, first.token).ok
+    assert [each.task_id for each in engine.work.claim("worker", count=10)] == [urgent]
+    assert parked(hand) == {*tasks[1:]}
+
+
+@pytest.mark.parametrize("waiting", [{"concurrency": ONE}, {"tags": ("gpu",)}], ids=["key", "tags"])
+def test_a_claim_costs_no_more_for_those_it_cannot_take(
+    engine: Engine, store_url: str, waiting: dict[str, Any]
+) -> None:
+    take(engine, create(engine, concurrency=ONE))
+    create(engine)
+    create(engine, priority=1, **waiting)
+    before = look(store_url)
+    tasks = [NewTask(title=str(number), priority=1, **waiting) for number in range(500)]
+    engine.tasks.create_many(tasks)
+    assert look(store_url) < before + 100
+
+
+def look(url: str) -> int:
+    """What it costs to see which task a worker without tags gets next."""
+    lines = cost_of(url, "lines", agents='["default"]', tags="[]")
+    return lines + cost_of(url, "peek_tasks", agent="default", line="[]", tags="[]", count=1)
+
+
+def test_a_step_that_gets_its_turn_under_a_full_key_leaves_the_line(
+    engine: Engine, hand: Raw
+) -> None:
+    need = create(engine)
+    waiting = create(engine, needs=(need,), concurrency=ONE)
+    take(engine, create(engine, concurrency=ONE))
+    assert parked(hand) == set()
+    assert engine.work.complete(need, take(engine, need).token).ok
+    assert parked(hand) == {waiting}
+
+
+def test_one_that_was_held_while_there_was_room_is_let_in_by_the_sweep(
+    engine: Engine, hand: Raw
+) -> None:
+    first, second = (create(engine, concurrency=ONE) for _ in range(2))
+    token = take(engine, first).token
+    assert parked(hand) == {second}
+    assert engine.tasks.hold(second, "question").ok
+    assert engine.work.complete(first, token).ok
+    assert engine.tasks.unhold(second, "question").ok
+    assert parked(hand) == {second}
+    engine.recovery.step()
+    assert [each.task_id for each in engine.work.claim("worker")] == [second]
+
+
+def test_a_key_with_a_higher_limit_lets_more_in(engine: Engine) -> None:
+    first, second = (create(engine, concurrency=ONE) for _ in range(2))
+    take(engine, first)
+    create(engine, concurrency=TWO, agent="other")
+    engine.recovery.step()
+    assert [each.task_id for each in engine.work.claim("worker")] == [second]
+
+
+def test_one_that_is_claimed_by_its_id_is_parked_no_more(engine: Engine, hand: Raw) -> None:
+    first, second = (create(engine, concurrency=ONE) for _ in range(2))
+    hand("UPDATE holdfast_task SET parked = true WHERE id = ?", second)
+    take(engine, second)
+    assert parked(hand) == {first}
+
+
+def test_what_one_commit_leaves_in_line_the_next_ones_park(
+    engine: Engine, hand: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots, "PARKED_AT_ONCE", 2)
+    first, *_ = (create(engine, concurrency=ONE) for _ in range(6))
+    take(engine, first)
+    assert len(parked(hand)) == 2
+    for count in (4, 5, 5):
+        create(engine)
+        assert len(parked(hand)) == count
+
+
+def test_only_as_many_are_parked_or_let_in_as_asked_for(engine: Engine, hand: Raw) -> None:
+    tasks = [create(engine, concurrency=ONE) for _ in range(4)]
+    hand("UPDATE holdfast_slot SET used = 1")
+    assert len(park(engine, count=3)) == 3
+    assert park(engine) | parked(hand) == set(tasks)
+    assert park(engine) == set()
+    hand("UPDATE holdfast_slot SET used = 0")
+    assert unpark(engine, count=2) == {*tasks[:2]}
+    assert unpark(engine) == {*tasks[2:]}
+    assert unpark(engine) == set()
+
+
+@pytest.mark.parametrize(
+    "arrange",
+    [clauses.blocked, clauses.held, clauses.held_by_its_run, clauses.scheduled, clauses.no_work],
+)
+def test_only_a_ready_task_is_parked_and_let_in(
+    engine: Engine, hand: Raw, arrange: Arrange
+) -> None:
+    create(engine, concurrency=ONE, agent="hidden")
+    task_id = arrange(engine, hand)
+    hand("UPDATE holdfast_task SET concurrency_key = NULL WHERE agent = 'hidden'")
+    hand("UPDATE holdfast_task SET concurrency_key = ? WHERE id = ?", KEY, task_id)
+    hand("UPDATE holdfast_slot SET used = 1")
+    assert park(engine) == set()
+    hand("UPDATE holdfast_slot SET used = 0")
+    hand("UPDATE holdfast_task SET parked = true WHERE id = ?", task_id)
+    assert unpark(engine) == set()
+
+
+@pytest.mark.parametrize("status", sorted(set(Status) - {Status.QUEUED}))
+def test_only_a_queued_task_is_parked_and_let_in(engine: Engine, hand: Raw, status: Status) -> None:
+    create(engine, concurrency=ONE, agent="hidden", enqueue=False)
+    task_id = bring(engine, status).task_id
+    hand("UPDATE holdfast_task SET concurrency_key = ? WHERE id = ?", KEY, task_id)
+    hand("UPDATE holdfast_slot SET used = 1")
+    assert park(engine) == set()
+    hand("UPDATE holdfast_slot SET used = 0")
+    hand("UPDATE holdfast_task SET parked = true WHERE id = ?", task_id)
+    assert unpark(engine) == set()
+    hand("UPDATE holdfast_task SET concurrency_key = NULL")
+
+
+def test_a_key_with_room_parks_nobody_and_a_full_one_lets_nobody_in(
+    engine: Engine, hand: Raw
+) -> None:
+    other = create(engine, concurrency=Concurrency(key="other"))
+    task_id = create(engine, concurrency=ONE)
+    hand("UPDATE holdfast_slot SET used = 1 WHERE key = 'task:other'")
+    assert park(engine) == set()
+    hand("UPDATE holdfast_task SET parked = true")
+    hand("UPDATE holdfast_slot SET used = 1 - used")
+    assert unpark(engine) == set()
+    hand("UPDATE holdfast_slot SET used = 0")
+    assert unpark(engine) == {task_id}
+    assert parked(hand) == {other}

@@ -1,0 +1,99 @@
+"""A statement of the writer looks up what it names, also when it was planned in an empty store."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.store import queries
+from holdfast.store.postgresql.connection import Address, Connection
+from holdfast.store.queries import Query
+from tests.contract.test_query_plans import HOT
+
+GROWING = {f"holdfast_{name}" for name in ("effect", "event", "need", "run", "signal", "task")}
+# Asked by people or now and then, and about all that is running, held or newest.
+WALKING = {"events_after", "expired_tasks", "latest_events", "lone_tasks_failed_since", "next_wake"}
+WALKING |= {"outputs_of_runs", "runs_ended_since", "slot_holders", "tasks_for_people"}
+WALKING |= {"usages_of_runs", "usages_of_tasks"}
+# Which of its failures is a run's first is asked once.
+OFTEN = HOT.keys() - {"settle_runs"}
+# With all that is done: what is asked often asks for a status, and has a better one.
+WHOLE = {"holdfast_task_parent", "holdfast_task_run"}
+SAMPLES: dict[str, Any] = {"text": "x", "integer": 1, "boolean": True, "real": 0.5}
+
+
+# One long loop: most of its items are open, each with a step; and as many tasks that wait.
+CROWD = """
+INSERT INTO holdfast_workflow VALUES ('many', '1', '', 1);
+INSERT INTO holdfast_run (id, workflow, workflow_version, body_digest, status, input, changed_by,
+  changed_at, created_at) VALUES ('r_1', 'many', '1', '', 'running', '', '', 1, 1);
+INSERT INTO holdfast_task (id, kind, run_id, parent_id, step, item, status, waits_for, due,
+  finished_at, title, body_digest, max_attempts, max_lost, backoff, backoff_max, payload,
+  changed_by, changed_at, created_at)
+SELECT made.*, '', '', 3, 5, 0, 0, '', '', 1, 1 FROM (
+  SELECT 't_loop', 'group', 'r_1', NULL, 'build', NULL::int, 'queued', NULL, true, NULL::int
+  UNION ALL
+  SELECT 't_item' || n, 'group', 'r_1', 't_loop', 'build', n,
+    CASE WHEN n < 500 THEN 'done' ELSE 'queued' END, NULL, true, CASE WHEN n < 500 THEN 1 END
+  FROM generate_series(1, 3000) AS n
+  UNION ALL
+  SELECT 't_step' || n, 'work', 'r_1', 't_item' || n, 'implement', n,
+    CASE WHEN n < 500 THEN 'done' ELSE 'queued' END, NULL, true, CASE WHEN n < 500 THEN 1 END
+  FROM generate_series(1, 3000) AS n
+  UNION ALL
+  SELECT 't_wait' || n, 'work', NULL, NULL, NULL, NULL, 'queued', 'children', false, NULL
+  FROM generate_series(1, 3000) AS n) AS made
+"""
+
+
+@pytest.fixture
+def writer(postgres_store_url: str) -> Iterator[Connection]:
+    with Address(postgres_store_url).connect_writer(lock_timeout=1) as connection:
+        yield connection
+
+
+def plan_of(writer: Connection, query: Query) -> dict[str, Any]:
+    """The plan that serves every parameter, as the server makes it for the writer."""
+    order = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", query.text)))
+    text = re.sub(r"%\((\w+)\)s", lambda found: f"${order.index(found[1]) + 1}", query.text)
+    writer.execute(f"PREPARE {query.name} AS {text.replace('%%', '%')}".encode(), prepare=False)
+    given = ", ".join(_literal(query, name) for name in order)
+    asked = f"{query.name}({given})" if given else query.name
+    answer = writer.execute(f"EXPLAIN (FORMAT json) EXECUTE {asked}".encode(), prepare=False)
+    plan: dict[str, Any] = answer.fetchall()[0]["QUERY PLAN"][0]["Plan"]
+    return plan
+
+
+def _literal(query: Query, name: str) -> str:
+    if name == "rows":
+        return f"'{json.dumps([[SAMPLES[column.type] for column in query.columns]])}'"
+    return "'[]'" if name in query.lists or name == "tags" else "NULL"
+
+
+def walks(query: str, plan: dict[str, Any]) -> Iterator[str]:
+    """The tables and indexes that a plan reads from one end to the other."""
+    if plan.get("Relation Name") in GROWING and "Scan" in plan["Node Type"]:
+        index = plan.get("Index Name", "all")
+        past = query in OFTEN and index in WHOLE and "status" in plan.get("Filter", "")
+        if past or "Index Cond" not in plan:
+            yield f"{index} of {plan['Relation Name']}"
+    for each in plan.get("Plans", ()):
+        yield from walks(query, each)
+
+
+@pytest.mark.parametrize("crowd", ["", CROWD], ids=["empty", "crowded"])
+def test_what_the_writer_asks_is_looked_up_before_there_are_statistics(
+    writer: Connection, crowd: str
+) -> None:
+    writer.execute(crowd.encode(), prepare=False)
+    asked = {
+        name: query
+        for name, query in queries.load("postgresql").items()
+        if not name.startswith("check_") and not name.endswith("savepoint") and name not in WALKING
+    }
+    found = {name: list(walks(name, plan_of(writer, query))) for name, query in asked.items()}
+    assert {name: walked for name, walked in found.items() if walked} == {}

@@ -1,0 +1,50 @@
+"""How much a query goes through: steps of SQLite, rows of PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import apsw
+import psycopg
+
+from holdfast.clock import SystemClock
+from holdfast.store import queries
+from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.store.sqlite.connection import connect
+
+
+def steps_of(path: str, text: str, asked: dict[str, Any]) -> int:
+    """How many instructions SQLite's machine carries out for a query."""
+    file: apsw.Connection = connect(sqlite_path(path), SystemClock(), read_only=True)
+    count = 0
+
+    def step() -> bool:
+        nonlocal count
+        count += 1
+        return False
+
+    try:
+        file.set_progress_handler(step, 1)
+        file.execute(text, {queries.TIME: 0, **asked}).fetchall()
+    finally:
+        file.close()
+    return count
+
+
+def rows_of(plan: dict[str, Any]) -> int:
+    """How many rows pass through a plan of PostgreSQL, or are dropped in it."""
+    dropped: int = sum(count for name, count in plan.items() if name.startswith("Rows Removed"))
+    inner = sum(rows_of(each) for each in plan.get("Plans", []))
+    return inner + int((plan["Actual Rows"] + dropped) * plan["Actual Loops"])
+
+
+def cost_of(url: str, query: str, **asked: Any) -> int:
+    if not is_postgresql(url):
+        return steps_of(url, queries.load("sqlite")[query].text, asked)
+    text = queries.load("postgresql")[query].text
+    with psycopg.connect(url) as server:
+        server.execute("ANALYZE holdfast_run, holdfast_task, holdfast_slot")
+        explained = f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {text}".encode()
+        (found,) = server.execute(explained, asked).fetchone() or (None,)
+    return rows_of((json.loads(found) if isinstance(found, str) else found)[0]["Plan"])

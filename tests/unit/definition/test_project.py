@@ -1,0 +1,127 @@
+"""The settings of a project: each mistake with its place, and what holds without them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.starting import SETTINGS
+from holdfast.definition.project import PROJECT, read_project_text
+from holdfast.definition.project import SETTINGS as KEYS
+from holdfast.errors import InvalidInput, InvalidProjectFile
+from holdfast.service.place import find_place
+from holdfast.service.project import NAME, find_project
+from holdfast.settings import DAY, Keep, Project
+
+WHOLE = """\
+database: data/jobs.db
+concurrency: {functions: 7, agents: 3}
+least_disk: 500MB
+keep: {worktrees: 1d, logs: 2d, runs: 1h}
+"""
+
+
+def read(text: str) -> Project:
+    return read_project_text(text, folder=Path("/p"))
+
+
+def test_everything_that_can_be_set_is_read() -> None:
+    assert read(WHOLE) == Project(
+        folder=Path("/p"),
+        database="data/jobs.db",
+        functions=7,
+        agents=3,
+        least_disk=500_000_000,
+        keep=Keep(worktrees=DAY, logs=2 * DAY, runs=3_600),
+    )
+    assert read("") == read("# nothing") == Project(folder=Path("/p"))
+
+
+@pytest.mark.parametrize(
+    ("marked", "message"),
+    [
+        ("¦databse: x", "holdfast.yaml has no key 'databse'"),
+        ("database: ¦5", "database: must be text, not a number"),
+        ("least_disk: ¦lots", "least_disk: 'lots' is not a size; write '2GB'"),
+        ("concurrency: ¦4", "concurrency must be a mapping, not a number"),
+        ("concurrency: {agents: ¦0}", "agents: must be a whole number from 1"),
+        ("keep: {logs: ¦soon}", "logs: 'soon' is not a duration"),
+        ("keep: {¦log: 3d}", "keep has no key 'log'"),
+        ("¦[1]", "settings are a mapping, not a list"),
+        ("least_disk: 1\n¦least_disk: 2", "the key 'least_disk' is here a second time"),
+        ("database: ¦{", ""),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(marked: str, message: str) -> None:
+    before, _, after = marked.partition("¦")
+    with pytest.raises(InvalidProjectFile) as refused:
+        read(before + after)
+    found = refused.value.found[0]
+    assert message in found.message
+    if message:
+        line = before.count("\n") + 1
+        assert (found.line, found.column) == (line, len(before) - before.rfind("\n"))
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    with pytest.raises(InvalidProjectFile) as refused:
+        read("least_disk: x\nkeep: {logs: y}\nz: 1\n")
+    assert len(refused.value.found) == 3
+
+
+def test_the_file_that_init_writes_says_what_holds_without_it_too() -> None:
+    text = SETTINGS.format(cores=7, agents="")
+    assert read(text) == read("")
+    said = "\n".join(line.removeprefix("# ") for line in text.splitlines()[3:])
+    assert read(said) == Project(
+        folder=Path("/p"), database="postgresql://localhost/jobs", functions=7
+    )
+
+
+def test_the_page_lists_every_key() -> None:
+    listed = {each.name.partition(".")[0] for each in KEYS}
+    assert listed == {key.name for key in PROJECT.keys}
+
+
+def test_the_file_that_the_guide_shows_can_be_read() -> None:
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "command-line.md"
+    (shown,) = re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    said = read(shown)
+    assert (said.functions, said.agents, said.keep.logs) == (8, 3, 7 * DAY)
+
+
+def test_the_nearest_file_holds_and_the_environment_wins_over_it(tmp_path: Path) -> None:
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    assert find_project(below, {}).folder is None
+    (tmp_path / NAME).write_text(WHOLE)
+    found = find_project(below, {})
+    assert (found.folder, found.agents) == (tmp_path, 3)
+    told = find_project(below, {"HOLDFAST_CONCURRENCY": "9", "HOLDFAST_LEAST_DISK": "1GB"})
+    assert (told.functions, told.agents, told.least_disk) == (9, 9, 10**9)
+    for wrong in ({"HOLDFAST_CONCURRENCY": "0"}, {"HOLDFAST_LEAST_DISK": "much"}):
+        with pytest.raises(InvalidInput, match=next(iter(wrong))):
+            find_project(below, wrong)
+
+
+def test_the_store_of_a_project_is_found_from_its_folder(tmp_path: Path) -> None:
+    below = tmp_path / "a"
+    below.mkdir()
+    (tmp_path / NAME).write_text(WHOLE)
+
+    def url(db: str | None = None, **environment: str) -> str:
+        return find_place(db=db, environment=environment, here=below).url
+
+    assert url() == f"sqlite:///{tmp_path}/data/jobs.db"
+    assert url(HOLDFAST_DB="sqlite:///e.db") == "sqlite:///e.db"
+    assert url("typed.db", HOLDFAST_DB="sqlite:///e.db").endswith("/typed.db")
+    (tmp_path / NAME).write_text("database: postgresql://localhost/jobs\n")
+    assert url() == "postgresql://localhost/jobs"
+    (tmp_path / NAME).write_text("# nothing\n")
+    found = find_place(db=None, environment={}, here=below)
+    assert (found.home, found.url) == (
+        tmp_path / ".holdfast",
+        f"sqlite:///{tmp_path}/.holdfast/holdfast.db",
+    )
