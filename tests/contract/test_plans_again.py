@@ -224,8 +224,11 @@ def test_a_circle_through_a_task_outside_the_plan_is_refused(engine: Engine, way
 
 def test_what_is_done_closes_no_circle(engine: Engine) -> None:
     parent, (one, two) = plan(engine, "one", "two")
-    outside = create(engine, "outside")
-    finish(engine, outside)
+    outside = create(engine, "outside", needs=(two,))
+    assert engine.tasks.finalize_plan(parent).ok
+    for each in (one, two, outside):
+        finish(engine, each)
+    assert engine.tasks.reset(parent).ok
     assert engine.tasks.block(one, [outside]).ok
     assert engine.tasks.finalize_plan(parent).ok
     assert states(engine, [one, two]) == ["ready", "blocked"]
