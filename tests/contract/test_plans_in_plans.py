@@ -163,3 +163,17 @@ def test_what_fails_below_a_plan_holds_nothing_of_one_that_is_still_being_planne
     assert engine.tasks.get(two).run_holds
     assert not engine.tasks.get(first).run_holds
     assert engine.tasks.get(top).planning_phase == "active"
+
+
+def test_nor_of_a_plan_around_that_one(engine: Engine) -> None:
+    top, (beside, middle) = plan(engine, "beside", "middle")
+    assert engine.tasks.start_planning(middle).ok
+    inner = create(engine, "inner", parent=middle, enqueue=False)
+    assert engine.tasks.start_planning(inner).ok
+    one, two = (create(engine, name, parent=inner, enqueue=False) for name in ("one", "two"))
+    for finalized in (inner, top):
+        assert engine.tasks.finalize_plan(finalized, graph={}).ok
+    break_for_good(engine, one)
+    assert engine.tasks.get(two).run_holds
+    assert not engine.tasks.get(beside).run_holds
+    assert engine.tasks.get(middle).planning_phase == "active"

@@ -83,18 +83,22 @@ class Group:
             if run_id is not None:
                 self.facts.note_start(row["entity"], run_id)
         elif status in TERMINAL:
-            self.ended.append(row["entity"])
-            if row.get("parent_id") is not None:
-                self.parents.add(row["parent_id"])
-            if run_id is None:
-                self.tells = True
-                self._observe_end(row)
-            else:
-                self.touched.add(run_id)
-            if status == "done":
-                self.done.append(row["entity"])
-            elif run_id is not None:
-                self.broken.add(run_id)
+            self._observe_terminal(row)
+
+    def _observe_terminal(self, row: Row) -> None:
+        run_id = row["run_id"]
+        self.ended.append(row["entity"])
+        if row.get("parent_id") is not None:
+            self.parents.add(row["parent_id"])
+        if run_id is None:
+            self.tells = True
+            self._observe_end(row)
+        else:
+            self.touched.add(run_id)
+        if row["status"] == "done":
+            self.done.append(row["entity"])
+        elif run_id is not None:
+            self.broken.add(run_id)
 
     def _observe_end(self, row: Row) -> None:
         """Remember an end for the hooks; the statements that end most say when there are none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -43,7 +44,7 @@ def restore(asked: Restore) -> View:
         raise InvalidInput("file", f"{backup} is the store itself")
     if target.exists():
         _refuse_busy(place.url, evict=asked.evict and not asked.dry_run)
-    kept = target.with_name(f"{target.name}.replaced-{time.strftime('%Y%m%d-%H%M%S')}")
+    kept = _beside(target)
     if asked.dry_run:
         replaced = target.exists()
         with TemporaryDirectory(prefix="holdfast-") as folder:
@@ -53,6 +54,13 @@ def restore(asked: Restore) -> View:
         replaced = replace(backup, target, kept, _prepare)
     told = {"target": str(target), "backup": str(backup), "dry_run": asked.dry_run}
     return told | ({"kept": str(kept)} if replaced else {})
+
+
+def _beside(target: Path) -> Path:
+    """A name for what is replaced that nothing has yet."""
+    named = f"{target.name}.replaced-{time.strftime('%Y%m%d-%H%M%S')}"
+    names = chain([named], (f"{named}-{number}" for number in count(2)))
+    return next(path for path in map(target.with_name, names) if not path.exists())
 
 
 def _prepare(copy: Path) -> None:

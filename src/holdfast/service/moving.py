@@ -153,17 +153,16 @@ def _order(old: Tables, new: Tables) -> list[str]:
 @contextmanager
 def _held(database: Database) -> Iterator[tuple[Tables, Transaction]]:
     """The tables of a store, which nobody else writes to meanwhile, and its queries beside them."""
-    with database.begin() as connection:
-        made: Tables
-        if database.dialect == "postgresql":
-            from holdfast.store.postgresql.tables import PostgresqlTables  # noqa: PLC0415
+    if database.dialect == "postgresql":
+        from holdfast.store.postgresql.tables import PostgresqlTables, server_errors_told  # noqa: PLC0415
 
-            made = PostgresqlTables(connection)
-        else:
-            from holdfast.store.sqlite.tables import SqliteTables  # noqa: PLC0415
+        with server_errors_told(), database.begin() as connection:
+            yield PostgresqlTables(connection), database.join(connection)
+    else:
+        from holdfast.store.sqlite.tables import SqliteTables, sqlite_errors_told  # noqa: PLC0415
 
-            made = SqliteTables(connection)
-        yield made, database.join(connection)
+        with sqlite_errors_told(), database.begin() as connection:
+            yield SqliteTables(connection), database.join(connection)
 
 
 def _view(asked: Move, counts: dict[str, int]) -> View:

@@ -61,7 +61,8 @@ class Disk:
             return self.low
         if low is not None and self.low is None:
             log.warning("%s; what runs goes on", low)
+            self.low = low
         elif low is None and self.low is not None:
             log.warning("there is enough disk again, and work is claimed")
-        self.low = low
-        return low
+            self.low = None
+        return self.low

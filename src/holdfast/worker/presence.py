@@ -120,6 +120,8 @@ class Presence:
     def _registered(self, found: Row | None) -> None:
         if found is not None:
             self._started_at = int(found["started_at"])
+            # What was said of that before is not known of it any more.
+            self._pausing = None
         elif not self._warned:
             self._warned = True
             log.warning(

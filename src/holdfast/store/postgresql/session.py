@@ -15,7 +15,7 @@ from holdfast.store.postgresql.connection import (
     is_outdated,
 )
 from holdfast.store.postgresql.statement import numbered
-from holdfast.store.postgresql.wire import Answer, Wire
+from holdfast.store.postgresql.wire import Answer, Wire, check
 
 _NOTHING: Mapping[str, object] = {}
 
@@ -40,21 +40,22 @@ class Session:
         return self._wire.send(statement, *statement.bind(parameters))
 
     def commit(self) -> None:
-        self.execute("COMMIT")
-        self._wire.synchronise()
+        self._end("COMMIT")
 
     def roll_back(self) -> None:
         """Leave whatever transaction is open; afterwards the session is at rest, or lost."""
-        # What was still under way fails because of the error that brought us here.
-        with suppress(psycopg.Error):
-            self._wire.synchronise()
-        if self.lost or self.at_rest:
-            return
         try:
-            self.execute("ROLLBACK")
-            self._wire.synchronise()
+            # What was still under way fails because of the error that brought us here.
+            self._wire.drain()
+            if not self.at_rest:
+                self._end("ROLLBACK")
         except psycopg.Error:
             self.close()
+
+    def _end(self, text: str) -> None:
+        self.execute(text)
+        if (error := self._wire.drain()) is not None:
+            check(error)
 
     @contextmanager
     def loss_noticed(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -10,6 +11,8 @@ from psycopg.abc import Params, QueryNoTemplate
 from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composable, Identifier
 
+from holdfast.errors import StoreError
+from holdfast.store.postgresql.connection import describe
 from holdfast.store.tables import OWN, PREFIX, Values
 
 # Where the store is found, whatever else the search path has.
@@ -27,6 +30,15 @@ SELECT pg_get_serial_sequence(%(table)s, attname) FROM pg_attribute
  WHERE attrelid = to_regclass(%(table)s) AND attidentity <> ''
 """
 _AT_ONCE = 1_000
+
+
+@contextmanager
+def server_errors_told() -> Iterator[None]:
+    """What the server refuses, in words, and without the rows that it quotes."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise StoreError(f"PostgreSQL: {describe(error)}") from None
 
 
 class PostgresqlTables:

@@ -76,8 +76,8 @@ class Wire:
         rows = self._transformer.load_rows(0, result.ntuples, tuple)
         return self._name(result), rows
 
-    def synchronise(self) -> None:
-        """Receive all that is to come; the first error among it is raised behind the last of it."""
+    def drain(self) -> PGresult | None:
+        """Receive all that is to come; the answer is the first error among it."""
         self._server.pipeline_sync()
         self._coming.append(Answer(self))
         self._flush()
@@ -86,8 +86,7 @@ class Wire:
             result = self._receive()
             if first is None and result.status not in _GOOD:
                 first = result
-        if first is not None:
-            check(first)
+        return first
 
     def forget(self) -> None:
         """Prepare everything anew."""

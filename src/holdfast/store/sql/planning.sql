@@ -165,19 +165,15 @@ INSERT INTO holdfast_need (task_id, need_id, since)
 WITH RECURSIVE plan (id, passes_on) AS (
     SELECT named.id, true FROM holdfast_task AS named
     WHERE named.id IN (SELECT value FROM {each ids})
-    UNION SELECT child.id, child.planning_phase = 'finalized' FROM plan CROSS JOIN holdfast_task AS child
-    WHERE child.parent_id = plan.id
-      AND plan.passes_on),
+    UNION SELECT child.id, child.planning_phase = 'finalized'
+    FROM plan JOIN holdfast_task AS child ON child.parent_id = plan.id AND plan.passes_on),
   inherited (id, need_id, status, version, passes_on) AS (
     SELECT child.id, need.need_id, child.status, child.version, child.planning_phase = 'finalized'
-    FROM plan CROSS JOIN holdfast_need AS need CROSS JOIN holdfast_task AS child
-    WHERE need.task_id = plan.id
-      AND child.parent_id = plan.id
-      AND plan.passes_on
+    FROM plan CROSS JOIN holdfast_need AS need
+      JOIN holdfast_task AS child ON child.parent_id = plan.id AND need.task_id = plan.id AND plan.passes_on
     UNION SELECT child.id, inherited.need_id, child.status, child.version, child.planning_phase = 'finalized'
-    FROM inherited CROSS JOIN holdfast_task AS child
-    WHERE child.parent_id = inherited.id
-      AND inherited.passes_on)
+    FROM inherited JOIN holdfast_task AS child ON child.parent_id = inherited.id
+    WHERE inherited.passes_on)
 SELECT inherited.id, inherited.need_id, inherited.version + 1 FROM inherited
 WHERE inherited.status IN ('idle', 'queued')
   AND inherited.id <> inherited.need_id

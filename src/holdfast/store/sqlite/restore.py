@@ -14,6 +14,8 @@ from holdfast.store.sqlite.backup import PAGES, back_up
 from holdfast.store.sqlite.connection import create
 
 PATIENCE_MS = 5_000
+# A database, its log, and the index of that.
+_FILES = ("", "-wal", "-shm")
 # No token that was given before may be one for the attempts that are to come again.
 _RENEW = """
 UPDATE holdfast_meta SET value = lower(hex(randomblob(32))) WHERE name = 'secret';
@@ -33,11 +35,12 @@ def restore(backup: Path, target: Path, kept: Path, prepare: Callable[[Path], No
         _renew(scratch)
         there = target.exists()
         try:
-            if there and not _is_database(target):
-                target.rename(kept)
+            readable = there and _is_database(target)
+            if there and not readable:
+                _put_aside(target, kept)
             create(target)
             with closing(_alone(target)) as store, closing(apsw.Connection(str(scratch))) as new:
-                if there and not kept.exists():
+                if readable:
                     _keep(store, kept)
                 _copy(new, store)
         except apsw.BusyError as error:
@@ -62,6 +65,14 @@ def prepare_copy(backup: Path, copy: Path, prepare: Callable[[Path], None]) -> N
     prepare(copy)
 
 
+def _put_aside(store: Path, kept: Path) -> None:
+    """What SQLite cannot read, with its log, which it would else take for that of the next."""
+    for end in _FILES:
+        part = store.with_name(store.name + end)
+        if part.exists():
+            part.rename(kept.with_name(kept.name + end))
+
+
 def _renew(copy: Path) -> None:
     with closing(apsw.Connection(str(copy))) as connection:
         connection.execute(_RENEW)
@@ -83,7 +94,7 @@ def _scratch(target: Path) -> Iterator[Path]:
     try:
         yield path
     finally:
-        for end in ("", "-wal", "-shm"):
+        for end in _FILES:
             path.with_name(path.name + end).unlink(missing_ok=True)
 
 

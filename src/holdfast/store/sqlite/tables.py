@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import apsw
 
+from holdfast.errors import StoreError
 from holdfast.store.tables import OWN, PREFIX, Values
 
 _NAMES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?"
@@ -16,6 +18,15 @@ _COUNTER = "SELECT seq FROM sqlite_sequence WHERE name = ?"
 _SET_COUNTER = "UPDATE sqlite_sequence SET seq = ? WHERE name = ?"
 # What refers to what is looked at when the transaction ends.
 _LATER = "PRAGMA defer_foreign_keys = ON"
+
+
+@contextmanager
+def sqlite_errors_told() -> Iterator[None]:
+    """What SQLite refuses, in words."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise StoreError(f"SQLite: {error}") from error
 
 
 class SqliteTables:
