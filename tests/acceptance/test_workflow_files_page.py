@@ -20,5 +20,5 @@ def test_the_page_prints_what_it_says(tmp_path: Path) -> None:
     program = tmp_path / "page.py"
     program.write_text(text, encoding="utf-8")
     said = PRINTS.findall(text)
-    assert len(said) == 6
+    assert len(said) == 8
     assert run(program, tmp_path).splitlines() == said

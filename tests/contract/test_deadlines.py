@@ -14,6 +14,7 @@ from holdfast.model.event import fold
 from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.run import NewRun
 from holdfast.model.task import Renewal
+from tests.contract.called import SHIP, begin, call, of
 from tests.contract.stages import CHAIN, start, take
 from tests.race.racers import eventually
 
@@ -109,3 +110,21 @@ def test_recovery_ends_an_overdue_run_by_itself_within_a_second(store_url: str) 
         assert ended.deadline is not None
         assert 0 <= ended.finished_at - ended.deadline < MICROSECONDS
         assert hf.doctor().ok
+
+
+def test_a_run_past_its_deadline_takes_along_what_it_called_and_fails_who_called_it(
+    engine: Engine, clock: ManualClock
+) -> None:
+    hurried = replace(SHIP, deadline=60)
+    run = begin(engine, call(workflow=hurried), workflow=hurried)
+    clock.advance(60)
+    assert [answer.ok for answer in engine.runs.expire()] == [True]
+    error = {"code": "deadline", "message": "it was not done within 1m"}
+    assert (of(run).status, run.status) == ("failed", "failed")
+    assert (run.task("ship").error, engine.runs.get(run.id).error) == (error, error)
+    engine.workflows.add(SHIP)
+    late = start(engine, Workflow.define("late", (call(),), deadline=60))
+    called = of(late)
+    clock.advance(60)
+    assert [answer.ok for answer in engine.runs.expire()] == [True]
+    assert (late.status, called.status) == ("failed", "cancelled")

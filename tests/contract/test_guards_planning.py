@@ -9,6 +9,7 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.model.status import Hold, PlanningPhase, Status
 from holdfast.model.task import NewTask
+from tests.contract.raw import raw
 from tests.contract.stages import break_for_good, create, finish, start, take
 from tests.contract.statements import complete, fail, write
 from tests.contract.test_planning import plan, states
@@ -321,7 +322,9 @@ def test_what_a_task_made_in_an_epoch_that_is_over_is_not_reset_with_its_plan(
     assert engine.tasks.get(old) == before
 
 
-def test_only_the_order_of_what_has_not_begun_below_a_plan_is_forgotten(engine: Engine) -> None:
+def test_only_the_order_of_what_has_not_begun_below_a_plan_is_forgotten(
+    engine: Engine, store_url: str
+) -> None:
     parent, (one, two, three) = plan(engine, "one", "two", "three")
     other, (four, five) = plan(engine, "four", "five")
     outside = create(engine)
@@ -332,6 +335,8 @@ def test_only_the_order_of_what_has_not_begun_below_a_plan_is_forgotten(engine: 
     assert engine.tasks.enqueue(three).ok
     assert engine.tasks.block(five, on=[four]).ok
     assert engine.tasks.block(four, on=[one]).ok
+    with raw(store_url) as store:
+        store("UPDATE holdfast_need SET since = 2 WHERE task_id <> ?", made)
     forget(engine, "forget_order", task_id=parent)
     needed = {each: engine.tasks.blocked_by(each) for each in (two, three, made, four, five)}
     assert needed == {two: [outside], three: [one], made: [one], four: [one], five: [four]}

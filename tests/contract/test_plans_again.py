@@ -187,3 +187,48 @@ def test_the_tasks_below_a_task_are_listed_newest_first_or_in_their_order(engine
     assert [task.id for task in engine.tasks.children(parent)] == [one, two, three]
     with pytest.raises(InvalidInput, match="of a run or of a parent"):
         listed(parent=parent, run="r_" + "0" * 20)
+
+
+def test_what_a_child_was_made_to_wait_for_by_hand_is_kept_when_its_plan_is_reset(
+    engine: Engine,
+) -> None:
+    parent, (one, two, three) = plan(engine, "one", "two", "three")
+    assert engine.tasks.block(one, [three]).ok
+    assert engine.tasks.finalize_plan(parent, graph={two: [one]}).ok
+    assert engine.tasks.cancel(parent).ok
+    assert engine.tasks.reset(parent).ok
+    with pytest.raises(InvalidInput, match=r"^graph: the needs form a cycle"):
+        engine.tasks.finalize_plan(parent)
+    assert engine.tasks.finalize_plan(parent, graph={}).ok
+    assert states(engine, [one, two, three]) == ["blocked", "ready", "ready"]
+
+
+@pytest.mark.parametrize("way", ["beside", "behind the plan", "before the plan"])
+def test_a_circle_through_a_task_outside_the_plan_is_refused(engine: Engine, way: str) -> None:
+    parent, (one, two) = plan(engine, "one", "two")
+    if way == "beside":
+        outside = create(engine, "outside", needs=(two,))
+        assert engine.tasks.block(one, [outside]).ok
+    elif way == "behind the plan":
+        outside = create(engine, "outside", needs=(parent,))
+        assert engine.tasks.block(two, [outside]).ok
+    else:
+        outside = create(engine, "outside", needs=(one,))
+        assert engine.tasks.block(parent, [outside]).ok
+    with pytest.raises(InvalidInput, match=f"^graph: the needs form a cycle among .*{outside}"):
+        engine.tasks.finalize_plan(parent)
+    assert states(engine, [parent, one, two])[0] == "planning"
+    assert engine.tasks.unblock(outside).ok
+    assert engine.tasks.finalize_plan(parent).ok
+
+
+def test_what_is_done_closes_no_circle(engine: Engine) -> None:
+    parent, (one, two) = plan(engine, "one", "two")
+    outside = create(engine, "outside", needs=(two,))
+    assert engine.tasks.finalize_plan(parent).ok
+    for each in (one, two, outside):
+        finish(engine, each)
+    assert engine.tasks.reset(parent).ok
+    assert engine.tasks.block(one, [outside]).ok
+    assert engine.tasks.finalize_plan(parent).ok
+    assert states(engine, [one, two]) == ["ready", "blocked"]

@@ -230,7 +230,8 @@ def _block(operation: BlockTask, group: Group) -> TransitionResult:
         "block_task", task_id=operation.task_id, ids=operation.on, actor=operation.actor
     )
     if rows:
-        since = rows[0]["version"]
+        # What has never run needed them from the beginning: no plan that is reset forgets that.
+        since = rows[0]["version"] if task["attempt"] else 1
         added = [(operation.task_id, need, since) for need in operation.on]
         group.tx.run("insert_needs", rows=added)
         if task["planning_phase"] == PlanningPhase.FINALIZED:

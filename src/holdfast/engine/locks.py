@@ -32,7 +32,7 @@ ROLLING = (ResetTask, ReopenTask, RetryTask, ReorderPlan, FinalizePlan, StartPla
 
 def lock(group: Group, operations: Sequence[Operation]) -> None:
     """Runs, then tasks, then schedules and named leases, each in the order of their ids."""
-    if any(isinstance(o, BlockTask) for o in operations):
+    if any(isinstance(o, BlockTask | FinalizePlan) for o in operations):
         # Two new needs can close a circle together without touching one common row.
         group.tx.run("lock_needs")
     tasks = {

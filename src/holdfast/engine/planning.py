@@ -72,8 +72,7 @@ def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
     found = group.tx.read("plan_children", task_id=operation.task_id)
     versions = {row["id"]: row["version"] for row in found}
     needs = _needs(operation, list(versions))
-    before = group.tx.read("needs_in_plan", task_id=operation.task_id)
-    _refuse_cycle([*needs, *((row["task_id"], row["need_id"]) for row in before)])
+    _refuse_cycle([*needs, *_waits_before(group, operation.task_id, list(versions))])
     rows = group.change_tasks("finalize_plan", **named)
     if not rows:
         return _finalized_before(group, operation)
@@ -125,8 +124,22 @@ def _needs(operation: FinalizePlan, children: list[str]) -> list[tuple[str, str]
     return list(operation.graph)
 
 
+def _waits_before(group: Group, plan: str, children: list[str]) -> list[tuple[str, str]]:
+    """Who waits for whom already, in the plan and outside it.
+
+    A plan waits for its children, and they will wait for whatever it needs.
+    """
+    found = group.tx.read("needs_behind", ids=[plan, *children])
+    before = [(row["task_id"], row["need_id"]) for row in found]
+    inherited = [need for task, need in before if task == plan]
+    return [
+        *before,
+        *((plan, child) for child in children),
+        *((child, need) for child in children for need in inherited if child != need),
+    ]
+
+
 def _refuse_cycle(graph: Sequence[tuple[str, str]]) -> None:
-    """What the children were made to need of each other before counts too."""
     waiting: dict[str, set[str]] = {}
     for child, need in graph:
         waiting.setdefault(child, set()).add(need)

@@ -60,7 +60,7 @@ def _expire(group: Group, operation: ExpireRun) -> TransitionResult:
     )
     if not rows:
         return _refused(group, operation)
-    group.change_tasks("cancel_run_tasks", run_id=operation.run_id, actor=operation.actor)
+    group.change_tasks("cancel_run_tasks", ids=[operation.run_id], actor=operation.actor)
     return TransitionResult(ok=True, status="failed")
 
 

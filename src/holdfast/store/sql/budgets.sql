@@ -67,7 +67,7 @@ ORDER BY deadline LIMIT :count
 -- guards: running, and its time is over
 -- changes: run
 -- event: 'run.failed'
--- returning: concurrency_key, holds
+-- returning: concurrency_key, holds, parent_id
 UPDATE holdfast_run SET
   status = 'failed', error = :problem, finished_at = (SELECT holdfast_now()),
   version = version + 1, previous = status,

@@ -42,15 +42,15 @@ WHERE parent_id = :task_id
   AND status = 'idle'
 ORDER BY position, id
 
--- name: needs_in_plan
--- purpose: what the children of a plan that have not begun need of each other already
+-- name: needs_behind
+-- purpose: what some tasks wait for already, and what that waits for, as far as it leads
+WITH RECURSIVE behind (id) AS (
+  SELECT named.id FROM holdfast_task AS named WHERE named.id IN (SELECT value FROM {each ids})
+  UNION SELECT need.need_id FROM behind JOIN holdfast_need AS need ON need.task_id = behind.id
+  JOIN holdfast_task AS needed ON needed.id = need.need_id AND needed.status <> 'done')
 SELECT need.task_id, need.need_id
-FROM holdfast_task AS child JOIN holdfast_need AS need ON need.task_id = child.id
-JOIN holdfast_task AS needed ON needed.id = need.need_id
-WHERE child.parent_id = :task_id
-  AND child.status = 'idle'
-  AND needed.parent_id = :task_id
-  AND needed.status = 'idle'
+FROM behind JOIN holdfast_need AS need ON need.task_id = behind.id
+JOIN holdfast_task AS needed ON needed.id = need.need_id AND needed.status <> 'done'
 ORDER BY need.task_id, need.need_id
 
 -- name: reorder_children
