@@ -62,10 +62,12 @@ class Work:
         count: int = 1,
         lease: float | None = None,
         passing: Sequence[str] = (),
+        request: str | None = None,
     ) -> Future[list[Assignment]]:
         """Lease up to `count` ready tasks for a worker; none is an answer too.
 
-        Tasks that are named as `passing` are left to other workers.
+        Tasks that are named as `passing` are left to other workers. The same `request` again gives
+        the same tasks, as far as they are still held.
         """
         return self._desk.submit(
             Claim(
@@ -78,6 +80,7 @@ class Work:
                     validation.task_id(each, "passing")
                     for each in validation.listed("passing", passing)
                 ),
+                request=None if request is None else clean_key("request", request),
             ),
             read=Claimed.read,
         )
@@ -114,7 +117,7 @@ class Work:
         )
 
     @operation
-    def claim_by_id(
+    def claim_by_id(  # noqa: PLR0913 - all that a worker says of itself
         self,
         task_id: str,
         worker: str,
@@ -122,6 +125,7 @@ class Work:
         agents: Sequence[str] = ("default",),
         tags: Sequence[str] = (),
         lease: float | None = None,
+        request: str | None = None,
     ) -> Future[list[Assignment]]:
         """Lease one named task, out of turn or still idle, if nothing else stands in its way."""
         return self._desk.submit(
@@ -131,6 +135,7 @@ class Work:
                 agents=validation.agents(agents),
                 tags=validation.tags(tags),
                 lease=self._lease(lease),
+                request=None if request is None else clean_key("request", request),
             ),
             read=Claimed.read,
         )

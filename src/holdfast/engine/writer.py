@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from holdfast.engine import (
+    access,
     advance,
     creation,
     durable,
@@ -16,11 +17,13 @@ from holdfast.engine import (
     lifecycle,
     locks,
     picker,
+    pulls,
     runs,
     schedules,
     slots,
     workers,
 )
+from holdfast.engine.access_operations import AccessOperation
 from holdfast.engine.control import control
 from holdfast.engine.durable_operations import (
     Ask,
@@ -105,6 +108,7 @@ class Writer:
         batch.together(RegisterHooks, lambda chosen: hooks.register(group, chosen))
         batch.each(RemoveHook, lambda operation: hooks.remove(group, operation))
         batch.together(WorkerOperation, lambda chosen: workers.carry_out(group, chosen))
+        batch.together(AccessOperation, lambda chosen: access.carry_out(group, chosen))
         batch.together(NoteStop, lambda chosen: workers.note_stops(group, chosen))
         batch.together(Renew, lambda chosen: lifecycle.renew(group, chosen))
         batch.together(RecordEffect, lambda chosen: durable.record(group, chosen))
@@ -137,6 +141,8 @@ class Writer:
         batch.together(Claim, lambda chosen: picker.claim(group, chosen))
         batch.together(ClaimById, lambda chosen: picker.claim_by_id(group, chosen))
         self.handed = self._takers.serve(group, batch.of(Pull))
+        # Last of all that another process may be waited for: nothing is locked after it.
+        pulls.keep(group)
         if self._dialect == "postgresql" and (group.wakes or group.tells):
             group.tx.run("send_hint", sender=self._name)
         self.last = group
