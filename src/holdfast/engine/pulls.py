@@ -1,4 +1,4 @@
-"""What was claimed for a request, remembered with the claim, so that the same again gets the same."""
+"""What was claimed for a request, kept with the claim: the same request again gets the same."""
 
 from __future__ import annotations
 
