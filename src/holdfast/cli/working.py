@@ -67,12 +67,12 @@ def worker(
     """Pull and run steps until Ctrl-C; what runs then may finish, a second Ctrl-C ends at once."""
     show_logs(logging.INFO)
     options = {"agents": agent, "tags": tag, "concurrency": concurrency, "name": name}
-    with _program(app, lease) as program:
+    with program_of(app, lease) as program:
         note(f"store {shown_url(program.settings.url)}")
         program.worker(**{each: value for each, value in options.items() if value}).run()
 
 
-def _program(app: str | None, lease: str | None) -> Holdfast:
+def program_of(app: str | None, lease: str | None) -> Holdfast:
     if app is not None:
         if lease is not None:
             raise InvalidInput("lease", f"is for {app} itself to say: Holdfast(…, lease={lease!r})")

@@ -110,9 +110,11 @@ def _listen(bind: Bind) -> socket.socket:
 def until_signalled(server: HttpServer, also: Callable[[], None] = lambda: None) -> None:
     """Serve until Ctrl-C or SIGTERM, then drain."""
 
-    def hear(*_: object) -> None:
+    def hear(number: int, _: object) -> None:
         also()
         server.stop()
+        # A second one does what it does anywhere.
+        signal.signal(number, signal.SIG_DFL)
 
     heard = (signal.SIGINT, signal.SIGTERM)
     before = {each: signal.signal(each, hear) for each in heard}

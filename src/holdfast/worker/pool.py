@@ -116,7 +116,7 @@ class Worker(Startable):
 
     def stop(self) -> None:
         """Claim nothing more, let what runs finish, and end; a step that says so does not wait."""
-        self._drain()
+        self.drain()
         if self._started and not self._runner.inside() and not is_writer():
             self._stopped.wait()
 
@@ -133,13 +133,14 @@ class Worker(Startable):
                 pass
             if heard:
                 log.warning("interrupted; %s", tell_waiting(self._executions()))
-            self._drain()
+            self.drain()
             while not self._stopped.wait(HEAR_EVERY):
                 if len(heard) > 1:
                     give_back(self._executions, self._engine.clock, self._stopped.wait)
                     die(heard[-1])
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
+        """Claim nothing more; who wants it to have ended calls `stop` besides."""
         self._stopping.set()
         self._wake.set()
 
@@ -149,7 +150,7 @@ class Worker(Startable):
             return
         if not self._stopping.is_set():
             log.warning("%s was told to go: %s", self, told)
-        self._drain()
+        self.drain()
         if told == EVICT:
             evict(self._executions())
 
