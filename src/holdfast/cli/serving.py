@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +22,7 @@ from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
+    from holdfast.server.bind import Bind
     from holdfast.server.server import HttpServer
 
 token = group("token", "Print the token of this project; make, list and revoke others.", alone=True)
@@ -52,9 +54,9 @@ def serve(
     allow_origin: Origins = None,
 ) -> None:
     """Serve the store over HTTP until Ctrl-C or SIGTERM, then let what is under way end."""
-    from holdfast.server.server import Bind, until_signalled
+    bind = _bind(host, port, public=public)
+    from holdfast.server.server import until_signalled
 
-    bind = Bind(host=host, port=port, public=public)
     with _store(None) as program, _listening(program, bind, allow_host, allow_origin) as server:
         until_signalled(server)
 
@@ -75,9 +77,9 @@ def up(
     allow_origin: Origins = None,
 ) -> None:
     """Serve the store, and work in it, in one process; Ctrl-C lets what runs finish."""
-    from holdfast.server.server import Bind, until_signalled
+    bind = _bind(host, port, public=public)
+    from holdfast.server.server import until_signalled
 
-    bind = Bind(host=host, port=port, public=public)
     options = {"agents": agent, "concurrency": concurrency}
     chosen = {each: value for each, value in options.items() if value}
     with (
@@ -86,6 +88,21 @@ def up(
         program.worker(**chosen) as worker,
     ):
         until_signalled(server, worker.drain)
+
+
+def _bind(host: str, port: int, *, public: bool) -> Bind:
+    """Where to listen, refused before anything is opened; and that there is something to serve."""
+    from importlib.util import find_spec
+
+    from holdfast.server.bind import Bind
+
+    missing = [each for each in ("fastapi", "uvicorn", "prometheus_client") if not find_spec(each)]
+    if missing:
+        reason = f"needs {', '.join(missing)}: pip install 'holdfast[server]'"
+        raise InvalidInput("server", reason)
+    bind = Bind(host=host, port=port, public=public)
+    bind.check()
+    return bind
 
 
 @contextmanager
@@ -100,21 +117,13 @@ def _store(app: str | None) -> Iterator[Holdfast]:
 
 @contextmanager
 def _listening(
-    program: Holdfast, bind: object, hosts: list[str] | None, origins: list[str] | None
+    program: Holdfast, bind: Bind, hosts: list[str] | None, origins: list[str] | None
 ) -> Iterator[HttpServer]:
-    try:
-        from holdfast.server.application import Application
-        from holdfast.server.gate import LOCAL, Rules
-        from holdfast.server.server import Bind, HttpServer
-    except ModuleNotFoundError as error:
-        reason = f"needs {error.name}, which is not installed; pip install 'holdfast[server]'"
-        raise InvalidInput("server", reason) from error
-    from dataclasses import replace
-
+    from holdfast.server.application import Application
+    from holdfast.server.gate import LOCAL, Rules
+    from holdfast.server.server import HttpServer
     from holdfast.service.tokens import Tokens, token_path
 
-    if not isinstance(bind, Bind):
-        raise TypeError(bind)
     own = frozenset(each.lower() for each in (*(hosts or ()), bind.host))
     rules = Rules(hosts=LOCAL | own, origins=frozenset(origins or ()))
     engine = program.engine

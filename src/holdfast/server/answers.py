@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 
 class Described(BaseModel):
@@ -78,6 +78,10 @@ class Page(Described):
 class Tasks(Described):
     items: list[Task]
     next: str | None = None
+
+
+class Made(RootModel[Task | Tasks]):
+    """The task itself, or several as `{items}`."""
 
 
 class Runs(Described):

@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from holdfast.errors import (
     HoldfastError,
@@ -42,10 +42,8 @@ class Problem(HTTPException):
         self.code = code
 
 
-class Answer(Response):
+class Answer(JSONResponse):
     """JSON in ASCII: whatever it quotes can be encoded."""
-
-    media_type = "application/json"
 
     def render(self, content: Any) -> bytes:  # noqa: ANN401 - JSON is any value
         return json.dumps(content, separators=(",", ":")).encode()

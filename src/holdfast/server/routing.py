@@ -39,6 +39,7 @@ class Entry:
     status: int
     also: dict[int | str, dict[str, Any]]
     extra: dict[str, Any] | None
+    kind: type[Response]
 
 
 @dataclass(kw_only=True)
@@ -59,6 +60,7 @@ class Table:
         status: int = 200,
         also: dict[int | str, dict[str, Any]] | None = None,
         extra: dict[str, Any] | None = None,
+        kind: type[Response] = Answer,
     ) -> Callable[[F], F]:
         def add(endpoint: F) -> F:
             self.entries.append(
@@ -71,6 +73,7 @@ class Table:
                     status=status,
                     also=also or {},
                     extra=extra,
+                    kind=kind,
                 )
             )
             return endpoint
@@ -130,7 +133,7 @@ def _add(app: FastAPI, tag: str, entry: Entry) -> None:
         entry.endpoint,
         methods=[entry.method],
         response_model=None,
-        response_class=Answer,
+        response_class=entry.kind,
         status_code=entry.status,
         tags=[tag],
         responses={entry.status: _describe(entry), **said},

@@ -3,45 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import uvicorn
 
 from holdfast.errors import InvalidInput
 from holdfast.server.application import Application
+from holdfast.server.bind import Bind
 
 BACKLOG = 2_048
 # How long what is under way may take before its connection is cut.
 DRAIN = 30
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bind:
-    """Where to listen; beyond this machine only where that was said."""
-
-    host: str = "127.0.0.1"
-    port: int = 8_765
-    public: bool = False
-
-    def check(self) -> None:
-        if not self.public and not is_loopback(self.host):
-            raise InvalidInput(
-                "host",
-                f"{self.host} can be reached from other machines; say --public if you want that, "
-                "and put TLS in front of it",
-            )
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class HttpServer:

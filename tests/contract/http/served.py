@@ -13,7 +13,8 @@ import httpx
 
 from holdfast import Holdfast
 from holdfast.server.application import Application
-from holdfast.server.server import Bind, HttpServer
+from holdfast.server.bind import Bind
+from holdfast.server.server import HttpServer
 from holdfast.service.place import Place
 from holdfast.service.tokens import Tokens
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Header
 from starlette.responses import Response, StreamingResponse
@@ -17,9 +17,10 @@ from holdfast.service.history import Cursor
 
 table = Table(tag="events")
 _NUMBER = re.compile(r"\d{1,18}")
-_STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-sent events", "content": {"text/event-stream": {}}}
-}
+
+
+class EventStream(StreamingResponse):
+    media_type = "text/event-stream"
 
 
 @table.route("GET", "/events", LOOKERS, answers=answers.Events)
@@ -53,7 +54,7 @@ def _page(asks: Door, identifier: str, limit: int, after: str | None) -> Answer:
     return Answer(page)
 
 
-@table.route("GET", "/stream", LOOKERS, also=_STREAM)
+@table.route("GET", "/stream", LOOKERS, kind=EventStream)
 async def stream(
     asks: AsksAs,
     after: After = None,
@@ -63,4 +64,4 @@ async def stream(
     """Events as they come; `gap` tells a slow reader what it has missed."""
     begun = last_event_id or after
     cursor = None if begun is None else Cursor.read(begun)
-    return StreamingResponse(asks.serving.hub.read(cursor, run), media_type="text/event-stream")
+    return EventStream(asks.serving.hub.read(cursor, run))

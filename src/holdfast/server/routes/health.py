@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastapi import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from holdfast.server.door import AsksAs
 from holdfast.server.metrics import MEDIA, exposition
@@ -28,7 +28,7 @@ def ready(asks: AsksAs) -> Answer:
     return Answer({"ok": True})
 
 
-@table.route("GET", "/metrics", LOOKERS)
+@table.route("GET", "/metrics", LOOKERS, kind=PlainTextResponse)
 def metrics(asks: AsksAs) -> Response:
     """Counts for Prometheus."""
     return Response(exposition(asks.service.statistics(), asks.serving.refused), media_type=MEDIA)

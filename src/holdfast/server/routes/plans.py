@@ -21,7 +21,7 @@ def start_planning(task_id: TaskId, asks: AsksAs) -> Answer:
     "POST",
     "/tasks/{task_id}/plan/children",
     STEERERS,
-    answers=answers.Task,
+    answers=answers.Made,
     status=201,
     also={200: {"description": "The same key and body again", "model": answers.Task}},
 )

@@ -23,7 +23,7 @@ _VERSION = re.compile(r'(?:W/)?"?(\d{1,9})"?')
     "POST",
     "/tasks",
     STEERERS,
-    answers=answers.Task,
+    answers=answers.Made,
     status=201,
     also={200: {"description": "The same key and body again", "model": answers.Task}},
 )
