@@ -26,7 +26,7 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-EXAMPLES = 4
+EXAMPLES = 2
 # An answer to this one ends with the server.
 ENDLESS = "/api/v1/stream"
 

@@ -19,6 +19,7 @@ def test_nothing_public_is_reachable_without_being_exported() -> None:
         "importing",
         "model",
         "randomness",
+        "server",
         "service",
         "settings",
         "store",
