@@ -114,6 +114,17 @@ class Claim(Body):
     lease_seconds: Seconds | None = None
     request_id: Annotated[str | None, Field(description="The same again gives the same")] = None
     task_id: str | None = None
+    passing: Annotated[
+        list[str] | None, Field(max_length=1_000, description="Tasks to leave to others")
+    ] = None
+    whole: Annotated[
+        bool | None, Field(description="With all that the executors of Holdfast's own workers want")
+    ] = None
+
+
+class Noted(Body):
+    name: str
+    value: Any = None
 
 
 class Lease(Body):
@@ -158,10 +169,17 @@ class Fail(Held):
 class Release(Held):
     until: str | int | None = None
     wait_for: Annotated[str | None, Field(description="A signal to its run")] = None
+    note: Annotated[Noted | None, Field(description="An effect to remember with it")] = None
 
 
 class Ask(Held):
     question: Any
+    note: Annotated[Noted | None, Field(description="An effect to remember with it")] = None
+
+
+class Stop(Held):
+    ended: Annotated[int, Field(ge=0, le=1_000_000_000)]
+    left: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
 
 
 class Log(Held):

@@ -9,13 +9,16 @@ from holdfast.engine.engine import Engine
 from holdfast.model.duration import Moment
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult
-from holdfast.model.task import NewTask, Renewal, Result
+from holdfast.model.task import Assignment, NewTask, Renewal, Result
 from holdfast.model.text import digest
 from holdfast.service.logs import append_log
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
 from holdfast.service.views import View, present, view_assignment
+from holdfast.worker.remote.wire import Around, pack
+
+Note = tuple[str, object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +125,35 @@ class Protocol:
         wait = Wait(target=target, signal=signal)
         return self._answered(task_id, self._engine.work.suspend(task_id, token, wait))
 
-    def ask(self, task_id: str, token: str, question: object) -> View:
-        return self._answered(task_id, self._engine.work.ask(task_id, token, question))
+    def ask(self, task_id: str, token: str, question: object, note: Note | None = None) -> View:
+        answer = self._engine.work.ask(task_id, token, question, note=note)
+        return self._answered(task_id, answer)
+
+    def suspend(self, task_id: str, token: str, wait: Wait, note: Note | None = None) -> View:
+        """Give a task back until a wait is over, and remember a note with it."""
+        return self._answered(task_id, self._engine.work.suspend(task_id, token, wait, note=note))
+
+    def note_stop(self, task_id: str, token: str, *, ended: int, left: int) -> View:
+        """Keep that nothing of an attempt runs any more, whatever became of the attempt."""
+        told = self._engine.workers.note_stop(task_id, token, ended=ended, left=left)
+        return {"ok": True, "repeated": accepted(task_id, told).repeated}
+
+    def whole(self, assignments: Sequence[Assignment]) -> list[View]:
+        """Assignments with all that the executors of a worker elsewhere want."""
+        return [
+            view_assignment(each) | {"whole": pack(each, self._around(each))}
+            for each in assignments
+        ]
+
+    def _around(self, assignment: Assignment) -> Around:
+        work = self._engine.work
+        workflow, version = assignment.workflow, assignment.workflow_version
+        inside = assignment.item_number is not None
+        return Around(
+            effects=work.effects(assignment.task_id) if assignment.attempt > 1 else {},
+            needed=work.needed_around(assignment.task_id) if inside else {},
+            secrets=work.secrets_of(workflow, version) if workflow and version else frozenset(),
+        )
 
     def guard(self, task_id: str, token: str) -> View:
         return self._answered(task_id, self._engine.work.guard(task_id, token))

@@ -23,32 +23,41 @@ from holdfast.service.protocol import Offer
 STANDING = 16
 
 log = logging.getLogger("holdfast.service")
-Kind = tuple[tuple[str, ...], str]
+Kind = tuple[tuple[str, ...], str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """How many tasks at most, under which name if any, and which ones not."""
+
+    most: int = 1
+    request: str | None = None
+    passing: tuple[str, ...] = ()
 
 
 class Waiter:
     """One long poll; what it is given arrives in its `arrived`."""
 
-    def __init__(self, engine: Engine, offer: Offer, *, most: int, request: str | None) -> None:
+    def __init__(self, engine: Engine, offer: Offer, ask: Ask) -> None:
         self.arrived: asyncio.Future[Claimed] = asyncio.get_running_loop().create_future()
-        self.kept = request is not None
+        self.kept = ask.request is not None
         self.taker: Taker = engine.work.taker(
             offer.worker,
             agents=offer.agents or ["default"],
             tags=offer.tags,
             room=self._room,
-            passing=tuple,
+            passing=lambda: ask.passing,
             deliver=self._deliver,
         )
         self.taker.lease = engine.work.lease(offer.lease)
-        self.taker.most = most
-        self.taker.request = request
+        self.taker.most = ask.most
+        self.taker.request = ask.request
         self.leave: Callable[[], None] | None = None
         self._served = False
 
     @property
     def kind(self) -> Kind:
-        return self.taker.agents, self.taker.tags
+        return self.taker.agents, self.taker.tags, self.taker.passed()
 
     def _room(self) -> int:
         return 0 if self._served else self.taker.most

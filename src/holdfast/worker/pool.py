@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from typing import Any, Self
 
-from holdfast.engine.engine import Engine
 from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import MOST
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError
@@ -24,6 +23,7 @@ from holdfast.worker.execution import (
 )
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.leaving import evict, give_back
+from holdfast.worker.office import Office
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.override import Override
 from holdfast.worker.presence import Presence
@@ -46,7 +46,7 @@ class Worker(Startable):
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Office,
         functions: Functions,
         options: WorkerOptions,
         clean: Callable[[Any], Any] | None = None,

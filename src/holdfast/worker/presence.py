@@ -6,9 +6,9 @@ import logging
 from concurrent.futures import Future, wait
 from contextlib import suppress
 
-from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.store.database import Row
+from holdfast.worker.office import Office
 from holdfast.worker.options import WorkerOptions
 
 log = logging.getLogger("holdfast.worker")
@@ -17,7 +17,7 @@ log = logging.getLogger("holdfast.worker")
 class Presence:
     """Speaks up as often as leases are renewed; it never waits for the store."""
 
-    def __init__(self, engine: Engine, options: WorkerOptions) -> None:
+    def __init__(self, engine: Office, options: WorkerOptions) -> None:
         self._engine = engine
         self._options = options
         self._due = engine.clock.monotonic()

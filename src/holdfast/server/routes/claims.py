@@ -11,6 +11,7 @@ from fastapi import Request
 
 from holdfast.errors import InvalidInput
 from holdfast.model.access import Access
+from holdfast.model.effect import Wait
 from holdfast.model.task import Assignment, Renewal, Result
 from holdfast.server import answers, bodies
 from holdfast.server.door import AsksAs, Door, TaskId, in_thread
@@ -20,7 +21,7 @@ from holdfast.service.artifacts import keep_artifact
 from holdfast.service.intake import read_moment, read_new_task
 from holdfast.service.protocol import Offer, request_key
 from holdfast.service.views import present, view_assignment
-from holdfast.service.waiting import Waiter
+from holdfast.service.waiting import Ask, Waiter
 
 table = Table(tag="claims")
 LEASE = 30.0
@@ -40,17 +41,23 @@ async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
         named = body.task_id
         given = await in_thread(lambda: asks.service.protocol.claim_by_id(offer, named, known))
         return Answer(given | present(told=told))
+    ask_for = Ask(most=body.max or 1, request=known, passing=tuple(body.passing or ()))
     found = await asks.engine.work.claim.aio(
         offer.worker,
         agents=offer.agents or ["default"],
         tags=offer.tags,
-        count=body.max or 1,
+        count=ask_for.most,
         lease=offer.lease,
+        passing=ask_for.passing,
         request=known,
     )
     if not found and body.wait_seconds and not asks.serving.closing:
-        waiter = Waiter(asks.engine, offer, most=body.max or 1, request=known)
+        waiter = Waiter(asks.engine, offer, ask_for)
         found = await _wait(asks, waiter, request, body.wait_seconds)
+    if body.whole and found:
+        return Answer(
+            present(assignments=await in_thread(asks.service.protocol.whole, found), told=told)
+        )
     assignments = [view_assignment(each) for each in found]
     return Answer(present(assignments=assignments, told=told))
 
@@ -124,13 +131,28 @@ def release(task_id: TaskId, body: bodies.Release, asks: AsksAs) -> Answer:
         if body.until is not None:
             raise InvalidInput("until", "is for a time, and wait_for for a signal; say one")
         return Answer(protocol.wait_for(task_id, body.token, body.wait_for))
-    return Answer(protocol.release(task_id, body.token, read_moment(body.until)))
+    until = read_moment(body.until)
+    if body.note is None:
+        return Answer(protocol.release(task_id, body.token, until))
+    return Answer(protocol.suspend(task_id, body.token, Wait(until=until), _note(body.note)))
 
 
 @table.route("POST", "/claims/{task_id}/ask", WORKERS, answers=answers.Changed)
 def ask(task_id: TaskId, body: bodies.Ask, asks: AsksAs) -> Answer:
     """Give a task back until somebody answers."""
-    return Answer(asks.service.protocol.ask(task_id, body.token, body.question))
+    note = _note(body.note)
+    return Answer(asks.service.protocol.ask(task_id, body.token, body.question, note))
+
+
+def _note(body: bodies.Noted | None) -> tuple[str, object] | None:
+    return None if body is None else (body.name, body.value)
+
+
+@table.route("POST", "/claims/{task_id}/stop", WORKERS, answers=answers.Changed)
+def note_stop(task_id: TaskId, body: bodies.Stop, asks: AsksAs) -> Answer:
+    """Say that nothing of an attempt runs any more, whatever became of the attempt."""
+    protocol = asks.service.protocol
+    return Answer(protocol.note_stop(task_id, body.token, ended=body.ended, left=body.left))
 
 
 @table.route("POST", "/claims/{task_id}/guard", WORKERS, answers=answers.Changed)
