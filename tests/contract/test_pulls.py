@@ -43,6 +43,15 @@ def test_a_request_that_got_nothing_may_get_something_the_next_time(engine: Engi
     assert len(engine.work.claim("w", request="r1")) == 1
 
 
+def test_a_request_is_remembered_beside_later_ones(engine: Engine) -> None:
+    create(engine)
+    create(engine)
+    (first,) = engine.work.claim("w", request="r1")
+    (second,) = engine.work.claim("w", request="r2")
+    again = [*engine.work.claim("w", request="r1"), *engine.work.claim("w", request="r2")]
+    assert [each.token for each in again] == [first.token, second.token]
+
+
 def test_requests_of_long_ago_are_forgotten(
     engine: Engine, clock: ManualClock, store_url: str
 ) -> None:
@@ -79,7 +88,7 @@ def _waits(url: str) -> bool:
     return bool(found)
 
 
-def test_those_of_one_kind_who_stand_are_served_by_as_few_statements_as_there_are_tasks(
+def test_of_many_of_one_kind_who_stand_as_many_are_served_as_there_are_tasks(
     engine: Engine,
 ) -> None:
     served: dict[int, int] = {}
