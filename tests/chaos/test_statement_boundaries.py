@@ -11,6 +11,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.store.macros import WIDE_ROWS
 from holdfast.store.queries import load
 from tests.chaos import (
+    access_plans,
     budget_plans,
     call_plans,
     durable_plans,
@@ -30,6 +31,7 @@ from tests.chaos.explorer import prepared
 from tests.chaos.plans import PLANS, every_kind
 
 PLANNED_BY = (
+    access_plans,
     budget_plans,
     call_plans,
     durable_plans,

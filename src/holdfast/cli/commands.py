@@ -19,6 +19,7 @@ MODULES = {
     "steering": ("cancel", "retry", "pause", "resume", "approve", "reject", "answer", "signal"),
     "tasks": ("task", "plan"),
     "working": ("worker", "workers", "work", "guard"),
+    "serving": ("serve", "up", "token"),
     "database": ("doctor", "db"),
     "workflows": ("workflow",),
     "schedules": ("schedule", "lease"),

@@ -7,7 +7,8 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
 CHUNK = 65_536
 # So that a lease holds when some renewals come late.
 RENEWALS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permission:
+    """What a worker lets a server have it do."""
+
+    names: Sequence[str]
+    anything: bool
+
 
 workers = group("workers", "See which workers live; have one go.", alone=True)
 work = group("work", "Be a worker from a script: claim, renew, complete, fail, release, log.")
@@ -67,6 +77,17 @@ def worker(
     lease: Annotated[
         str | None, typer.Option(help="How long it may be silent; 30s, or as APP says.")
     ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(help="Work for a server elsewhere: its URL.", envvar="HOLDFAST_SERVER"),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", help="For a server: a command, or the beginning of a URL."),
+    ] = None,
+    allow_any: Annotated[
+        bool, typer.Option("--allow-any", help="For a server: whatever it says.")
+    ] = False,
 ) -> None:
     """Pull and run steps until Ctrl-C; what runs then may finish, a second Ctrl-C ends at once."""
     show_logs(logging.INFO)
@@ -81,13 +102,21 @@ def worker(
         "service": None if app is None else re.sub(r"[^A-Za-z0-9_]+", "-", app.partition(":")[0]),
         "least_disk": said.least_disk if least_disk is None else least_disk,
     }
-    with _program(app, lease) as program:
+    if server is not None:
+        from holdfast.cli.remote import work_for
+
+        if app is not None:
+            raise InvalidInput("app", "is for a worker on the store itself, and not for --server")
+        chosen = {each: value for each, value in options.items() if value is not None}
+        work_for(server, chosen, lease, Permission(names=allow or (), anything=allow_any))
+        return
+    with program_of(app, lease) as program:
         note(f"store {shown_url(program.settings.url)}")
         given = {each: value for each, value in options.items() if value is not None}
         program.worker(**given).run()
 
 
-def _program(app: str | None, lease: str | None) -> Holdfast:
+def program_of(app: str | None, lease: str | None) -> Holdfast:
     if app is not None:
         if lease is not None:
             raise InvalidInput("lease", f"is for {app} itself to say: Holdfast(…, lease={lease!r})")

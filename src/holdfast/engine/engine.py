@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine import hooks
+from holdfast.engine.access_desk import AccessTokens
 from holdfast.engine.desk import Desk
 from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
@@ -102,6 +103,7 @@ class Engine:
         self.leases = Leases(self._desk)
         self.signals = Signals(self._desk)
         self.workers = Workers(self._desk)
+        self.access = AccessTokens(self._desk)
         self.hooks = Hooks(self._desk)
         self.imports = Imports(self._desk)
         self.schedules = Schedules(self._desk)

@@ -39,6 +39,8 @@ class Group:
     ends: list[Row] = field(default_factory=list)
     failed_hooks: list[Row] = field(default_factory=list)
     passed_hooks: list[Row] = field(default_factory=list)
+    # What was claimed for requests that may be made again.
+    pulls: dict[str, str] = field(default_factory=dict)
     wakes: bool = False
     tells: bool = False
     served: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holdfast.engine.access_operations import GrantAccess, RevokeAccess
 from holdfast.engine.asked import Bounds, Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
 from holdfast.engine.durable_operations import (
     Ask,
@@ -320,7 +321,12 @@ class Claim(Sized):
     count: int
     lease: int
     passed: tuple[str, ...] = ()
-    keys: Keys = ()
+    # The same one again gets the same tasks.
+    request: str | None = None
+
+    @property
+    def keys(self) -> Keys:
+        return () if self.request is None else (self.request,)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -337,6 +343,7 @@ class ClaimById(TaskOperation):
     agents: tuple[str, ...]
     tags: str
     lease: int
+    request: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -384,4 +391,6 @@ Operation = (
     | TellWorker
     | ForgetWorker
     | NoteStop
+    | GrantAccess
+    | RevokeAccess
 )

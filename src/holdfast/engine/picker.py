@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from holdfast.engine import budgets, slots
+from holdfast.engine import budgets, pulls, slots
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
@@ -42,15 +42,27 @@ def claim(group: Group, claims: Sequence[Claim]) -> list[Claimed]:
 
 
 def serve(group: Group, request: Claim) -> Claimed:
-    """Claim what is ready by now."""
-    return _gather(group, _claim(group, request))
+    """Claim what is ready by now; the same request again gets what it got before."""
+    rows = pulls.recall(group, request.request)
+    if rows is None:
+        rows = _claim(group, request)
+        pulls.note(group, request.request, rows)
+    return _gather(group, rows)
 
 
 def claim_by_id(group: Group, claims: Sequence[ClaimById]) -> list[Claimed]:
     mark_due(group)
     named = group.tx.read("keys_of_tasks", ids=[each.task_id for each in claims])
     slots.hold(group, {row["concurrency_key"] for row in named})
-    return [_gather(group, _claim_by_id(group, each)) for each in claims]
+    return [_serve_by_id(group, each) for each in claims]
+
+
+def _serve_by_id(group: Group, request: ClaimById) -> Claimed:
+    rows = pulls.recall(group, request.request)
+    if rows is None:
+        rows = _claim_by_id(group, request)
+        pulls.note(group, request.request, rows)
+    return _gather(group, rows)
 
 
 def mark_due(group: Group) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, Protocol, TypedDict
 
 from holdfast.engine import validation
-from holdfast.engine.desk import Desk
 from holdfast.engine.durable import CHILDREN, awaited_signal
 from holdfast.engine.durable_operations import Ask, Suspend
 from holdfast.engine.operations import Complete, Fail, Release
@@ -14,6 +13,8 @@ from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.effect import Wait
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.token import read_fence
+from holdfast.randomness import Randomness
+from holdfast.settings import Settings
 
 
 class Held(TypedDict):
@@ -26,8 +27,21 @@ class Held(TypedDict):
 Told = Complete | Fail | Release | Ask | Suspend
 
 
+class Surroundings(Protocol):
+    """What reports are made with."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def randomness(self) -> Randomness: ...
+    @property
+    def secret(self) -> bytes: ...
+
+    def now(self) -> int: ...
+
+
 class Reports:
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Surroundings) -> None:
         self._desk = desk
 
     def complete(self, held: Held, output: object = None, *, usage: object = None) -> Complete:

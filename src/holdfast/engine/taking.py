@@ -31,6 +31,8 @@ class Taker:
     deliver: Callable[[Claimed], None]
     # At most so many with one commit.
     most: int = MOST
+    # The same one again gets the same tasks.
+    request: str | None = None
     hungry: bool = True
     free: int = 0
 
@@ -44,10 +46,12 @@ class Taker:
             count=min(self.free, self.most),
             lease=self.lease,
             passed=self.passed(),
+            request=self.request,
         )
 
 
 Handed = list[tuple[Taker, Claimed]]
+NOTHING = Claimed(secret=b"", rows=[], given={}, runs={}, around={})
 
 
 class Takers:
@@ -98,11 +102,22 @@ class Takers:
         return handed
 
     def _claim(self, group: Group, chosen: set[Taker]) -> Handed:
-        return [
-            (taker, given)
-            for taker in self._takers
-            if taker in chosen and (given := _take(group, taker)) is not None
-        ]
+        handed: Handed = []
+        # Where one of a kind found too little, the others of it would find nothing.
+        sated: set[object] = set()
+        for taker in self._takers:
+            if taker not in chosen:
+                continue
+            kind = (taker.agents, taker.tags, taker.passed())
+            if kind in sated:
+                handed.append((taker, NOTHING))
+                continue
+            given = _take(group, taker)
+            if given is not None:
+                handed.append((taker, given))
+                if len(given) < min(taker.free, taker.most):
+                    sated.add(kind)
+        return handed
 
     def _hopeful(self, group: Group) -> list[Taker]:
         return [each for each in self._takers if each.hungry or group.wakes]

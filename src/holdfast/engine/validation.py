@@ -25,7 +25,7 @@ from holdfast.model.run import NewRun
 from holdfast.model.schedule import SCHEDULE_PREFIX
 from holdfast.model.starting import check_texts, fill_input, tell_key
 from holdfast.model.status import Hold
-from holdfast.model.task import NewTask, Renewal
+from holdfast.model.task import NewTask, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.trace import Trace, clean_trace
 from holdfast.settings import MEBIBYTE
@@ -73,6 +73,10 @@ def tags(values: object) -> str:
 
 def renewals(values: object) -> list[Renewal]:
     return [instance("renewals", value, Renewal) for value in listed("renewals", values)]
+
+
+def results(values: object) -> list[Result]:
+    return [instance("results", value, Result) for value in listed("results", values)]
 
 
 def hold(value: object) -> Hold:

@@ -34,7 +34,7 @@ from holdfast.model.rendering import wanted_secrets
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.step import every
-from holdfast.model.task import Assignment, NewTask, Renewal
+from holdfast.model.task import Assignment, NewTask, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, encode_json
 from holdfast.store.group import Entry
 
@@ -60,10 +60,12 @@ class Work:
         count: int = 1,
         lease: float | None = None,
         passing: Sequence[str] = (),
+        request: str | None = None,
     ) -> Future[list[Assignment]]:
         """Lease up to `count` ready tasks for a worker; none is an answer too.
 
-        Tasks that are named as `passing` are left to other workers.
+        Tasks that are named as `passing` are left to other workers. The same `request` again gives
+        the same tasks, as far as they are still held.
         """
         return self._desk.submit(
             Claim(
@@ -71,11 +73,12 @@ class Work:
                 agents=validation.agents(agents),
                 tags=validation.tags(tags),
                 count=validation.number("count", count, least=1, most=MAX_CLAIM),
-                lease=self._lease(lease),
+                lease=self.lease(lease),
                 passed=tuple(
                     validation.task_id(each, "passing")
                     for each in validation.listed("passing", passing)
                 ),
+                request=None if request is None else clean_key("request", request),
             ),
             read=Claimed.read,
         )
@@ -105,14 +108,14 @@ class Work:
             worker=clean_name("worker", worker),
             agents=validation.agents(agents),
             tags=validation.tags(tags),
-            lease=self._lease(None),
+            lease=self.lease(None),
             room=room,
             passed=passing,
             deliver=deliver,
         )
 
     @operation
-    def claim_by_id(
+    def claim_by_id(  # noqa: PLR0913 - all that a worker says of itself
         self,
         task_id: str,
         worker: str,
@@ -120,6 +123,7 @@ class Work:
         agents: Sequence[str] = ("default",),
         tags: Sequence[str] = (),
         lease: float | None = None,
+        request: str | None = None,
     ) -> Future[list[Assignment]]:
         """Lease one named task, out of turn or still idle, if nothing else stands in its way."""
         return self._desk.submit(
@@ -128,7 +132,8 @@ class Work:
                 worker=clean_name("worker", worker),
                 agents=validation.agents(agents),
                 tags=validation.tags(tags),
-                lease=self._lease(lease),
+                lease=self.lease(lease),
+                request=None if request is None else clean_key("request", request),
             ),
             read=Claimed.read,
         )
@@ -152,7 +157,7 @@ class Work:
         self, renewals: Sequence[Renewal], *, lease: float | None = None
     ) -> Future[list[TransitionResult]]:
         """Keep leases; an answer that is not ok says to stop that attempt."""
-        duration = self._lease(lease)
+        duration = self.lease(lease)
         operations = [
             Renew(
                 **self._held(each.task_id, each.token),
@@ -172,6 +177,17 @@ class Work:
         return self._desk.submit(
             self.reports.complete(self._held(task_id, token), output, usage=usage)
         )
+
+    @operation
+    def complete_many(self, results: Sequence[Result]) -> Future[list[TransitionResult]]:
+        """Report several results together; each has an answer of its own."""
+        reports = [
+            self.reports.complete(
+                self._held(each.task_id, each.token), each.output, usage=each.usage
+            )
+            for each in validation.results(results)
+        ]
+        return gather(self._desk.submit_many(reports))
 
     @operation
     def fail(
@@ -328,6 +344,7 @@ class Work:
         lost = [Lose(task_id=row["id"], fence=row["attempt"]) for row in rows]
         return gather(self._desk.submit_many(lost) if lost else [])
 
-    def _lease(self, seconds: float | None) -> int:
+    def lease(self, seconds: float | None) -> int:
+        """How long a lease is, in microseconds; the usual one unless said."""
         chosen = self._desk.settings.lease if seconds is None else seconds
         return positive_microseconds("lease", chosen)

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from holdfast.engine import (
+    access,
     advance,
     creation,
     durable,
@@ -16,11 +17,13 @@ from holdfast.engine import (
     lifecycle,
     locks,
     picker,
+    pulls,
     runs,
     schedules,
     slots,
     workers,
 )
+from holdfast.engine.access_operations import AccessOperation
 from holdfast.engine.control import control
 from holdfast.engine.durable_operations import (
     Ask,
@@ -107,6 +110,7 @@ class Writer:
         batch.together(RegisterHooks, lambda chosen: hooks.register(group, chosen))
         batch.each(RemoveHook, lambda operation: hooks.remove(group, operation))
         batch.together(WorkerOperation, lambda chosen: workers.carry_out(group, chosen))
+        batch.together(AccessOperation, lambda chosen: access.carry_out(group, chosen))
         batch.together(NoteStop, lambda chosen: workers.note_stops(group, chosen))
         batch.together(Renew, lambda chosen: lifecycle.renew(group, chosen))
         batch.together(RecordEffect, lambda chosen: durable.record(group, chosen))
@@ -140,6 +144,8 @@ class Writer:
         batch.together(ClaimById, lambda chosen: picker.claim_by_id(group, chosen))
         self.handed = self._takers.serve(group, batch.of(Pull))
         self._crowded = group.crowded if slots.park(group) else set()
+        # Last of all that another process may be waited for: nothing is locked after it.
+        pulls.keep(group)
         if self._dialect == "postgresql" and (group.wakes or group.tells):
             group.tx.run("send_hint", sender=self._name)
         self.last = group

@@ -208,6 +208,16 @@ class Renewal:
     usage: Any = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """What one attempt gives when it has come to its end well."""
+
+    task_id: str
+    token: str = field(repr=False)
+    output: Any = None
+    usage: Any = None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Attempt(Shown):
     """The kept record of one lease: who had it and how it ended.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from holdfast.engine.engine import Engine
@@ -13,6 +14,7 @@ from holdfast.model.graph import Workflow, read_workflow
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule
+from holdfast.model.starting import place_paths
 from holdfast.model.task import NewTask
 from holdfast.service.called import with_called
 from holdfast.service.queries import Queries
@@ -99,6 +101,22 @@ class Commands:
         """The task, and whether this made it."""
         made = self._engine.tasks.create(task, actor=self._actor)
         return {**self._queries.task(made.id), "created": made.created}
+
+    def add_tasks(self, tasks: Sequence[NewTask]) -> View:
+        """Several tasks, all or none of them, in the order they were asked for."""
+        made = self._engine.tasks.create_many(tasks, actor=self._actor)
+        known = {each["id"]: each for each in self._queries.some_tasks([each.id for each in made])}
+        return {"items": [{**known[each.id], "created": each.created} for each in made]}
+
+    def reorder_plan(self, task_id: str, order: Sequence[str]) -> View:
+        return self._changed(task_id, self._engine.tasks.reorder_plan, order)
+
+    def start_by_name(self, name: str, given: object, **more: Any) -> View:
+        """Start what the store knows by a name, or `name@version`; paths are from this folder."""
+        known, _, version = name.partition("@")
+        workflow = self.known_workflow(known, version or None)
+        placed = place_paths(workflow, given, str(Path.cwd()))
+        return self.start(NewRun(workflow=workflow, input=placed, **more))
 
     def start(self, run: NewRun) -> View:
         """The run, and whether this started it."""

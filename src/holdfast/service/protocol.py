@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.engine.engine import Engine
 from holdfast.model.duration import Moment
+from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult
-from holdfast.model.task import Renewal
+from holdfast.model.task import Assignment, NewTask, Renewal, Result
+from holdfast.model.text import digest
 from holdfast.service.logs import append_log
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
-from holdfast.service.views import View, view_assignment
+from holdfast.service.views import View, present, view_assignment
+from holdfast.worker.remote.wire import Around, pack
+
+Note = tuple[str, object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,33 +43,135 @@ class Protocol:
         """Lease the first ready tasks, or the one named; without agents, for its own."""
         # Nobody else may be there to take back what a dead worker left.
         self._engine.work.recover()
-        work = self._engine.work
-        chosen: dict[str, Any] = {"tags": offer.tags, "lease": offer.lease}
-        if task_id is None:
-            agents = offer.agents or ["default"]
-            got = work.claim(offer.worker, agents=agents, count=most, **chosen)
-        else:
-            agents = offer.agents or [self._engine.tasks.get(task_id).agent]
-            got = work.claim_by_id(task_id, offer.worker, agents=agents, **chosen)
+        if task_id is not None:
+            return self.claim_by_id(offer, task_id)
+        got = self._engine.work.claim(
+            offer.worker,
+            agents=offer.agents or ["default"],
+            tags=offer.tags,
+            lease=offer.lease,
+            count=most,
+        )
         return {"assignments": [view_assignment(each) for each in got]}
 
-    def renew(self, renewal: Renewal, lease: float) -> View:
+    def claim_by_id(self, offer: Offer, task_id: str, request: str | None = None) -> View:
+        got = self._engine.work.claim_by_id(
+            task_id,
+            offer.worker,
+            agents=offer.agents or [self._engine.tasks.get(task_id).agent],
+            tags=offer.tags,
+            lease=offer.lease,
+            request=request,
+        )
+        return {"assignments": [view_assignment(each) for each in got]}
+
+    def renew(self, renewal: Renewal, lease: float | None = None) -> View:
         (answer,) = self._engine.work.renew([renewal], lease=lease)
         return self._answered(renewal.task_id, answer)
+
+    def renew_many(self, renewals: Sequence[Renewal], lease: float | None = None) -> View:
+        """Keep several leases; what becomes of each is told of each."""
+        answers = self._engine.work.renew(renewals, lease=lease)
+        told = [
+            present(task_id=each.task_id, ok=answer.ok, reason=answer.reason)
+            for each, answer in zip(renewals, answers, strict=True)
+        ]
+        return {"leases": told}
 
     def complete(self, task_id: str, token: str, output: object, usage: object = None) -> View:
         answer = self._engine.work.complete(task_id, token, output, usage=usage)
         return self._answered(task_id, answer)
 
-    def fail(self, task_id: str, token: str, error: object, *, retryable: bool) -> View:
-        answer = self._engine.work.fail(task_id, token, error, retryable=retryable)
+    def complete_many(self, results: Sequence[Result]) -> View:
+        """Report several results, together; what becomes of each is told of each."""
+        answers = self._engine.work.complete_many(results)
+        told = [
+            present(
+                task_id=each.task_id,
+                ok=answer.ok,
+                repeated=answer.repeated,
+                reason=answer.reason,
+                detail=answer.detail or None,
+            )
+            for each, answer in zip(results, answers, strict=True)
+        ]
+        return {"results": told}
+
+    def fail(
+        self,
+        task_id: str,
+        token: str,
+        error: object,
+        *,
+        retryable: bool = True,
+        usage: object = None,
+    ) -> View:
+        answer = self._engine.work.fail(task_id, token, error, retryable=retryable, usage=usage)
         return self._answered(task_id, answer)
+
+    def reach_limit(self, task_id: str, token: str, until: Moment) -> View:
+        """Give back what an agent's usage limit stopped, until that lifts; it costs nothing."""
+        told = self.release(task_id, token, until)
+        if not told["repeated"]:
+            self._engine.tasks.hold(task_id, "limit", until=until, actor="worker")
+        return {**told, "task": self._queries.task(task_id)}
 
     def release(self, task_id: str, token: str, until: Moment | None = None) -> View:
         return self._answered(task_id, self._engine.work.release(task_id, token, until=until))
 
+    def wait_for(self, task_id: str, token: str, signal: str) -> View:
+        """Give a task back until its run, or itself without one, is sent a signal."""
+        target = self._engine.tasks.get(task_id).run_id or task_id
+        wait = Wait(target=target, signal=signal)
+        return self._answered(task_id, self._engine.work.suspend(task_id, token, wait))
+
+    def ask(self, task_id: str, token: str, question: object, note: Note | None = None) -> View:
+        answer = self._engine.work.ask(task_id, token, question, note=note)
+        return self._answered(task_id, answer)
+
+    def suspend(self, task_id: str, token: str, wait: Wait, note: Note | None = None) -> View:
+        """Give a task back until a wait is over, and remember a note with it."""
+        return self._answered(task_id, self._engine.work.suspend(task_id, token, wait, note=note))
+
+    def note_stop(self, task_id: str, token: str, *, ended: int, left: int) -> View:
+        """Keep that nothing of an attempt runs any more, whatever became of the attempt."""
+        told = self._engine.workers.note_stop(task_id, token, ended=ended, left=left)
+        return {"ok": True, "repeated": accepted(task_id, told).repeated}
+
+    def whole(self, assignments: Sequence[Assignment]) -> list[View]:
+        """Assignments with all that the executors of a worker elsewhere want."""
+        return [
+            view_assignment(each) | {"whole": pack(each, self._around(each))}
+            for each in assignments
+        ]
+
+    def _around(self, assignment: Assignment) -> Around:
+        work = self._engine.work
+        workflow, version = assignment.workflow, assignment.workflow_version
+        inside = assignment.item_number is not None
+        return Around(
+            effects=work.effects(assignment.task_id) if assignment.attempt > 1 else {},
+            needed=work.needed_around(assignment.task_id) if inside else {},
+            secrets=work.secrets_of(workflow, version) if workflow and version else frozenset(),
+        )
+
     def guard(self, task_id: str, token: str) -> View:
         return self._answered(task_id, self._engine.work.guard(task_id, token))
+
+    def effects(self, task_id: str, token: str) -> View:
+        """What an attempt that may still act finds remembered."""
+        accepted(task_id, self._engine.work.guard(task_id, token))
+        return {"effects": self._engine.work.effects(task_id)}
+
+    def record_effect(self, task_id: str, token: str, name: str, value: object) -> View:
+        """Remember what a side effect gave; the first value under a name stays."""
+        recorded = self._engine.work.record_effect(task_id, token, name, value)
+        return _recorded(task_id, name, recorded)
+
+    def spawn(self, task_id: str, token: str, tasks: Sequence[NewTask], name: str) -> View:
+        """Make children of a running task, once under one name."""
+        recorded = self._engine.work.spawn(task_id, token, tasks, name=name)
+        return _recorded(task_id, name, recorded)
 
     def log(self, task_id: str, token: str, chunk: bytes) -> int:
         """Add to the log of an attempt that may still act; how long it is then."""
@@ -75,3 +181,13 @@ class Protocol:
     def _answered(self, task_id: str, answer: TransitionResult) -> View:
         told = accepted(task_id, answer)
         return {"ok": True, "repeated": told.repeated, "task": self._queries.task(task_id)}
+
+
+def request_key(*parts: str) -> str:
+    """What a request is remembered under: whoever asks, and what they call it."""
+    return digest(*parts)
+
+
+def _recorded(task_id: str, name: str, recorded: Recorded) -> View:
+    told = accepted(task_id, recorded.answer)
+    return {"ok": True, "repeated": told.repeated, "name": name, "value": recorded.value}

@@ -111,6 +111,14 @@ class Queries:
 
         return self._view(read)
 
+    def some_tasks(self, ids: Sequence[str]) -> list[View]:
+        """Tasks by their ids, in any order."""
+
+        def read(tx: Transaction) -> list[View]:
+            return view_tasks(tx, map(read_task, tx.read("tasks_by_id", ids=sorted({*ids}))))
+
+        return self._view(read)
+
     def task_whole(self, task_id: str) -> View:
         """A task with its attempts, and with the tasks right below it in their order."""
         below = self.tasks(parent=task_id, limit=MAX_PAGE)["items"]

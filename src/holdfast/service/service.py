@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from holdfast.service.addresses import Addresses
     from holdfast.service.buses import Buses
     from holdfast.service.commands import Commands
+    from holdfast.service.history import History
     from holdfast.service.previews import Previews
     from holdfast.service.protocol import Protocol
+    from holdfast.service.tokens import Tokens
 
 T = TypeVar("T")
 
@@ -123,6 +125,23 @@ class Service:
         from holdfast.service.buses import Buses
 
         return Buses(self._writer, url)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        from holdfast.service.tokens import Tokens
+
+        return Tokens(self._writer)
+
+    @cached_property
+    def history(self) -> History:
+        from holdfast.service.history import History
+
+        return History(self._view)
+
+    def statistics(self) -> View:
+        from holdfast.service.statistics import count
+
+        return count(self._view)
 
     def why(
         self,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
+from holdfast.worker.office import Office
 
 KEPT = 10_000
 # What was written earlier may be committed later, by as much as a transaction lasts.
@@ -13,7 +13,7 @@ OVERLAP = 60_000_000
 class Asked:
     """Reads each version of a workflow once: it never changes."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Office) -> None:
         self._engine = engine
         self._known: dict[tuple[str, str], frozenset[str]] = {}
         self._everywhere: frozenset[str] = frozenset()

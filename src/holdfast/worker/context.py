@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 from holdfast.engine.edge import reading
-from holdfast.engine.engine import Engine
 from holdfast.engine.validation import JSON_SCALAR_LIMIT
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
@@ -23,6 +22,7 @@ from holdfast.worker.durable import (
     seconds,
     wait_here,
 )
+from holdfast.worker.office import Office
 
 
 class Tenure(Flag):
@@ -40,7 +40,7 @@ class Context:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Office,
         assignment: Assignment,
         ended: Tenure,
     ) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.clock import Clock
-from holdfast.engine.engine import Engine
 from holdfast.model.size import parse_size, tell_size
+from holdfast.worker.office import Office
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.state import state_of
 
@@ -31,7 +31,7 @@ def tell_low(free: int, least: int) -> str | None:
     return f"{tell_size(free)} of disk are free, and it claims nothing below {tell_size(least)}"
 
 
-def disk_of(engine: Engine, options: WorkerOptions) -> Disk:
+def disk_of(engine: Office, options: WorkerOptions) -> Disk:
     """The disk that a worker's logs and files are on."""
     root = state_of(engine.settings.url).root
     least = parse_size("least_disk", options.least_disk)

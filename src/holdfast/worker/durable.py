@@ -14,7 +14,6 @@ from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
 from holdfast.clock import MICROSECONDS
-from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, InvalidInput, TaskFailed
 from holdfast.model.duration import parse_duration
 from holdfast.model.effect import Child, Recorded, Wait
@@ -23,6 +22,7 @@ from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.text import clean_key
 from holdfast.worker.encoding import InvalidEffect, encode_effect
+from holdfast.worker.office import Office
 
 T = TypeVar("T")
 Asked = Future[Any] | Awaitable[Any] | Callable[[], Any]
@@ -69,7 +69,7 @@ class Callee(Protocol):
 class Memory:
     """What one task remembers, and the flows that add to it."""
 
-    def __init__(self, engine: Engine, assignment: Assignment) -> None:
+    def __init__(self, engine: Office, assignment: Assignment) -> None:
         self._engine = engine
         self._assignment = assignment
         self._name = (assignment.task_id, assignment.token)

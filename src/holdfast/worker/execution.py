@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from holdfast.engine.engine import Engine
 from holdfast.engine.operations import Operation
 from holdfast.engine.reports import Held, Told
 from holdfast.errors import (
@@ -27,6 +26,7 @@ from holdfast.threads import program_ends
 from holdfast.worker.context import Context, Tenure
 from holdfast.worker.durable import Asking, AttemptEnded, Suspended
 from holdfast.worker.encoding import InvalidEffect
+from holdfast.worker.office import Office
 
 TRACEBACK_LINES = 30
 LENGTH = 2_000
@@ -91,7 +91,7 @@ class Execution:
 
     def __init__(  # noqa: PLR0913 - what it is, how long it may go on, and who hears of it
         self,
-        engine: Engine,
+        engine: Office,
         assignment: Assignment,
         *,
         deadline: float,

@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
 from holdfast.worker.asked import Asked
 from holdfast.worker.context import Context
 from holdfast.worker.execution import Functions, Invocation, StepFailed
+from holdfast.worker.office import Office
 from holdfast.worker.post import Post
 from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State, state_of
@@ -21,7 +21,7 @@ class Executors:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Office,
         functions: Functions,
         *,
         state: State | None = None,

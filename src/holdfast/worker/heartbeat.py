@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Renewal
 from holdfast.threads import Loop
 from holdfast.worker.execution import Execution
+from holdfast.worker.office import Office
 
 # What waits does so on a clock that stands still during suspend: it has to look at the other.
 LOOK_EVERY = 1.0
@@ -32,7 +32,7 @@ class Asked:
 class Heartbeat:
     """Its own thread, so that a busy step cannot starve it; it never waits for the store."""
 
-    def __init__(self, engine: Engine, executions: Callable[[], Sequence[Execution]]) -> None:
+    def __init__(self, engine: Office, executions: Callable[[], Sequence[Execution]]) -> None:
         self._engine = engine
         self._executions = executions
         self._due = engine.clock.monotonic() + engine.settings.renewal

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Container
 from concurrent.futures import Future
 
-from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.model.task import Assignment
+from holdfast.worker.office import Office
 from holdfast.worker.options import WorkerOptions
 
 LOOK_EVERY = 0.1
@@ -17,7 +17,7 @@ log = logging.getLogger("holdfast.worker")
 
 
 class Override:
-    def __init__(self, engine: Engine, options: WorkerOptions) -> None:
+    def __init__(self, engine: Office, options: WorkerOptions) -> None:
         self._engine = engine
         self._options = options
         self._asked = self._looked = engine.clock.monotonic()

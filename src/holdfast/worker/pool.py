@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from typing import Any, Self
 
-from holdfast.engine.engine import Engine
 from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import MOST
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError
@@ -25,6 +24,7 @@ from holdfast.worker.execution import (
 )
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.leaving import evict, give_back
+from holdfast.worker.office import Office
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.override import Override
 from holdfast.worker.presence import Presence
@@ -47,7 +47,7 @@ class Worker(Startable):
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Office,
         functions: Functions,
         options: WorkerOptions,
         clean: Callable[[Any], Any] | None = None,
@@ -120,7 +120,7 @@ class Worker(Startable):
 
     def stop(self) -> None:
         """Claim nothing more, let what runs finish, and end; a step that says so does not wait."""
-        self._drain()
+        self.drain()
         if self._started and not self._runner.inside() and not is_writer():
             self._stopped.wait()
 
@@ -137,7 +137,7 @@ class Worker(Startable):
                 pass
             if heard:
                 log.warning("interrupted; %s", tell_waiting(self._executions()))
-            self._drain()
+            self.drain()
             while not self._stopped.wait(HEAR_EVERY):
                 if len(heard) > 1:
                     self.give_back()
@@ -145,10 +145,11 @@ class Worker(Startable):
 
     def give_back(self) -> None:
         """Claim nothing more, stop the commands and coroutines that run, and give them back."""
-        self._drain()
+        self.drain()
         give_back(self._executions, self._engine.clock, self._stopped.wait)
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
+        """Claim nothing more; who wants it to have ended calls `stop` besides."""
         self._stopping.set()
         self._wake.set()
 
@@ -158,7 +159,7 @@ class Worker(Startable):
             return
         if not self._stopping.is_set():
             log.warning("%s was told to go: %s", self, told)
-        self._drain()
+        self.drain()
         if told == EVICT:
             evict(self._executions())
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from holdfast.engine.engine import Engine
 from holdfast.errors import StoreError
 from holdfast.worker.asked import Asked
 from holdfast.worker.execution import GivenBack, StepFailed
+from holdfast.worker.office import Office
 from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State
 
 
 @dataclass(frozen=True, kw_only=True)
 class Post:
-    engine: Engine
+    engine: Office
     state: State
     secrets: Secrets
     asked: Asked

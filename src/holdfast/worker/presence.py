@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 
-from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.model.worker import LiveWorker
 from holdfast.store.database import Row
+from holdfast.worker.office import Office
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.origin import Origin
 
@@ -22,7 +22,7 @@ log = logging.getLogger("holdfast.worker")
 class Presence:
     """Speaks up as often as leases are renewed; it never waits for the store."""
 
-    def __init__(self, engine: Engine, options: WorkerOptions) -> None:
+    def __init__(self, engine: Office, options: WorkerOptions) -> None:
         self._engine = engine
         self._options = options
         self._due = engine.clock.monotonic()

@@ -37,7 +37,7 @@ def state_of(url: str, environment: Mapping[str, str] = os.environ) -> State:
     home = environment.get("HOLDFAST_HOME")
     if home:
         return State(root=Path(home).absolute())
-    if is_postgresql(url):
+    if is_postgresql(url) or url.startswith(("http://", "https://")):
         return State(root=_found_upwards(Path.cwd()))
     path = sqlite_path(url).absolute()
     beside = path.parent if path.parent.name == HOME else path.with_name(f"{path.name}.state")

@@ -71,7 +71,7 @@ def variables(assignment: Assignment, files: Files, url: str) -> dict[str, str]:
         "HOLDFAST_USD_PER_ATTEMPT": None if most is None else f"{most:g}",
         "HOLDFAST_INPUT": str(files.input),
         "HOLDFAST_OUTPUT": str(files.output),
-        "HOLDFAST_DB": absolute(url),
+        "HOLDFAST_SERVER" if is_server(url) else "HOLDFAST_DB": absolute(url),
     }
     return {name: value for name, value in named.items() if value is not None}
 
@@ -89,6 +89,13 @@ def _is_workers(name: str) -> bool:
     return name.startswith("HOLDFAST_") and name != "HOLDFAST_HOME"
 
 
+def is_server(url: str) -> bool:
+    """Whether a worker reaches its store through a server."""
+    return url.startswith(("http://", "https://"))
+
+
 def absolute(url: str) -> str:
     """A URL that means the same store in whatever directory a command goes to."""
-    return url if is_postgresql(url) else f"sqlite:///{sqlite_path(url).absolute()}"
+    return (
+        url if is_postgresql(url) or is_server(url) else f"sqlite:///{sqlite_path(url).absolute()}"
+    )

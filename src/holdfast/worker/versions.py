@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast.engine.engine import Engine
 from holdfast.engine.wanted import WANTED_AT_ONCE
 from holdfast.model.task import Assignment
 from holdfast.worker.execution import Functions
+from holdfast.worker.office import Office
 
 LOOK_EVERY = 1.0
 REMEMBERED = 1_000
@@ -17,7 +17,7 @@ class Versions:
     """Keeps a worker from taking again and again what it has put on hold `version` itself."""
 
     def __init__(
-        self, engine: Engine, functions: Functions, *, at_once: int = WANTED_AT_ONCE
+        self, engine: Office, functions: Functions, *, at_once: int = WANTED_AT_ONCE
     ) -> None:
         self._engine = engine
         self._functions = functions

@@ -13,7 +13,7 @@ from tools.commands import Described, every_command
 COMMANDS = every_command()
 WORDS = (
     "init demo run runs show tasks events logs cancel retry approve reject answer why pause resume "
-    "signal worker workers guard doctor"
+    "signal worker workers guard serve up token doctor"
 )
 GROUPED = {
     "task": "add enqueue run-now reset edit delete",
@@ -22,6 +22,7 @@ GROUPED = {
     "work": "claim renew complete fail release log",
     "workflow": "list show validate add",
     "schedule": "add list pause resume remove preview",
+    "token": "create list revoke",
     "db": "upgrade backup restore move",
     "lease": "acquire renew release",
     "bus": "groups lag forget tail publish parked replay drop",

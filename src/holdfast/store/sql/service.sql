@@ -155,3 +155,32 @@ SELECT id, worker FROM holdfast_task
 WHERE lease_expires_at > (SELECT holdfast_now())
   AND attempt >= 1
 ORDER BY id LIMIT :count
+
+-- name: events_within
+-- purpose: the events in some ranges of numbers, both ends included
+-- rows: first_seq integer, last_seq integer
+SELECT event.* FROM {rows} AS r
+  JOIN holdfast_event AS event ON event.seq BETWEEN r.first_seq AND r.last_seq
+ORDER BY event.seq LIMIT :count
+
+-- name: events_behind
+-- purpose: the events behind one
+SELECT * FROM holdfast_event WHERE seq > :after ORDER BY seq LIMIT :count
+
+-- name: open_tasks_by_agent
+-- purpose: how many tasks wait or run, by agent and by what they wait for
+SELECT agent,
+  CASE WHEN status = 'running' THEN 'running' WHEN blocked THEN 'blocked'
+    WHEN holds <> 0 OR run_holds <> 0 THEN 'held' WHEN NOT due THEN 'scheduled' ELSE 'ready' END AS state,
+  count(*) AS tasks
+FROM holdfast_task
+WHERE status IN ('queued', 'running')
+  AND kind = 'work'
+GROUP BY 1, 2
+ORDER BY 1, 2
+
+-- name: count_running_runs
+-- purpose: how many runs have not ended
+SELECT count(*) AS runs FROM holdfast_run
+WHERE status = 'running'
+  AND created_at >= 0

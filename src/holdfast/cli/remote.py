@@ -1,0 +1,82 @@
+"""A worker for a server elsewhere: its token, what it allows, and where it keeps what it writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, flock
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli.session import place
+from holdfast.cli.terminal import note
+from holdfast.errors import InvalidInput
+from holdfast.model.duration import parse_duration
+from holdfast.model.text import digest
+
+if TYPE_CHECKING:
+    from holdfast.cli.working import Permission
+
+RENEWALS = 5
+
+
+def work_for(
+    url: str, options: Mapping[str, Any], lease: str | None, permission: Permission
+) -> None:
+    """Run what a server gives until Ctrl-C."""
+    from holdfast.service.place import make_home
+    from holdfast.service.tokens import read_token
+    from holdfast.worker.options import WorkerOptions
+    from holdfast.worker.pool import Worker
+    from holdfast.worker.remote.allowed import Allowed, RemoteExecutors
+    from holdfast.worker.remote.office import RemoteOffice
+    from holdfast.worker.state import State
+
+    if not url.startswith(("http://", "https://")):
+        raise InvalidInput("server", f"{url!r} is no URL of a server, as http://host:8765")
+    token = os.environ.get("HOLDFAST_TOKEN") or read_token(place().url)
+    if token is None:
+        reason = "is missing; set HOLDFAST_TOKEN to what `holdfast token create` printed there"
+        raise InvalidInput("token", reason)
+    found = place()
+    make_home(found.home)
+    office = RemoteOffice(url, token, **_times(lease))
+    allowed = Allowed(names=frozenset(permission.names), anything=permission.anything)
+    executors = RemoteExecutors(office, office.client, allowed, State(root=found.home / "remote"))
+    executors.begin()
+    note(f"server {url}")
+    root = found.home / "remote"
+    try:
+        with _named(root, dict(options)) as chosen:
+            Worker(office, executors, WorkerOptions(**chosen), executors.clean).run()
+    finally:
+        office.close()
+
+
+@contextmanager
+def _named(root: Path, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A name that the next worker of this folder gets when this one has gone, however it went."""
+    from holdfast.worker.options import WorkerOptions
+
+    if options.get("name") is not None:
+        yield options
+        return
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    here = digest(str(root.absolute()))[:4]
+    for slot in count(1):
+        with (root / f"worker-{slot}.lock").open("a") as held:
+            try:
+                flock(held, LOCK_EX | LOCK_NB)
+            except OSError:
+                continue
+            yield options | {"name": WorkerOptions(service=f"remote-{here}").slot(slot)}
+            return
+
+
+def _times(lease: str | None) -> dict[str, float]:
+    if lease is None:
+        return {}
+    seconds = parse_duration("lease", lease)
+    return {"lease": seconds, "renewal": seconds / RENEWALS}

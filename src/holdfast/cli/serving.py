@@ -1,0 +1,197 @@
+"""The server: serve a store over HTTP, with a worker beside it, and the tokens that it wants."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.cli.logs import show_logs
+from holdfast.cli.options import Json
+from holdfast.cli.registry import Store, command, group
+from holdfast.cli.session import chosen_store, opened, place, shown_url
+from holdfast.cli.tables import say_table
+from holdfast.cli.terminal import escape, note, say, say_json
+from holdfast.cli.words import ago
+from holdfast.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from holdfast.api.holdfast import Holdfast
+    from holdfast.server.bind import Bind
+    from holdfast.server.server import HttpServer
+
+token = group("token", "Print the token of this project; make, list and revoke others.", alone=True)
+
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")]
+Public = Annotated[
+    bool, typer.Option("--public", help="Listen beyond this machine; put TLS in front of it.")
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", help="A name that the server is asked by, besides localhost."),
+]
+Origins = Annotated[
+    list[str] | None,
+    typer.Option("--allow-origin", help="An origin whose pages may ask, as https://name."),
+]
+App = Annotated[
+    str | None, typer.Argument(metavar="[APP]", help="A program's Holdfast, as module:name.")
+]
+
+
+@command("serve", example="holdfast serve --port 8765")
+def serve(
+    host: Host = "127.0.0.1",
+    port: Port = 8765,
+    public: Public = False,
+    allow_host: Names = None,
+    allow_origin: Origins = None,
+) -> None:
+    """Serve the store over HTTP until Ctrl-C or SIGTERM, then let what is under way end."""
+    bind = _bind(host, port, public=public)
+    from holdfast.server.server import until_signalled
+
+    with _store(None) as program, _listening(program, bind, allow_host, allow_origin) as server:
+        until_signalled(server)
+
+
+@command("up", example="holdfast up")
+def up(
+    app: App = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8765,
+    public: Public = False,
+    agent: Annotated[
+        list[str] | None, typer.Option("--agent", "-a", help="An agent it serves; default.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(help="How many steps at once; the number of cores.")
+    ] = None,
+    allow_host: Names = None,
+    allow_origin: Origins = None,
+) -> None:
+    """Serve the store, and work in it, in one process; Ctrl-C lets what runs finish."""
+    bind = _bind(host, port, public=public)
+    from holdfast.server.server import until_signalled
+
+    options = {"agents": agent, "concurrency": concurrency}
+    chosen = {each: value for each, value in options.items() if value}
+    with (
+        _store(app) as program,
+        _listening(program, bind, allow_host, allow_origin) as server,
+        program.worker(**chosen) as worker,
+    ):
+        until_signalled(server, worker.drain)
+
+
+def _bind(host: str, port: int, *, public: bool) -> Bind:
+    """Where to listen, refused before anything is opened; and that there is something to serve."""
+    from importlib.util import find_spec
+
+    from holdfast.server.bind import Bind
+
+    missing = [each for each in ("fastapi", "uvicorn", "prometheus_client") if not find_spec(each)]
+    if missing:
+        reason = f"needs {', '.join(missing)}: pip install 'holdfast[server]'"
+        raise InvalidInput("server", reason)
+    bind = Bind(host=host, port=port, public=public)
+    bind.check()
+    return bind
+
+
+@contextmanager
+def _store(app: str | None) -> Iterator[Holdfast]:
+    from holdfast.cli.working import program_of
+
+    show_logs(logging.INFO)
+    with program_of(app, None) as program:
+        note(f"store {shown_url(program.settings.url)}")
+        yield program
+
+
+@contextmanager
+def _listening(
+    program: Holdfast, bind: Bind, hosts: list[str] | None, origins: list[str] | None
+) -> Iterator[HttpServer]:
+    from holdfast.server.application import Application
+    from holdfast.server.gate import LOCAL, Rules
+    from holdfast.server.server import HttpServer
+    from holdfast.service.tokens import Tokens, token_path
+
+    own = frozenset(each.lower() for each in (*(hosts or ()), bind.host))
+    rules = Rules(hosts=LOCAL | own, origins=frozenset(origins or ()))
+    engine = program.engine
+    where = replace(place(), url=program.settings.url)
+    server = HttpServer(Application(engine, where, rules), bind)
+    Tokens(engine).own()
+    say(server.url)
+    # Whoever started it may be waiting to read where it is.
+    sys.stdout.flush()
+    note(f"token {token_path(program.settings.url)}   (holdfast token prints it)")
+    yield server
+
+
+@token.callback(invoke_without_command=True)
+def show_token(context: typer.Context, db: Store = None) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    chosen_store.set(db or chosen_store.get())
+    with opened(begins=True) as service:
+        say(service.tokens.own())
+
+
+@command("create", of=token, example="holdfast token create ci --role worker --agent builder")
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
+    role: Annotated[str, typer.Option(help="viewer, operator, worker or admin.")] = "viewer",
+    agent: Annotated[
+        list[str] | None, typer.Option("--agent", "-a", help="A worker's: only this agent.")
+    ] = None,
+    expires: Annotated[str | None, typer.Option(help="Good for so long: 30d.")] = None,
+    json: Json = False,
+) -> None:
+    """Make a token, and print it this once: the store keeps its digest alone."""
+    with opened(begins=True) as service:
+        made = service.tokens.create(name, role=role, agents=agent or None, expires=expires)
+    say_json(made) if json else say(made["token"])
+
+
+@command("list", of=token, example="holdfast token list")
+def list_tokens(json: Json = False) -> None:
+    """List the tokens that were made: names, roles and times, never the tokens themselves."""
+    from holdfast.service.views import read_time
+
+    with opened() as service:
+        page = service.tokens.list()
+    if json:
+        say_json(page)
+        return
+    rows = [
+        [
+            escape(each["name"]),
+            each["role"],
+            escape(", ".join(each.get("agents", ()))),
+            ago(read_time(each["created_at"])),
+            each.get("expires_at", ""),
+            "revoked" if "revoked_at" in each else "",
+        ]
+        for each in page["items"]
+    ]
+    say_table(("NAME", "ROLE", "AGENTS", "MADE", "EXPIRES", ""), rows)
+
+
+@command("revoke", of=token, example="holdfast token revoke ci")
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a token.")],
+    json: Json = False,
+) -> None:
+    """Have a token be good for nothing from now on."""
+    with opened() as service:
+        told = service.tokens.revoke(name)
+    say_json(told) if json else say(f"{escape(name)} is revoked")

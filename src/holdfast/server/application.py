@@ -1,0 +1,67 @@
+"""The application: routes behind the gate, on one store."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.types import ASGIApp
+
+from holdfast.engine.engine import Engine
+from holdfast.server import problems, routing
+from holdfast.server.answers import Problem
+from holdfast.server.gate import Gate, Rules
+from holdfast.server.routes import (
+    claims,
+    events,
+    health,
+    plans,
+    runs,
+    standing,
+    tasks,
+    workflows,
+)
+from holdfast.server.serving import Serving
+from holdfast.service.place import Place
+
+TABLES = tuple(
+    each.table for each in (workflows, runs, tasks, plans, claims, events, standing, health)
+)
+
+
+class Application:
+    """What a server serves, through its `gate`; `app` has the routes."""
+
+    def __init__(self, engine: Engine, place: Place, rules: Rules | None = None) -> None:
+        self.serving = Serving(engine=engine, place=place)
+        self.app = FastAPI(title="Holdfast", version=_version(), openapi_url=None, docs_url=None)
+        self.app.state.serving = self.serving
+        problems.install(self.app)
+        routing.install(self.app, *TABLES)
+        vars(self.app)["openapi"] = self._describe
+        self._document: dict[str, Any] | None = None
+        self.gate: ASGIApp = Gate(self.app, engine.access.find, rules or Rules())
+
+    def _describe(self) -> dict[str, Any]:
+        if self._document is None:
+            made = get_openapi(
+                title="Holdfast",
+                version=self.app.version,
+                description="Runs, tasks and the worker's protocol; every change has its actor.",
+                routes=self.app.routes,
+            )
+            parts = made.setdefault("components", {})
+            parts.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
+            parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            made["security"] = [{"token": []}]
+            self._document = made
+        return self._document
+
+
+def _version() -> str:
+    try:
+        return version("holdfast")
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,209 @@
+"""What is sent, checked as far as its shape goes; the engine judges the rest. Null is absent."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MOST = 10_000
+MOST_WAIT = 120.0
+
+Seconds = Annotated[float, Field(ge=0, le=86_400)]
+Count = Annotated[int, Field(ge=1, le=1_000)]
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    def given(self) -> dict[str, Any]:
+        """What was sent, without what was null."""
+        return {name: getattr(self, name) for name in self.model_fields_set if _is(self, name)}
+
+
+def _is(body: Body, name: str) -> bool:
+    return getattr(body, name) is not None
+
+
+class Nothing(Body):
+    """No fields."""
+
+
+class StartRun(Body):
+    workflow: Annotated[str, Field(description="A name that the store knows, or `name@version`")]
+    input: Any = None
+    key: str | None = None
+    priority: int | None = None
+
+
+class RetryRun(Body):
+    step: Annotated[str | None, Field(description="This step and all that needs it")] = None
+
+
+class Signal(Body):
+    name: str
+    payload: Any = None
+    key: str | None = None
+
+
+class NewTask(Body):
+    title: str
+    step: str | None = None
+    agent: str | None = None
+    payload: Any = None
+    needs: list[str] | None = None
+    parent: str | None = None
+    scheduled_for: Annotated[
+        str | int | None, Field(description="A time in ISO 8601, or `10m` from now")
+    ] = None
+    priority: int | None = None
+    position: int | None = None
+    tags: list[str] | None = None
+    key: str | None = None
+    max_attempts: int | None = None
+    max_lost: int | None = None
+    timeout: Annotated[str | float | None, Field(description="Seconds, or `30m`")] = None
+    enqueue: bool | None = None
+
+
+class NewTasks(Body):
+    tasks: Annotated[list[NewTask], Field(max_length=MOST)]
+
+
+class EditTask(Body):
+    title: str | None = None
+    agent: str | None = None
+    payload: Any = None
+    priority: int | None = None
+    position: int | None = None
+    tags: list[str] | None = None
+    max_attempts: int | None = None
+    max_lost: int | None = None
+    timeout: str | float | None = None
+    scheduled_for: str | int | None = None
+
+
+class Note(Body):
+    note: Any = None
+
+
+class Reason(Body):
+    reason: Any = None
+
+
+class GiveAnswer(Body):
+    answer: Any
+
+
+class Finalize(Body):
+    graph: Annotated[
+        dict[str, list[str]] | None, Field(description="What each child needs; else a chain")
+    ] = None
+
+
+class Reorder(Body):
+    order: Annotated[list[str], Field(max_length=MOST)]
+
+
+class Claim(Body):
+    worker: str
+    agents: list[str] | None = None
+    tags: list[str] | None = None
+    max: Count | None = None
+    wait_seconds: Annotated[float, Field(ge=0, le=MOST_WAIT)] | None = None
+    lease_seconds: Seconds | None = None
+    request_id: Annotated[str | None, Field(description="The same again gives the same")] = None
+    task_id: str | None = None
+    passing: Annotated[
+        list[str] | None, Field(max_length=1_000, description="Tasks to leave to others")
+    ] = None
+    whole: Annotated[
+        bool | None, Field(description="With all that the executors of Holdfast's own workers want")
+    ] = None
+
+
+class Noted(Body):
+    name: str
+    value: Any = None
+
+
+class Lease(Body):
+    task_id: str
+    token: str
+    progress: Any = None
+    usage: Any = None
+
+
+class Renew(Body):
+    worker: str | None = None
+    leases: Annotated[list[Lease], Field(max_length=MOST)]
+    lease_seconds: Seconds | None = None
+
+
+class Held(Body):
+    token: str
+
+
+class Complete(Held):
+    output: Any = None
+    usage: Any = None
+
+
+class Finished(Complete):
+    task_id: str
+
+
+class CompleteMany(Body):
+    results: Annotated[list[Finished], Field(max_length=MOST)]
+
+
+class Fail(Held):
+    error: Any = "failed"
+    retryable: bool | None = None
+    usage: Any = None
+    limit_until: Annotated[
+        str | int | None, Field(description="An agent's usage limit: when it lifts; costs nothing")
+    ] = None
+
+
+class Release(Held):
+    until: str | int | None = None
+    wait_for: Annotated[str | None, Field(description="A signal to its run")] = None
+    note: Annotated[Noted | None, Field(description="An effect to remember with it")] = None
+
+
+class Ask(Held):
+    question: Any
+    note: Annotated[Noted | None, Field(description="An effect to remember with it")] = None
+
+
+class Stop(Held):
+    ended: Annotated[int, Field(ge=0, le=1_000_000_000)]
+    left: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
+
+
+class Log(Held):
+    chunk: str
+
+
+class Effect(Held):
+    name: Annotated[str | None, Field(description="Without one, what is remembered")] = None
+    value: Any = None
+
+
+class Artifact(Held):
+    name: str
+    content: Annotated[str, Field(description="Text, or base64 where `encoding` says so")]
+    encoding: Annotated[str | None, Field(pattern="^(text|base64)$")] = None
+
+
+class Children(Held):
+    name: Annotated[str | None, Field(description="Once under one name")] = None
+    tasks: Annotated[list[NewTask], Field(max_length=MOST)]
+
+
+class NewToken(Body):
+    name: str
+    role: str
+    agents: list[str] | None = None
+    expires: str | float | None = None

@@ -1,0 +1,58 @@
+"""What a route has to do with: the service on the store, for whoever asks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import anyio.to_thread
+from fastapi import Depends, Path, Query, Request
+
+from holdfast.errors import InvalidInput, NotFound
+from holdfast.ids import parse_run_id, parse_task_id
+from holdfast.model.access import Access
+from holdfast.server.gate import ACCESS
+from holdfast.server.serving import Serving
+from holdfast.service.service import Service
+
+
+class Door:
+    """One request: who asks, and the service that keeps their name with all that they change."""
+
+    def __init__(self, serving: Serving, access: Access) -> None:
+        self.serving = serving
+        self.access = access
+        self.engine = serving.engine
+        self.service = Service(serving.place, serving.engine, actor=access.name)
+
+    @property
+    def commands(self) -> Any:  # noqa: ANN401 - the service's own
+        return self.service.commands
+
+
+async def _open(request: Request) -> Door:
+    return Door(request.app.state.serving, request.scope[ACCESS])
+
+
+async def _run_id(run_id: Annotated[str, Path(description="The id of a run: `r_…`")]) -> str:
+    return _known(parse_run_id, run_id, "run")
+
+
+async def _task_id(task_id: Annotated[str, Path(description="The id of a task: `t_…`")]) -> str:
+    return _known(parse_task_id, task_id, "task")
+
+
+def _known(parse: Any, text: str, kind: str) -> str:  # noqa: ANN401 - either of two functions
+    """What is no id at all is the id of nothing."""
+    try:
+        return str(parse(text))
+    except InvalidInput:
+        raise NotFound(ascii(text)[1:-1][:60], kind) from None
+
+
+AsksAs = Annotated[Door, Depends(_open)]
+RunId = Annotated[str, Depends(_run_id)]
+TaskId = Annotated[str, Depends(_task_id)]
+Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most")]
+After = Annotated[str | None, Query(description="The `next` of the page before")]
+
+in_thread = anyio.to_thread.run_sync

@@ -1,0 +1,132 @@
+"""What went wrong, as RFC 9457 tells it, each with a code that does not change."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from holdfast.errors import (
+    HoldfastError,
+    InvalidInput,
+    InvalidWorkflowFile,
+    KeyConflict,
+    NotFound,
+    StoreError,
+)
+from holdfast.service.refused import Refused
+from holdfast.service.wording import in_commands
+
+MEDIA = "application/problem+json"
+# What the framework itself refuses, by status.
+CODES = {404: "not_found", 405: "method_not_allowed", 400: "invalid_json"}
+MOST_MISTAKES = 50
+
+log = logging.getLogger("holdfast.server")
+
+
+class Problem(HTTPException):
+    """Refused at the edge: a status, a code, and what to do about it."""
+
+    def __init__(
+        self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(status, detail, dict(headers or {}))
+        self.code = code
+
+
+class Answer(JSONResponse):
+    """JSON in ASCII: whatever it quotes can be encoded."""
+
+    def render(self, content: Any) -> bytes:  # noqa: ANN401 - JSON is any value
+        return json.dumps(content, separators=(",", ":")).encode()
+
+
+def tell(
+    status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
+) -> Answer:
+    title = HTTPStatus(status).phrase
+    told = {"type": f"urn:holdfast:problem:{code}", "title": title, "status": status}
+    said = {**told, "code": code, "detail": detail, **more}
+    return Answer(said, status, headers=dict(headers or {}), media_type=MEDIA)
+
+
+def answer_error(error: HoldfastError) -> Answer:
+    """What a front end is told of an error of ours."""
+    said = in_commands(str(error))
+    match error:
+        case Refused():
+            return _refused(error)
+        case InvalidInput():
+            return _invalid(error, said)
+        case NotFound():
+            return tell(404, "not_found", said)
+        case KeyConflict():
+            return tell(409, "key_conflict", said, existing=error.existing)
+        case StoreError():
+            log.warning("the store does not do what it is asked: %s", error)
+            return _unavailable("store_unavailable", "the store does not answer; ask again")
+        case _:
+            return _unavailable("shutting_down", said)
+
+
+def _invalid(error: InvalidInput, said: str) -> Answer:
+    if not isinstance(error, InvalidWorkflowFile):
+        return tell(422, "invalid_input", said, field=error.field)
+    mistakes = [
+        {"line": each.line, "column": each.column, "message": each.message}
+        for each in error.found[:MOST_MISTAKES]
+    ]
+    return tell(422, "invalid_workflow", said, mistakes=mistakes)
+
+
+def _unavailable(code: str, detail: str) -> Answer:
+    return tell(503, code, detail, {"Retry-After": "1"})
+
+
+def _refused(error: Refused) -> Answer:
+    code = str(error.reason)
+    status = 404 if code == "not_found" else 409
+    detail = in_commands(error.detail) or f"{error.identifier} was left as it is"
+    if error.status is None:
+        return tell(status, code, detail)
+    return tell(status, code, detail, current=error.status)
+
+
+async def _on_error(_: Request, error: Exception) -> Response:
+    if isinstance(error, HoldfastError):
+        return answer_error(error)
+    return tell(500, "internal_error", "something went wrong here; the server's log tells more")
+
+
+async def _on_http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for these alone
+    code = error.code if isinstance(error, Problem) else CODES.get(error.status_code, "refused")
+    return tell(error.status_code, code, str(error.detail), error.headers)
+
+
+async def _on_invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - the same
+    found = [
+        {"field": ".".join(str(part) for part in each["loc"][1:]), "message": str(each["msg"])}
+        for each in error.errors()[:MOST_MISTAKES]
+    ]
+    if any(each["type"] == "json_invalid" for each in error.errors()):
+        return tell(400, "invalid_json", "the body is no JSON")
+    first = found[0]
+    said = f"{first['field'] or 'body'}: {first['message']}"
+    return tell(422, "invalid_input", said, field=first["field"] or "body", mistakes=found)
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(HoldfastError, _on_error)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(Exception, _on_error)

@@ -1,0 +1,199 @@
+"""The worker's protocol over HTTP: every report carries the token of its attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Sequence
+
+from fastapi import Request
+
+from holdfast.errors import InvalidInput
+from holdfast.model.access import Access
+from holdfast.model.effect import Wait
+from holdfast.model.task import Assignment, Renewal, Result
+from holdfast.server import answers, bodies
+from holdfast.server.door import AsksAs, Door, TaskId, in_thread
+from holdfast.server.problems import Answer, Problem
+from holdfast.server.routing import WORKERS, Table
+from holdfast.service.artifacts import keep_artifact
+from holdfast.service.intake import read_moment, read_new_task
+from holdfast.service.protocol import Offer, request_key
+from holdfast.service.views import present, view_assignment
+from holdfast.service.waiting import Ask, Waiter
+
+table = Table(tag="claims")
+LEASE = 30.0
+
+
+@table.route("POST", "/claims", WORKERS, answers=answers.Assignments)
+async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
+    """Lease ready tasks, or wait for some; the same `request_id` gives the same again."""
+    agents = _scope(asks.access, body.agents)
+    lease = LEASE if body.lease_seconds is None else body.lease_seconds
+    offer = Offer(worker=body.worker, agents=agents, tags=body.tags or (), lease=lease)
+    told = asks.serving.visitors.see(offer, body.max or 1)
+    known = None
+    if body.request_id is not None:
+        known = request_key(asks.access.name, body.worker, body.request_id)
+    if body.task_id is not None:
+        named = body.task_id
+        given = await in_thread(lambda: asks.service.protocol.claim_by_id(offer, named, known))
+        return Answer(given | present(told=told))
+    ask_for = Ask(most=body.max or 1, request=known, passing=tuple(body.passing or ()))
+    found = await asks.engine.work.claim.aio(
+        offer.worker,
+        agents=offer.agents or ["default"],
+        tags=offer.tags,
+        count=ask_for.most,
+        lease=offer.lease,
+        passing=ask_for.passing,
+        request=known,
+    )
+    if not found and body.wait_seconds and not asks.serving.closing:
+        waiter = Waiter(asks.engine, offer, ask_for)
+        found = await _wait(asks, waiter, request, body.wait_seconds)
+    if body.whole and found:
+        return Answer(
+            present(assignments=await in_thread(asks.service.protocol.whole, found), told=told)
+        )
+    assignments = [view_assignment(each) for each in found]
+    return Answer(present(assignments=assignments, told=told))
+
+
+async def _wait(asks: Door, waiter: Waiter, request: Request, seconds: float) -> list[Assignment]:
+    gone = asyncio.ensure_future(_hang_up(request))
+    try:
+        claimed = await asks.serving.room.wait(waiter, seconds, gone)
+    finally:
+        gone.cancel()
+    return [] if claimed is None else claimed.read()
+
+
+async def _hang_up(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _scope(access: Access, asked: Sequence[str] | None) -> Sequence[str]:
+    """The agents that are asked for, which a worker's token may narrow."""
+    if access.agents is None:
+        return asked or ()
+    outside = sorted({*(asked or ())} - {*access.agents})
+    if outside:
+        raise Problem(403, "forbidden", f"this token is not for the agents {', '.join(outside)}")
+    return asked or access.agents
+
+
+@table.route("POST", "/claims/renew", WORKERS, answers=answers.Leases)
+def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
+    """Keep leases; one that is not ok says to stop that attempt."""
+    renewals = [
+        Renewal(task_id=each.task_id, token=each.token, progress=each.progress, usage=each.usage)
+        for each in body.leases
+    ]
+    return Answer(asks.service.protocol.renew_many(renewals, body.lease_seconds))
+
+
+@table.route("POST", "/claims/complete", WORKERS, answers=answers.Results)
+def complete_many(body: bodies.CompleteMany, asks: AsksAs) -> Answer:
+    """Report many results at once; each is told what became of it."""
+    results = [
+        Result(task_id=each.task_id, token=each.token, output=each.output, usage=each.usage)
+        for each in body.results
+    ]
+    return Answer(asks.service.protocol.complete_many(results))
+
+
+@table.route("POST", "/claims/{task_id}/complete", WORKERS, answers=answers.Changed)
+def complete(task_id: TaskId, body: bodies.Complete, asks: AsksAs) -> Answer:
+    """Report the result; the same again is a success, another is refused."""
+    return Answer(asks.service.protocol.complete(task_id, body.token, body.output, body.usage))
+
+
+@table.route("POST", "/claims/{task_id}/fail", WORKERS, answers=answers.Changed)
+def fail(task_id: TaskId, body: bodies.Fail, asks: AsksAs) -> Answer:
+    """Report a failure, which is tried again while the budget lasts; a usage limit costs none."""
+    protocol = asks.service.protocol
+    if body.limit_until is not None:
+        return Answer(protocol.reach_limit(task_id, body.token, read_moment(body.limit_until)))
+    again = body.retryable is not False
+    told = protocol.fail(task_id, body.token, body.error, retryable=again, usage=body.usage)
+    return Answer(told)
+
+
+@table.route("POST", "/claims/{task_id}/release", WORKERS, answers=answers.Changed)
+def release(task_id: TaskId, body: bodies.Release, asks: AsksAs) -> Answer:
+    """Give a task back: now, until a time, or until a signal; it costs no attempt."""
+    protocol = asks.service.protocol
+    if body.wait_for is not None:
+        if body.until is not None:
+            raise InvalidInput("until", "is for a time, and wait_for for a signal; say one")
+        return Answer(protocol.wait_for(task_id, body.token, body.wait_for))
+    until = read_moment(body.until)
+    if body.note is None:
+        return Answer(protocol.release(task_id, body.token, until))
+    return Answer(protocol.suspend(task_id, body.token, Wait(until=until), _note(body.note)))
+
+
+@table.route("POST", "/claims/{task_id}/ask", WORKERS, answers=answers.Changed)
+def ask(task_id: TaskId, body: bodies.Ask, asks: AsksAs) -> Answer:
+    """Give a task back until somebody answers."""
+    note = _note(body.note)
+    return Answer(asks.service.protocol.ask(task_id, body.token, body.question, note))
+
+
+def _note(body: bodies.Noted | None) -> tuple[str, object] | None:
+    return None if body is None else (body.name, body.value)
+
+
+@table.route("POST", "/claims/{task_id}/stop", WORKERS, answers=answers.Changed)
+def note_stop(task_id: TaskId, body: bodies.Stop, asks: AsksAs) -> Answer:
+    """Say that nothing of an attempt runs any more, whatever became of the attempt."""
+    protocol = asks.service.protocol
+    return Answer(protocol.note_stop(task_id, body.token, ended=body.ended, left=body.left))
+
+
+@table.route("POST", "/claims/{task_id}/guard", WORKERS, answers=answers.Changed)
+def guard(task_id: TaskId, body: bodies.Held, asks: AsksAs) -> Answer:
+    """Ask, before a side effect, whether the attempt may still act."""
+    return Answer(asks.service.protocol.guard(task_id, body.token))
+
+
+@table.route("POST", "/claims/{task_id}/logs", WORKERS)
+def write_log(task_id: TaskId, body: bodies.Log, asks: AsksAs) -> Answer:
+    """Add to the log of the attempt."""
+    chunk = body.chunk.encode(errors="replace")
+    return Answer({"ok": True, "bytes": asks.service.protocol.log(task_id, body.token, chunk)})
+
+
+@table.route("POST", "/claims/{task_id}/effects", WORKERS)
+def effect(task_id: TaskId, body: bodies.Effect, asks: AsksAs) -> Answer:
+    """Remember what a side effect gave, the first under a name; without one, tell all."""
+    protocol = asks.service.protocol
+    if body.name is None:
+        return Answer(protocol.effects(task_id, body.token))
+    return Answer(protocol.record_effect(task_id, body.token, body.name, body.value))
+
+
+@table.route("POST", "/claims/{task_id}/artifacts", WORKERS)
+def artifact(task_id: TaskId, body: bodies.Artifact, asks: AsksAs) -> Answer:
+    """Keep a file of the attempt, under a name of its own."""
+    content = body.content.encode(errors="replace")
+    if body.encoding == "base64":
+        try:
+            content = base64.b64decode(content, validate=True)
+        except binascii.Error as error:
+            raise InvalidInput("content", f"is no base64: {error}") from error
+    held = (task_id, body.token)
+    return Answer(keep_artifact(asks.engine, asks.serving.place, held, body.name, content))
+
+
+@table.route("POST", "/claims/{task_id}/children", WORKERS)
+def spawn(task_id: TaskId, body: bodies.Children, asks: AsksAs) -> Answer:
+    """Make children of the running task, once under one name; answers their ids."""
+    settings = asks.engine.settings
+    wanted = [read_new_task(each.given(), settings) for each in body.tasks]
+    name = body.name or "children"
+    return Answer(asks.service.protocol.spawn(task_id, body.token, wanted, name))

@@ -1,0 +1,67 @@
+"""History over HTTP: of a run, a task, or everything; and as it comes."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from fastapi import Header
+from starlette.responses import Response, StreamingResponse
+
+from holdfast.errors import InvalidInput
+from holdfast.server import answers
+from holdfast.server.door import After, AsksAs, Door, Limit, RunId, TaskId
+from holdfast.server.problems import Answer
+from holdfast.server.routing import LOOKERS, Table
+from holdfast.service.history import Cursor
+
+table = Table(tag="events")
+_NUMBER = re.compile(r"\d{1,18}")
+
+
+class EventStream(StreamingResponse):
+    media_type = "text/event-stream"
+
+
+@table.route("GET", "/events", LOOKERS, answers=answers.Events)
+def list_events(asks: AsksAs, limit: Limit = 100, after: After = None) -> Answer:
+    """Every event of the store, oldest first; `next` goes on with what comes later."""
+    return Answer(asks.service.history.page(after, limit))
+
+
+@table.route("GET", "/runs/{run_id}/events", LOOKERS, answers=answers.Events)
+def events_of_run(run_id: RunId, asks: AsksAs, limit: Limit = 100, after: After = None) -> Answer:
+    """The history of a run and all its tasks."""
+    asks.engine.runs.get(run_id)
+    return _page(asks, run_id, limit, after)
+
+
+@table.route("GET", "/tasks/{task_id}/events", LOOKERS, answers=answers.Events)
+def events_of_task(
+    task_id: TaskId, asks: AsksAs, limit: Limit = 100, after: After = None
+) -> Answer:
+    """The history of a task."""
+    asks.engine.tasks.get(task_id)
+    return _page(asks, task_id, limit, after)
+
+
+def _page(asks: Door, identifier: str, limit: int, after: str | None) -> Answer:
+    if after is not None and not _NUMBER.fullmatch(after):
+        raise InvalidInput("after", "is no cursor; pass what `next` said, as it was")
+    page = asks.service.queries.events(identifier, after=int(after or 0), limit=limit)
+    if "next" in page:
+        page["next"] = str(page["next"])
+    return Answer(page)
+
+
+@table.route("GET", "/stream", LOOKERS, kind=EventStream)
+async def stream(
+    asks: AsksAs,
+    after: After = None,
+    run: str | None = None,
+    last_event_id: Annotated[str | None, Header(description="Where a reader was")] = None,
+) -> Response:
+    """Events as they come; `gap` tells a slow reader what it has missed."""
+    begun = last_event_id or after
+    cursor = None if begun is None else Cursor.read(begun)
+    return EventStream(asks.serving.hub.read(cursor, run))

@@ -1,0 +1,40 @@
+"""Whether the server lives, whether it is of use, what it counts, and what it offers."""
+
+from __future__ import annotations
+
+from fastapi import Request
+from starlette.responses import PlainTextResponse, Response
+
+from holdfast.server.door import AsksAs
+from holdfast.server.metrics import MEDIA, exposition
+from holdfast.server.problems import Answer, Problem
+from holdfast.server.routing import ANYONE, LOOKERS, Table
+
+table = Table(tag="health", prefix="")
+
+
+@table.route("GET", "/healthz", ANYONE)
+async def alive() -> Answer:
+    """That the process answers; it says nothing of the store."""
+    return Answer({"ok": True})
+
+
+@table.route("GET", "/readyz", ANYONE)
+def ready(asks: AsksAs) -> Answer:
+    """That the store answers, and that the server is not about to stop."""
+    if asks.serving.closing:
+        raise Problem(503, "shutting_down", "this server is going", {"Retry-After": "1"})
+    asks.engine.workers.list()
+    return Answer({"ok": True})
+
+
+@table.route("GET", "/metrics", LOOKERS, kind=PlainTextResponse)
+def metrics(asks: AsksAs) -> Response:
+    """Counts for Prometheus."""
+    return Response(exposition(asks.service.statistics(), asks.serving.refused), media_type=MEDIA)
+
+
+@table.route("GET", "/openapi.json", ANYONE)
+async def document(request: Request) -> Answer:
+    """All of this, as OpenAPI."""
+    return Answer(request.app.openapi())

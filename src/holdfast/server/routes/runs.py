@@ -1,0 +1,81 @@
+"""Runs over HTTP."""
+
+from __future__ import annotations
+
+from holdfast.server import answers, bodies
+from holdfast.server.door import After, AsksAs, Limit, RunId
+from holdfast.server.problems import Answer
+from holdfast.server.routing import LOOKERS, STEERERS, Table
+
+table = Table(tag="runs")
+
+
+@table.route(
+    "POST",
+    "/runs",
+    STEERERS,
+    answers=answers.Run,
+    status=201,
+    also={200: {"description": "The same key and body again", "model": answers.Run}},
+)
+def start_run(body: bodies.StartRun, asks: AsksAs) -> Answer:
+    """Start a run; the same key with the same body gives back the existing one."""
+    more = {"key": body.key, "priority": body.priority or 0}
+    told = asks.service.commands.start_by_name(body.workflow, body.input, **more)
+    return Answer(told, 201 if told["created"] else 200)
+
+
+@table.route("GET", "/runs", LOOKERS, answers=answers.Runs)
+def list_runs(
+    asks: AsksAs,
+    limit: Limit = 100,
+    after: After = None,
+    status: str | None = None,
+    workflow: str | None = None,
+) -> Answer:
+    """Runs, newest first."""
+    return Answer(
+        asks.service.queries.runs(limit=limit, after=after, status=status, workflow=workflow)
+    )
+
+
+@table.route("GET", "/runs/{run_id}", LOOKERS, answers=answers.Run)
+def show_run(run_id: RunId, asks: AsksAs) -> Answer:
+    """A run with all its tasks."""
+    return Answer(asks.service.queries.run(run_id))
+
+
+@table.route("GET", "/runs/{run_id}/why", LOOKERS)
+def explain_run(run_id: RunId, asks: AsksAs) -> Answer:
+    """Why it stands where it stands, and what would change that."""
+    return Answer(asks.service.why(run_id))
+
+
+@table.route("POST", "/runs/{run_id}/cancel", STEERERS, answers=answers.Changed)
+def cancel_run(run_id: RunId, asks: AsksAs) -> Answer:
+    """End a run and every open task of it, for good."""
+    return Answer(asks.service.commands.cancel(run_id))
+
+
+@table.route("POST", "/runs/{run_id}/pause", STEERERS, answers=answers.Changed)
+def pause_run(run_id: RunId, asks: AsksAs) -> Answer:
+    """Let what runs finish, and start nothing new."""
+    return Answer(asks.service.commands.pause(run_id))
+
+
+@table.route("POST", "/runs/{run_id}/resume", STEERERS, answers=answers.Changed)
+def resume_run(run_id: RunId, asks: AsksAs) -> Answer:
+    """Go on after a pause."""
+    return Answer(asks.service.commands.resume(run_id))
+
+
+@table.route("POST", "/runs/{run_id}/retry", STEERERS, answers=answers.Changed)
+def retry_run(run_id: RunId, asks: AsksAs, body: bodies.RetryRun | None = None) -> Answer:
+    """Try again what failed or was cancelled, or a step and all that needs it."""
+    return Answer(asks.service.commands.retry(run_id, step=body.step if body else None))
+
+
+@table.route("POST", "/runs/{run_id}/signals", STEERERS, answers=answers.Changed)
+def signal_run(run_id: RunId, body: bodies.Signal, asks: AsksAs) -> Answer:
+    """Send what a step waits for; it is kept until it is taken, once."""
+    return Answer(asks.service.commands.signal(run_id, body.name, body.payload, body.key))

@@ -1,0 +1,172 @@
+"""Tasks over HTTP: make, look at, change and steer them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from fastapi import Header
+
+from holdfast.errors import InvalidInput
+from holdfast.server import answers, bodies
+from holdfast.server.door import After, AsksAs, Limit, TaskId
+from holdfast.server.problems import Answer
+from holdfast.server.routing import LOOKERS, STEERERS, Table
+from holdfast.service.intake import read_changes, read_new_task
+from holdfast.service.logs import log_path, read_log
+
+table = Table(tag="tasks")
+_VERSION = re.compile(r'(?:W/)?"?(\d{1,9})"?')
+
+
+@table.route(
+    "POST",
+    "/tasks",
+    STEERERS,
+    answers=answers.Made,
+    status=201,
+    also={200: {"description": "The same key and body again", "model": answers.Task}},
+)
+def add_tasks(body: bodies.NewTask | bodies.NewTasks, asks: AsksAs) -> Answer:
+    """One task, or `{tasks: […]}`: all of them or none, answered as `{items}`."""
+    return make(asks, body)
+
+
+def make(asks: AsksAs, body: bodies.NewTask | bodies.NewTasks, parent: str | None = None) -> Answer:
+    settings = asks.engine.settings
+    own = {} if parent is None else {"parent": parent, "enqueue": False}
+    if isinstance(body, bodies.NewTasks):
+        wanted = [read_new_task({**each.given(), **own}, settings) for each in body.tasks]
+        return Answer(asks.service.commands.add_tasks(wanted), 201)
+    told = asks.service.commands.add_task(read_new_task({**body.given(), **own}, settings))
+    return Answer(told, 201 if told["created"] else 200)
+
+
+@table.route("GET", "/tasks", LOOKERS, answers=answers.Tasks)
+def list_tasks(  # noqa: PLR0913, PLR0917 - the filters of a list
+    asks: AsksAs,
+    limit: Limit = 100,
+    after: After = None,
+    status: str | None = None,
+    agent: str | None = None,
+    run: str | None = None,
+    parent: str | None = None,
+) -> Answer:
+    """Tasks, newest first."""
+    page = asks.service.queries.tasks(
+        limit=limit, after=after, status=status, agent=agent, run=run, parent=parent
+    )
+    return Answer(page)
+
+
+@table.route("GET", "/tasks/{task_id}", LOOKERS, answers=answers.Task)
+def show_task(task_id: TaskId, asks: AsksAs) -> Answer:
+    """A task as it stands."""
+    return Answer(asks.service.queries.task(task_id))
+
+
+@table.route("PATCH", "/tasks/{task_id}", STEERERS, answers=answers.Changed)
+def edit_task(
+    task_id: TaskId,
+    body: bodies.EditTask,
+    asks: AsksAs,
+    if_match: Annotated[str | None, Header(description="Only at this version")] = None,
+) -> Answer:
+    """Change a task that has not started."""
+    changes = read_changes(body.given())
+    return Answer(asks.service.commands.edit(task_id, changes, _version(if_match)))
+
+
+@table.route("DELETE", "/tasks/{task_id}", STEERERS, answers=answers.Changed)
+def delete_task(task_id: TaskId, asks: AsksAs) -> Answer:
+    """Remove a task that nothing needs."""
+    return Answer(asks.service.commands.delete(task_id))
+
+
+@table.route("GET", "/tasks/{task_id}/why", LOOKERS)
+def explain_task(task_id: TaskId, asks: AsksAs) -> Answer:
+    """Why it is not running, clause by clause, and what would change that."""
+    return Answer(asks.service.why(task_id))
+
+
+@table.route("GET", "/tasks/{task_id}/attempts", LOOKERS, answers=answers.Page)
+def list_attempts(task_id: TaskId, asks: AsksAs) -> Answer:
+    """Every lease it ever had, and how each ended."""
+    asks.service.queries.task(task_id)
+    return Answer({"items": asks.service.queries.attempts(task_id)})
+
+
+@table.route("GET", "/tasks/{task_id}/logs", LOOKERS)
+def read_logs(task_id: TaskId, asks: AsksAs, attempt: int | None = None, start: int = 0) -> Answer:
+    """What an attempt wrote, the latest unless said, from a byte on."""
+    latest = asks.service.queries.task(task_id)["attempt"]
+    chosen = latest if attempt is None else attempt
+    if not 0 <= chosen <= latest or start < 0:
+        raise InvalidInput("attempt", f"must be between 1 and {latest}, and start not negative")
+    text = read_log(log_path(asks.serving.place, task_id, chosen), start)
+    told = {"attempt": chosen, "text": text.decode(errors="replace"), "next": start + len(text)}
+    return Answer(told)
+
+
+@table.route("GET", "/tasks/{task_id}/effects", LOOKERS)
+def list_effects(task_id: TaskId, asks: AsksAs) -> Answer:
+    """What it remembers in its present epoch, by name."""
+    asks.service.queries.task(task_id)
+    return Answer({"effects": asks.engine.work.effects(task_id)})
+
+
+@table.route("POST", "/tasks/{task_id}/enqueue", STEERERS, answers=answers.Changed)
+def enqueue_task(task_id: TaskId, asks: AsksAs) -> Answer:
+    """Put an idle task in the queue."""
+    return Answer(asks.service.commands.enqueue(task_id))
+
+
+@table.route("POST", "/tasks/{task_id}/run-now", STEERERS, answers=answers.Changed)
+def run_task_now(task_id: TaskId, asks: AsksAs) -> Answer:
+    """Put a task first in line."""
+    return Answer(asks.service.commands.run_now(task_id))
+
+
+@table.route("POST", "/tasks/{task_id}/cancel", STEERERS, answers=answers.Changed)
+def cancel_task(task_id: TaskId, asks: AsksAs) -> Answer:
+    """End a task and all below it, for good."""
+    return Answer(asks.service.commands.cancel(task_id))
+
+
+@table.route("POST", "/tasks/{task_id}/reset", STEERERS, answers=answers.Changed)
+def reset_task(task_id: TaskId, asks: AsksAs) -> Answer:
+    """Take a task back to idle, as if it had never run."""
+    return Answer(asks.service.commands.reset(task_id))
+
+
+@table.route("POST", "/tasks/{task_id}/retry", STEERERS, answers=answers.Changed)
+def retry_task(task_id: TaskId, asks: AsksAs) -> Answer:
+    """Try again what failed or was cancelled, and all that failed with it in its run."""
+    return Answer(asks.service.commands.retry(task_id))
+
+
+@table.route("POST", "/tasks/{task_id}/approve", STEERERS, answers=answers.Changed)
+def approve_task(task_id: TaskId, asks: AsksAs, body: bodies.Note | None = None) -> Answer:
+    """Let what waits for a person go on."""
+    return Answer(asks.service.commands.approve(task_id, body.note if body else None))
+
+
+@table.route("POST", "/tasks/{task_id}/reject", STEERERS, answers=answers.Changed)
+def reject_task(task_id: TaskId, asks: AsksAs, body: bodies.Reason | None = None) -> Answer:
+    """Fail what waits for a person, and say why."""
+    return Answer(asks.service.commands.reject(task_id, body.reason if body else None))
+
+
+@table.route("POST", "/tasks/{task_id}/answer", STEERERS, answers=answers.Changed)
+def answer_task(task_id: TaskId, body: bodies.GiveAnswer, asks: AsksAs) -> Answer:
+    """Answer the question that a task waits with."""
+    return Answer(asks.service.commands.answer(task_id, body.answer))
+
+
+def _version(text: str | None) -> int | None:
+    if text is None or text == "*":
+        return None
+    found = _VERSION.fullmatch(text)
+    if found is None:
+        raise InvalidInput("if-match", 'is the version of a task, as in If-Match: "3"')
+    return int(found[1])

@@ -1,0 +1,57 @@
+"""Workflows over HTTP; to define one is to have code run, and needs the admin."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from fastapi import Path, Request
+
+from holdfast.definition.reader import read_workflow_text
+from holdfast.server import answers
+from holdfast.server.door import AsksAs, in_thread
+from holdfast.server.problems import Answer, Problem
+from holdfast.server.routing import ADMINS, LOOKERS, Table
+
+table = Table(tag="workflows")
+JSON = "application/json"
+YAML = "application/yaml"
+_BODY = {"schema": {"type": "object"}, "example": {"name": "hello", "steps": [{"id": "a"}]}}
+_WRITTEN = {"requestBody": {"required": True, "content": {JSON: _BODY, YAML: {"schema": {}}}}}
+
+
+@table.route(
+    "POST",
+    "/workflows",
+    ADMINS,
+    answers=answers.Workflow,
+    status=201,
+    also={200: {"description": "It was known", "model": answers.Workflow}},
+    extra=_WRITTEN,
+)
+async def add_workflow(request: Request, asks: AsksAs) -> Answer:
+    """Keep a workflow: its definition as YAML or JSON."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in {JSON, YAML, "application/x-yaml", "text/yaml"}:
+        raise Problem(415, "unsupported_media_type", f"send {YAML} or {JSON}")
+    try:
+        text = (await request.body()).decode()
+    except UnicodeDecodeError as error:
+        raise Problem(400, "invalid_encoding", "the definition is not UTF-8") from error
+    name = "body.json" if kind == JSON else "body.yaml"
+    workflow = await in_thread(lambda: read_workflow_text(text, name=name))
+    told = await in_thread(asks.commands.add_workflow, workflow)
+    return Answer(told, 201 if told["created"] else 200)
+
+
+@table.route("GET", "/workflows", LOOKERS, answers=answers.Page)
+def list_workflows(asks: AsksAs) -> Answer:
+    """Every workflow that the store knows."""
+    return Answer(asks.service.queries.workflows())
+
+
+@table.route("GET", "/workflows/{name}", LOOKERS, answers=answers.Workflow)
+def show_workflow(name: Annotated[str, Path()], asks: AsksAs, version: str | None = None) -> Answer:
+    """The definition of the newest version, or of the one asked for."""
+    known = asks.service.commands.known_workflow(name, version)
+    return Answer({"version": known.version, **json.loads(known.definition)})

@@ -1,0 +1,100 @@
+"""The process that serves: it listens, says where, and drains when it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from holdfast.errors import InvalidInput
+from holdfast.server.application import Application
+from holdfast.server.bind import Bind
+
+BACKLOG = 2_048
+# How long what is under way may take before its connection is cut.
+DRAIN = 30
+
+
+class HttpServer:
+    """Serves an application from `run` until `stop`, from whatever thread that is called."""
+
+    def __init__(self, application: Application, bind: Bind) -> None:
+        bind.check()
+        self._socket = _listen(bind)
+        config = uvicorn.Config(
+            application.gate,
+            interface="asgi3",
+            backlog=BACKLOG,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=DRAIN,
+        )
+        self._server = _Draining(config, application)
+
+    @property
+    def url(self) -> str:
+        host, port = self._socket.getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def run(self) -> None:
+        with self._socket:
+            asyncio.run(self._server.serve([self._socket]))
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+
+
+class _Draining(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, application: Application) -> None:
+        super().__init__(config)
+        self._application = application
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer who waits first: what is under way is waited for."""
+        self._application.serving.close()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Whoever runs this hears the signals."""
+        yield
+
+
+def _listen(bind: Bind) -> socket.socket:
+    family = socket.AF_INET6 if ":" in bind.host else socket.AF_INET
+    # By its protocol the loop knows it for one whose small answers are not to be held back.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((bind.host.strip("[]"), bind.port))
+    except OSError as error:
+        made.close()
+        reason = f"{bind.host}:{bind.port} cannot be listened on: {error.strerror}"
+        raise InvalidInput("port", reason) from error
+    made.set_inheritable(False)
+    return made
+
+
+def until_signalled(server: HttpServer, also: Callable[[], None] = lambda: None) -> None:
+    """Serve until Ctrl-C or SIGTERM, then drain."""
+
+    def hear(number: int, _: object) -> None:
+        also()
+        server.stop()
+        # A second one does what it does anywhere.
+        signal.signal(number, signal.SIG_DFL)
+
+    heard = (signal.SIGINT, signal.SIGTERM)
+    before = {each: signal.signal(each, hear) for each in heard}
+    try:
+        server.run()
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

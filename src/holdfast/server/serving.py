@@ -1,0 +1,54 @@
+"""What one server has open as long as it serves: the engine, the waiting room, the stream."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from holdfast.engine.engine import Engine
+from holdfast.server.stream import Hub
+from holdfast.service.place import Place
+from holdfast.service.service import Service
+from holdfast.service.visitors import Visitors
+from holdfast.service.waiting import WaitingRoom
+
+
+@dataclass(kw_only=True)
+class Serving:
+    """Begun on the loop of the server, and ended there before it closes its connections."""
+
+    engine: Engine
+    place: Place
+    closing: bool = False
+    refused: Counter[str] = field(default_factory=Counter)
+    visitors: Visitors = field(init=False)
+    _room: WaitingRoom | None = None
+    _hub: Hub | None = None
+
+    def __post_init__(self) -> None:
+        self.visitors = Visitors(self.engine)
+
+    @property
+    def room(self) -> WaitingRoom:
+        if self._room is None:
+            self._room = WaitingRoom(self.engine)
+        return self._room
+
+    @property
+    def waiting(self) -> int:
+        """How many long polls wait for work."""
+        return 0 if self._room is None else self._room.waiting
+
+    @property
+    def hub(self) -> Hub:
+        if self._hub is None:
+            self._hub = Hub(self.engine, Service(self.place, self.engine).history)
+        return self._hub
+
+    def close(self) -> None:
+        """Answer who waits, and end the streams: they hold up whoever wants to stop."""
+        self.closing = True
+        if self._room is not None:
+            self._room.close()
+        if self._hub is not None:
+            self._hub.close()

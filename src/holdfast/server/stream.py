@@ -1,0 +1,190 @@
+"""Events as they come, to any number of readers: read once, framed once, never waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import anyio.to_thread
+
+from holdfast.engine.engine import Engine
+from holdfast.errors import HoldfastError
+from holdfast.service.history import Cursor, History, Told
+
+PAGE = 1_000
+# Between two looks, so that a busy store is read in pages, and not event by event.
+REST = 0.05
+# How much may wait for one reader.
+MOST_BYTES = 1_048_576
+QUIET = 15.0
+STILL = b": still here\n\n"
+
+log = logging.getLogger("holdfast.server")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Frame:
+    """One event as it is sent, and what it is about."""
+
+    run_id: str | None
+    text: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """What one look found, framed; `whole` is all of it, and `end` the cursor behind it."""
+
+    frames: tuple[Frame, ...]
+    whole: bytes
+    end: Cursor
+
+    def of(self, run_id: str | None) -> bytes:
+        if run_id is None:
+            return self.whole
+        return b"".join(each.text for each in self.frames if each.run_id == run_id)
+
+
+class Reader:
+    """What waits for one reader; when that is too much it is dropped, and the reader is told."""
+
+    def __init__(self, start: Cursor, run_id: str | None) -> None:
+        self.start = start
+        self._run_id = run_id
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+        self._read = start
+        self._missed: Cursor | None = None
+        self.come = asyncio.Event()
+
+    def offer(self, batch: Batch) -> None:
+        text = batch.of(self._run_id)
+        if self._missed is None and self._bytes + len(text) <= MOST_BYTES:
+            if text:
+                self._waiting.append(text)
+                self._bytes += len(text)
+            self._read = batch.end
+        else:
+            if self._missed is None:
+                self._missed = self._read
+            self._end = batch.end
+        self.come.set()
+
+    def take(self) -> bytes:
+        """All that waits; after the last of it, what the reader has missed."""
+        taken = b"".join(self._waiting)
+        self._waiting.clear()
+        self._bytes = 0
+        if self._missed is not None:
+            said = {"missed_after": str(self._missed), "go_on_after": str(self._end)}
+            taken += _frame("gap", str(self._end), said)
+            self._missed, self._read = None, self._end
+        self.come.clear()
+        return taken
+
+
+class Hub:
+    """Looks at the history when something was committed; its readers share what it finds."""
+
+    def __init__(self, engine: Engine, history: History) -> None:
+        self._engine = engine
+        self._history = history
+        self._loop = asyncio.get_running_loop()
+        self._readers: set[Reader] = set()
+        self._cursor: Cursor | None = None
+        self._hinted = asyncio.Event()
+        self._closed = False
+        self._beginning = asyncio.Lock()
+        self._unsubscribe = engine.on_hint(self._hint)
+        self._looking: asyncio.Task[None] | None = None
+
+    async def read(self, after: Cursor | None, run_id: str | None) -> AsyncIterator[bytes]:
+        """What comes, from a cursor or from now on, until the server stops."""
+        reader = await self._join(run_id)
+        try:
+            yield _frame("hello", str(after or reader.start), {"after": str(after or reader.start)})
+            if after is not None:
+                async for text in self._catch_up(after, reader.start, run_id):
+                    yield text
+            while not self._closed:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(reader.come.wait(), QUIET)
+                yield reader.take() or STILL
+        finally:
+            self._readers.discard(reader)
+
+    def close(self) -> None:
+        self._closed = True
+        self._unsubscribe()
+        if self._looking is not None:
+            self._looking.cancel()
+        for reader in self._readers:
+            reader.come.set()
+
+    async def _join(self, run_id: str | None) -> Reader:
+        async with self._beginning:
+            if self._cursor is None:
+                self._cursor = await anyio.to_thread.run_sync(self._history.now)
+                self._looking = self._loop.create_task(self._look())
+        reader = Reader(self._cursor, run_id)
+        self._readers.add(reader)
+        return reader
+
+    async def _catch_up(
+        self, cursor: Cursor, start: Cursor, run_id: str | None
+    ) -> AsyncIterator[bytes]:
+        """What was given before `start`, behind which the reader hears everything anyway."""
+        while cursor.after < start.after or cursor.gaps:
+            told = await anyio.to_thread.run_sync(self._history.after, cursor, PAGE)
+            known = [each for each in told if start.holds(each.event["seq"])]
+            if known:
+                yield _batch(known, known[-1].cursor).of(run_id)
+            if len(told) < PAGE or len(known) < len(told):
+                return
+            cursor = told[-1].cursor
+
+    async def _look(self) -> None:
+        while not self._closed:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._hinted.wait(), self._engine.settings.poll)
+            self._hinted.clear()
+            try:
+                await self._look_once()
+            except HoldfastError as error:
+                log.warning("the history cannot be read: %s", error)
+            await asyncio.sleep(REST)
+
+    async def _look_once(self) -> None:
+        found = PAGE
+        while found == PAGE and self._cursor is not None and self._readers:
+            told = await anyio.to_thread.run_sync(self._history.after, self._cursor, PAGE)
+            found = len(told)
+            if told:
+                self._cursor = told[-1].cursor
+                batch = _batch(told, self._cursor)
+                for reader in self._readers:
+                    reader.offer(batch)
+
+    def _hint(self) -> None:
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._hinted.set)
+
+
+def _batch(told: Iterable[Told], end: Cursor) -> Batch:
+    frames = tuple(
+        Frame(
+            run_id=each.event.get("run_id"),
+            text=_frame("event", str(each.cursor), each.event),
+        )
+        for each in told
+    )
+    return Batch(frames=frames, whole=b"".join(each.text for each in frames), end=end)
+
+
+def _frame(kind: str, identifier: str, said: object) -> bytes:
+    text = json.dumps(said, separators=(",", ":"))
+    return f"id: {identifier}\nevent: {kind}\ndata: {text}\n\n".encode()

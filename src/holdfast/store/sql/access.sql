@@ -1,0 +1,34 @@
+-- name: grant_access
+-- purpose: keep what a token may do, under a name; of the token itself its digest alone
+-- guards: no token of that name is good
+INSERT INTO holdfast_access (name, digest, role, agents, created_at, expires_at)
+VALUES (:name, :digest, :role, CAST(:agents AS text), (SELECT holdfast_now()),
+  (SELECT holdfast_now()) + CAST(:ttl AS bigint))
+ON CONFLICT (name) DO UPDATE SET
+  digest = excluded.digest, role = excluded.role, agents = excluded.agents,
+  created_at = excluded.created_at, expires_at = excluded.expires_at, revoked_at = NULL
+WHERE (holdfast_access.revoked_at IS NOT NULL OR holdfast_access.expires_at <= (SELECT holdfast_now()))
+RETURNING *
+
+-- name: revoke_access
+-- purpose: have a token be good for nothing from now on
+-- guards: it was not revoked before
+UPDATE holdfast_access SET revoked_at = (SELECT holdfast_now())
+WHERE name = :name
+  AND revoked_at IS NULL
+RETURNING *
+
+-- name: access_by_digest
+-- purpose: what a token may do, while it is good
+SELECT * FROM holdfast_access
+WHERE digest = :digest
+  AND revoked_at IS NULL
+  AND (expires_at IS NULL OR expires_at > (SELECT holdfast_now()))
+
+-- name: access_by_name
+-- purpose: what was granted under a name, good or not
+SELECT * FROM holdfast_access WHERE name = :name
+
+-- name: list_access
+-- purpose: every token that was granted and not replaced
+SELECT * FROM holdfast_access ORDER BY name

@@ -1,0 +1,126 @@
+"""What a worker asks of its store: an engine in this process, or a server elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
+
+from holdfast.clock import Clock
+from holdfast.engine.edge import Call, Read
+from holdfast.engine.operations import Operation
+from holdfast.engine.picker import Claimed
+from holdfast.engine.reports import Reports
+from holdfast.engine.taking import Taker
+from holdfast.engine.wanted import Wanted
+from holdfast.model.effect import Child, Recorded
+from holdfast.model.result import TransitionResult
+from holdfast.model.task import Assignment
+from holdfast.model.worker import LiveWorker
+from holdfast.settings import Settings
+from holdfast.store.database import Row
+from holdfast.store.group import Entry
+from holdfast.threads import Threads
+
+Left = Collection[tuple[str, int]]
+Living = list[LiveWorker]
+
+
+class WorkDesk(Protocol):
+    """The worker's protocol."""
+
+    @property
+    def reports(self) -> Reports: ...
+    @property
+    def pull(self) -> Call[[Taker], None]: ...
+    @property
+    def claim_by_id(self) -> Call[..., list[Assignment]]: ...
+    @property
+    def renew(self) -> Call[..., list[TransitionResult]]: ...
+    @property
+    def record_effect(self) -> Call[..., Recorded]: ...
+    @property
+    def take_signal(self) -> Call[..., Recorded]: ...
+    @property
+    def spawn(self) -> Call[..., Recorded]: ...
+    @property
+    def guard(self) -> Read[[str, str], TransitionResult]: ...
+    @property
+    def effects(self) -> Read[[str], dict[str, Any]]: ...
+    @property
+    def children(self) -> Read[[str, Sequence[str]], list[Child]]: ...
+    @property
+    def needed_around(self) -> Read[[str], dict[str, Any]]: ...
+    @property
+    def workflows_since(self) -> Read[[int], list[tuple[str, str, int]]]: ...
+    @property
+    def secrets_of(self) -> Read[[str, str], frozenset[str]]: ...
+    @property
+    def left(self) -> Read[[Left], set[tuple[str, int]]]: ...
+    @property
+    def first_now(self) -> Read[..., str | None]: ...
+
+    def take(self, taker: Taker) -> Callable[[], None]: ...
+
+    def tell(self, report: Entry[Operation], entered: Callable[[], None]) -> None: ...
+
+    def taker(  # noqa: PLR0913 - all that a worker says of itself
+        self,
+        worker: str,
+        *,
+        agents: Sequence[str],
+        tags: Sequence[str],
+        room: Callable[[], int],
+        passing: Callable[[], tuple[str, ...]],
+        deliver: Callable[[Claimed], None],
+    ) -> Taker: ...
+
+
+class WorkersDesk(Protocol):
+    """What a worker says of itself."""
+
+    @property
+    def register(self) -> Call[..., Row | None]: ...
+    @property
+    def announce(self) -> Call[..., Row | None]: ...
+    @property
+    def forget(self) -> Call[..., TransitionResult]: ...
+    @property
+    def note_stop(self) -> Call[..., TransitionResult]: ...
+    @property
+    def list(self) -> Read[[], Living]: ...
+
+
+class TasksDesk(Protocol):
+    """What a worker does about tasks that it has no function for."""
+
+    @property
+    def hold(self) -> Call[..., TransitionResult]: ...
+    @property
+    def wanted(self) -> Read[..., Wanted]: ...
+    @property
+    def unhold_known(self) -> Call[..., list[TransitionResult]]: ...
+
+
+class Office(Protocol):
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def threads(self) -> Threads: ...
+    @property
+    def work(self) -> WorkDesk: ...
+    @property
+    def workers(self) -> WorkersDesk: ...
+    @property
+    def tasks(self) -> TasksDesk: ...
+
+    def on_hint(
+        self, callback: Callable[[], None], *, served: bool = True
+    ) -> Callable[[], None]: ...
+
+    def on_leave(
+        self, callback: Callable[[Sequence[tuple[str, int]]], None]
+    ) -> Callable[[], None]: ...
+
+    def now(self) -> int: ...

@@ -1,0 +1,1 @@
+"""A worker elsewhere: the same executors, its store reached through a server."""

@@ -1,0 +1,112 @@
+"""What a worker elsewhere lets a server have it do: the commands and addresses it was told of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.model.task import Assignment
+from holdfast.model.work import Work
+from holdfast.worker.context import Context
+from holdfast.worker.execution import Functions, Invocation, StepFailed, UnknownFunction
+from holdfast.worker.executors import Executors
+from holdfast.worker.office import Office
+from holdfast.worker.remote.client import Client
+from holdfast.worker.state import State
+
+CHUNK = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowed:
+    """The first word of a command, as it is written, or the beginning of a URL."""
+
+    names: frozenset[str] = frozenset()
+    anything: bool = False
+
+    def check(self, work: Work) -> None:
+        if self.anything:
+            return
+        if work.command is not None and work.command[0] not in self.names:
+            raise self._refuse(work.command[0], "command")
+        if work.http is not None and not self._leads(work):
+            raise self._refuse(work.http.url, "address")
+
+    def _leads(self, work: Work) -> bool:
+        url = "" if work.http is None else work.http.url
+        whole = "http.url" not in work.later
+        return whole and any(url.startswith(each) for each in self.names if "://" in each)
+
+    def _refuse(self, what: str, kind: str) -> StepFailed:
+        message = (
+            f"the {kind} {what!r} is not among those that this worker was told to allow; "
+            f"holdfast worker --server … --allow {what}"
+        )
+        return StepFailed(message, retryable=False)
+
+
+class NoFunctions:
+    """A worker elsewhere has no program: what wants a function is left to others."""
+
+    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+        message = f"{assignment.task.title} ({context.task_id}) is neither a command nor a call"
+        raise UnknownFunction(message)
+
+    def knows(self, *_: str | None) -> bool:
+        return False
+
+
+class RemoteExecutors(Executors):
+    def __init__(self, office: Office, client: Client, allowed: Allowed, state: State) -> None:
+        functions: Functions = NoFunctions()
+        super().__init__(office, functions, state=state)
+        self._client = client
+        self._allowed = allowed
+        self._state = state
+
+    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+        work = assignment.work
+        if work is not None:
+            self._allowed.check(work)
+        made = super().bind(assignment, context)
+        if made.asynchronous:
+            return made
+        return replace(made, function=self._with_log(made, assignment, context))
+
+    def _with_log(self, made: Invocation, assignment: Assignment, context: Context) -> Logged:
+        return Logged(made, self._client, self._state, (assignment, context))
+
+
+class Logged:
+    """A step whose log goes to the server too, before its report does."""
+
+    def __init__(
+        self,
+        made: Invocation,
+        client: Client,
+        state: State,
+        attempt: tuple[Assignment, Context],
+    ) -> None:
+        self._made = made
+        self._client = client
+        self._state = state
+        self._assignment, self._context = attempt
+
+    def __call__(self) -> object:
+        try:
+            return self._made.function()
+        finally:
+            if not self._context.ended:
+                self._send()
+
+    def _send(self) -> None:
+        assignment = self._assignment
+        path = self._state.log(assignment.task_id, assignment.attempt)
+        text = path.read_bytes() if path.exists() else b""
+        for chunk in _chunks(text):
+            said = {"token": assignment.token, "chunk": chunk.decode(errors="replace")}
+            self._client.transition(f"/claims/{assignment.task_id}/logs", said)
+
+
+def _chunks(text: bytes) -> Sequence[bytes]:
+    return [text[start : start + CHUNK] for start in range(0, len(text), CHUNK)]

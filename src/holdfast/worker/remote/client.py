@@ -1,0 +1,73 @@
+"""Talks to a server: one request, one answer, and what is refused told as the engine tells it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from holdfast.errors import HoldfastError, InvalidInput, NotFound, StoreUnreachable
+from holdfast.model.result import Refusal, TransitionResult
+
+CONNECT = 10.0
+# Beyond what the server itself waits.
+READ = 30.0
+_REFUSALS = {each.value: each for each in Refusal}
+
+
+class Client:
+    """Safe to use from several threads."""
+
+    def __init__(self, url: str, token: str) -> None:
+        headers = {"Authorization": f"Bearer {token}"}
+        timeout = httpx.Timeout(READ, connect=CONNECT)
+        limits = httpx.Limits(max_connections=64, max_keepalive_connections=16)
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(
+            base_url=f"{self.url}/api/v1", headers=headers, timeout=timeout, limits=limits
+        )
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """What a call answers; raises `Refusing` where it is refused as it stands."""
+        try:
+            answer = self._http.post(path, json=body)
+            told = answer.json()
+        except (httpx.TransportError, ValueError) as error:
+            raise StoreUnreachable(f"{self.url} does not answer: {error!r}") from error
+        if answer.is_success:
+            return dict(told)
+        raise _error(answer.status_code, told)
+
+    def transition(self, path: str, body: dict[str, Any]) -> TransitionResult:
+        """What becomes of a report."""
+        try:
+            told = self.post(path, body)
+        except Refusing as refused:
+            return refused.answer
+        return TransitionResult(ok=True, repeated=bool(told.get("repeated")))
+
+    def close(self) -> None:
+        self._http.close()
+
+
+class Refusing(HoldfastError):
+    """Refused as it stands; `answer` is what the engine said."""
+
+    def __init__(self, answer: TransitionResult) -> None:
+        super().__init__(f"{answer.reason}: {answer.detail}")
+        self.answer = answer
+
+
+def _error(status: int, told: dict[str, Any]) -> HoldfastError:
+    code, detail = str(told.get("code")), str(told.get("detail"))
+    if code in _REFUSALS:
+        reason = _REFUSALS[code]
+        current = told.get("current")
+        return Refusing(TransitionResult(ok=False, reason=reason, detail=detail, status=current))
+    if status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+        return InvalidInput("token", detail)
+    if status == httpx.codes.NOT_FOUND:
+        return NotFound(detail)
+    if status >= httpx.codes.INTERNAL_SERVER_ERROR:
+        return StoreUnreachable(f"the server cannot answer: {detail}")
+    return InvalidInput(str(told.get("field", "request")), detail)

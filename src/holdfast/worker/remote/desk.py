@@ -1,0 +1,145 @@
+"""What the writer is asked for, sent to a server instead: each operation is one call."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from holdfast.clock import Clock
+from holdfast.engine.durable_operations import Ask, RecordEffect, Suspend
+from holdfast.engine.operations import Complete, Fail, Operation, Release, Renew
+from holdfast.engine.worker_operations import AnnounceWorker, NoteStop, RegisterWorker
+from holdfast.errors import StoreUnreachable
+from holdfast.model.effect import Recorded
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.store.group import Entry
+from holdfast.worker.remote.client import Client, Refusing
+from holdfast.worker.remote.holdings import Holdings
+
+# How many reports may be on their way at once.
+AT_ONCE = 16
+PAUSE = 0.5
+
+log = logging.getLogger("holdfast.worker")
+
+
+class Sending:
+    """Sends operations from threads of its own; who asks gets a future, as from the writer."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(AT_ONCE, "holdfast-remote")
+        self.held = Holdings()
+        self.told: str | None = None
+
+    def submit(self, operation: Operation) -> Future[Any]:
+        return self._threads.submit(self._send, operation)
+
+    def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]:
+        renewals = [each for each in operations if isinstance(each, Renew)]
+        if len(renewals) < len(operations):
+            return [self.submit(each) for each in operations]
+        replies: list[Future[Any]] = [Future() for _ in renewals]
+        self._threads.submit(self._renew, renewals, replies)
+        return replies
+
+    def enter(self, entry: Entry[Operation], entered: Callable[[], None]) -> None:
+        entered()
+        self._threads.submit(self._tell, entry)
+
+    def close(self) -> None:
+        self._threads.shutdown()
+
+    def _tell(self, entry: Entry[Operation]) -> None:
+        try:
+            reply: object = self._send(entry.operation)
+        except Exception as error:  # noqa: BLE001 - it is the report's to hear
+            reply = error
+            if isinstance(error, StoreUnreachable):
+                # It is sent again at once by whoever hears of it.
+                self._clock.sleep(PAUSE)
+        entry.answer(reply)
+
+    def _renew(self, renewals: Sequence[Renew], replies: Sequence[Future[Any]]) -> None:
+        try:
+            answers = self._answers(renewals)
+        except Exception as error:  # noqa: BLE001 - whoever asked hears of it
+            for reply in replies:
+                reply.set_exception(error)
+            return
+        for reply, answer in zip(replies, answers, strict=True):
+            reply.set_result(answer)
+
+    def _answers(self, renewals: Sequence[Renew]) -> list[TransitionResult]:
+        leases = [
+            _present(task_id=each.task_id, token=self._token(each), progress=_json(each.progress))
+            for each in renewals
+        ]
+        seconds = renewals[0].lease / 1_000_000
+        told = self._client.post("/claims/renew", {"leases": leases, "lease_seconds": seconds})
+        return [
+            TransitionResult(ok=each["ok"], reason=None if each["ok"] else Refusal(each["reason"]))
+            for each in told["leases"]
+        ]
+
+    def _send(self, operation: Any) -> object:  # noqa: ANN401 - one of the writer's
+        if isinstance(operation, RegisterWorker):
+            # The server keeps it among those that live while it goes on asking.
+            return {"started_at": 0}
+        if isinstance(operation, AnnounceWorker):
+            return {"told": self.told}
+        if isinstance(operation, RecordEffect):
+            return self._record(operation)
+        if isinstance(operation, Complete | Fail | Release | Ask | Suspend | NoteStop):
+            verb, said = _say(operation)
+            body = {"token": self._token(operation), **said}
+            return self._client.transition(f"/claims/{operation.task_id}/{verb}", body)
+        return TransitionResult(ok=True)
+
+    def _record(self, operation: RecordEffect) -> Recorded:
+        body = {"token": self._token(operation), "name": operation.name}
+        try:
+            told = self._client.post(
+                f"/claims/{operation.task_id}/effects", {**body, "value": _json(operation.value)}
+            )
+        except Refusing as refused:
+            return Recorded(answer=refused.answer, found=False)
+        return Recorded(answer=TransitionResult(ok=True), value=told["value"])
+
+    def _token(self, operation: Any) -> str:  # noqa: ANN401 - a report
+        return self.held.token(operation.task_id, operation.fence)
+
+
+def _say(operation: Complete | Fail | Release | Ask | Suspend | NoteStop) -> tuple[str, Any]:
+    """The verb of a report, and its body but for the token."""
+    match operation:
+        case Complete():
+            return "complete", {"output": _json(operation.output), "usage": _json(operation.usage)}
+        case Fail():
+            said = {"error": _json(operation.error), "retryable": operation.retryable}
+            return "fail", {**said, "usage": _json(operation.usage)}
+        case Release():
+            return "release", _present(until=operation.until)
+        case Ask():
+            note = _note(operation.name, operation.value)
+            return "ask", {"question": _json(operation.question), **note}
+        case Suspend():
+            return "release", {"until": operation.until, **_note(operation.name, operation.value)}
+        case NoteStop():
+            return "stop", {"ended": operation.ended, "left": operation.left}
+
+
+def _note(name: str | None, value: str) -> dict[str, Any]:
+    return {} if name is None else {"note": {"name": name, "value": _json(value)}}
+
+
+def _json(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
+    return None if text is None else json.loads(text)
+
+
+def _present(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,50 @@
+"""What a worker elsewhere holds: the tokens of its attempts, and what came with them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from holdfast.errors import InvalidInput
+from holdfast.model.task import Assignment
+from holdfast.worker.remote.wire import Around
+
+KEPT = 10_000
+
+
+class Holdings:
+    """By task and attempt; what was held long ago is forgotten."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, int], tuple[Assignment, Around]] = {}
+
+    def add(self, assignment: Assignment, around: Around) -> None:
+        self._held[assignment.task_id, assignment.attempt] = (assignment, around)
+        while len(self._held) > KEPT:
+            del self._held[next(iter(self._held))]
+
+    def token(self, task_id: str, fence: int) -> str:
+        found = self._held.get((task_id, fence))
+        if found is None:
+            raise InvalidInput("token", "this worker does not hold that attempt")
+        return found[0].token
+
+    def newest(self, task_id: str) -> str:
+        """The token of the latest attempt of a task."""
+        return self.token(task_id, max(self._attempts(task_id), default=0))
+
+    def around(self, task_id: str) -> Around:
+        return self._held[task_id, max(self._attempts(task_id))][1]
+
+    def attempts(self, wanted: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Those of some attempts that were held here."""
+        return {each for each in wanted if each in self._held}
+
+    def secrets(self, workflow: str, version: str) -> frozenset[str]:
+        """The names of the secrets that a version of a workflow asks for."""
+        for assignment, around in reversed(list(self._held.values())):
+            if (assignment.workflow, assignment.workflow_version) == (workflow, version):
+                return around.secrets
+        return frozenset()
+
+    def _attempts(self, task_id: str) -> list[int]:
+        return [attempt for task, attempt in list(self._held) if task == task_id]

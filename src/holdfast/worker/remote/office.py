@@ -1,0 +1,109 @@
+"""A store reached through a server, for a worker that runs commands and HTTP calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from holdfast.clock import SystemClock
+from holdfast.engine.edge import operation, reading
+from holdfast.engine.wanted import WANTED_AT_ONCE, Wanted
+from holdfast.engine.worker_operations import NoteStop
+from holdfast.model.result import TransitionResult
+from holdfast.randomness import SystemRandomness
+from holdfast.settings import Settings
+from holdfast.store.database import Row
+from holdfast.threads import SystemThreads
+from holdfast.worker.office import Living
+from holdfast.worker.remote.client import Client
+from holdfast.worker.remote.desk import Sending
+from holdfast.worker.remote.work import Ports, RemoteWork
+
+
+class RemoteWorkers:
+    """The server keeps a worker among those that live while it goes on asking for work."""
+
+    def __init__(self, sending: Sending, work: RemoteWork) -> None:
+        self._sending = sending
+        self._work = work
+
+    @operation
+    def register(self, *_: Any, **__: Any) -> Future[Row | None]:
+        return _now({"started_at": 0})
+
+    @operation
+    def announce(self, *_: Any) -> Future[Row | None]:
+        return _now({"told": self._sending.told})
+
+    @operation
+    def forget(self, *_: Any) -> Future[TransitionResult]:
+        return _now(TransitionResult(ok=True))
+
+    @reading
+    def list(self) -> Living:
+        """A worker's token does not show the others: who has taken a name is told by the server."""
+        return []
+
+    @operation
+    def note_stop(
+        self, task_id: str, token: str, *, ended: int, left: int = 0
+    ) -> Future[TransitionResult]:
+        held = self._work.reports.fenced(task_id, token)
+        return self._sending.submit(NoteStop(**held, ended=ended, left=left))
+
+
+class RemoteTasks:
+    """A task that it has no function for is left to others: no hold is its to put."""
+
+    @operation
+    def hold(self, *_: Any, **__: Any) -> Future[TransitionResult]:
+        return _now(TransitionResult(ok=True))
+
+    @reading
+    def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> Wanted:  # noqa: ARG002 - as an engine is asked
+        """No functions, of however many."""
+        return Wanted(functions=(), after=after, until=after, following="")
+
+    @operation
+    def unhold_known(self, *_: Any) -> Future[list[TransitionResult]]:
+        return _now([])
+
+
+class RemoteOffice:
+    def __init__(self, url: str, token: str, **settings: Any) -> None:
+        self.settings = Settings(url=url.rstrip("/"), **settings)
+        self.clock = SystemClock()
+        self.threads = SystemThreads()
+        self.client = Client(url, token)
+        self._sending = Sending(self.client, self.clock)
+        ports = Ports(
+            settings=self.settings,
+            clock=self.clock,
+            threads=self.threads,
+            randomness=SystemRandomness(),
+        )
+        self.work = RemoteWork(self.client, self._sending, ports)
+        self.workers = RemoteWorkers(self._sending, self.work)
+        self.tasks = RemoteTasks()
+
+    def on_hint(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
+        """No hint comes from a server: it is asked all the time."""
+        return lambda: None if served else callback()
+
+    def on_leave(self, callback: Callable[[Sequence[tuple[str, int]]], None]) -> Callable[[], None]:
+        """What others end is heard of at the next renewal."""
+        return lambda: callback(())
+
+    def now(self) -> int:
+        return self.clock.now()
+
+    def close(self) -> None:
+        self._sending.close()
+        self.client.close()
+
+
+def _now(value: Any) -> Future[Any]:  # noqa: ANN401 - whatever is known without asking
+    done: Future[Any] = Future()
+    done.set_result(value)
+    return done

@@ -1,0 +1,103 @@
+"""Asks a server for work again and again, as long as there is room for some."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.engine.picker import Claimed
+from holdfast.engine.taking import Taker
+from holdfast.errors import HoldfastError
+from holdfast.model.retry import MICROSECONDS
+from holdfast.model.task import Assignment
+from holdfast.store.database import Row
+from holdfast.threads import Threads
+from holdfast.worker.remote.client import Client
+from holdfast.worker.remote.desk import Sending
+from holdfast.worker.remote.wire import unpack
+
+# A worker that is told to go waits for its poll to end.
+LONGEST = 5.0
+LOOK_EVERY = 0.1
+PAUSE = 1.0
+
+log = logging.getLogger("holdfast.worker")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Received(Claimed):
+    """What a server gave, read already."""
+
+    assignments: Sequence[Assignment]
+
+    def read(self) -> list[Assignment]:
+        return list(self.assignments)
+
+
+class Poller:
+    """One standing claim, in a thread of its own."""
+
+    def __init__(self, client: Client, sending: Sending, taker: Taker, threads: Threads) -> None:
+        self._client = client
+        self._sending = sending
+        self._taker = taker
+        self._stopping = threads.event()
+        # Leases count from before a request, so that it may wait for a part of one alone.
+        self._wait = min(LONGEST, taker.lease / MICROSECONDS / 3)
+        self._running = threads.start("holdfast-poll", self._poll)
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def join(self) -> None:
+        self._running.join()
+
+    def _poll(self) -> None:
+        # The same one again until it is answered: an answer may have been lost.
+        request = uuid.uuid4().hex
+        while not self._stopping.is_set():
+            free = min(self._taker.room(), self._taker.most)
+            if free <= 0:
+                self._stopping.wait(LOOK_EVERY)
+                continue
+            try:
+                told = self._client.post("/claims", self._ask(free, request))
+            except HoldfastError as error:
+                log.warning("cannot ask for work; trying again in %s s: %s", PAUSE, error)
+                self._stopping.wait(PAUSE)
+                continue
+            request = uuid.uuid4().hex
+            self._sending.told = told.get("told")
+            self._deliver(told["assignments"])
+
+    def _ask(self, free: int, request: str) -> dict[str, Any]:
+        taker = self._taker
+        return {
+            "worker": taker.worker,
+            "agents": list(taker.agents),
+            "tags": json.loads(taker.tags),
+            "max": free,
+            "wait_seconds": self._wait,
+            "lease_seconds": taker.lease / MICROSECONDS,
+            "request_id": request,
+            "passing": list(taker.passed()),
+            "whole": True,
+        }
+
+    def _deliver(self, told: Sequence[dict[str, Any]]) -> None:
+        read = [unpack(each["whole"]) for each in told]
+        for assignment, around in read:
+            self._sending.held.add(assignment, around)
+        rows: list[Row] = [{} for _ in read]
+        assignments = [assignment for assignment, _ in read]
+        self._taker.deliver(
+            Received(secret=b"", rows=rows, given={}, runs={}, around={}, assignments=assignments)
+        )

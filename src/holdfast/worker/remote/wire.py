@@ -1,0 +1,79 @@
+"""An assignment as it travels to a worker elsewhere, with all that its executors ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from holdfast.model.fill import fill
+from holdfast.model.task import Assignment, Task
+from holdfast.model.work import HttpCall, Work
+
+Packed = dict[str, Any]
+
+_TASK = ("id", "run_id", "step", "title", "agent", "item", "timeout", "payload")
+_COUNTS = ("attempt", "failures", "lost", "epoch", "round")
+_OWN = ("workflow", "workflow_version", "is_step", "item_number", "timeout", "step", "run_id")
+_VALUES = ("payload", "input", "item", "needs", "feedback")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Around:
+    """What a step may ask its store for before it begins."""
+
+    effects: Mapping[str, Any]
+    needed: Mapping[str, Any]
+    secrets: frozenset[str]
+
+
+def pack(assignment: Assignment, around: Around) -> Packed:
+    task = assignment.task
+    return {
+        "task": {name: getattr(task, name) for name in (*_TASK, *_COUNTS)},
+        "tags": list(task.tags),
+        "attempt": assignment.attempt,
+        "token": assignment.token,
+        "expires_at": assignment.expires_at,
+        "own": {name: getattr(assignment, name) for name in _OWN},
+        "values": {name: getattr(assignment, name) for name in _VALUES},
+        "work": None if assignment.work is None else asdict(assignment.work),
+        "effects": dict(around.effects),
+        "needed": dict(around.needed),
+        "secrets": sorted(around.secrets),
+    }
+
+
+def unpack(packed: Packed) -> tuple[Assignment, Around]:
+    """What was packed; of its task, what steps look at."""
+    task = fill(Task, {**packed["task"], "tags": tuple(packed["tags"])})
+    assignment = fill(
+        Assignment,
+        {
+            **packed["own"],
+            **packed["values"],
+            "task_id": task.id,
+            "attempt": packed["attempt"],
+            "token": packed["token"],
+            "expires_at": packed["expires_at"],
+            "task": task,
+            "work": None if packed["work"] is None else _work(packed["work"]),
+        },
+    )
+    around = Around(
+        effects=packed["effects"],
+        needed=packed["needed"],
+        secrets=frozenset(packed["secrets"]),
+    )
+    return assignment, around
+
+
+def _work(told: Mapping[str, Any]) -> Work:
+    http, command = told["http"], told["command"]
+    fields = {
+        **told,
+        "command": None if command is None else tuple(command),
+        "http": None if http is None else HttpCall(**http),
+        "later": {place: tuple(pieces) for place, pieces in told["later"].items()},
+    }
+    return Work(**fields)

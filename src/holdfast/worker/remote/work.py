@@ -1,0 +1,181 @@
+"""The worker's protocol, spoken to a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from holdfast.clock import Clock
+from holdfast.engine import validation
+from holdfast.engine.durable_operations import RecordEffect
+from holdfast.engine.edge import gather, operation, reading
+from holdfast.engine.operations import Operation, Renew
+from holdfast.engine.picker import Claimed
+from holdfast.engine.reports import Held, Reports, small
+from holdfast.engine.taking import Taker
+from holdfast.errors import InvalidInput
+from holdfast.model.effect import Child, Recorded
+from holdfast.model.result import TransitionResult
+from holdfast.model.retry import positive_microseconds
+from holdfast.model.task import Assignment, Renewal
+from holdfast.model.text import clean_key, clean_name, encode_json
+from holdfast.randomness import Randomness
+from holdfast.settings import Settings
+from holdfast.store.group import Entry
+from holdfast.threads import Threads
+from holdfast.worker.remote.client import Client
+from holdfast.worker.remote.desk import Sending
+from holdfast.worker.remote.polling import Poller
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What reports are made with; the server knows the secret."""
+
+    settings: Settings
+    clock: Clock
+    threads: Threads
+    randomness: Randomness
+    secret: bytes = b""
+
+    def now(self) -> int:
+        return self.clock.now()
+
+
+class RemoteReports(Reports):
+    def fenced(self, task_id: str, token: str) -> Held:
+        """What a token says; whether it is genuine, the server tells."""
+        number = token.partition(".")[0]
+        fence = int(number) if number.isdecimal() else 0
+        return {"task_id": validation.task_id(task_id), "fence": fence}
+
+
+class RemoteWork:
+    """The worker's protocol, spoken to a server."""
+
+    def __init__(self, client: Client, sending: Sending, ports: Ports) -> None:
+        self._client = client
+        self._sending = sending
+        self._ports = ports
+        self._pollers: dict[int, Poller] = {}
+        self.reports = RemoteReports(ports)
+
+    def taker(  # noqa: PLR0913 - all that a worker says of itself
+        self,
+        worker: str,
+        *,
+        agents: Sequence[str],
+        tags: Sequence[str],
+        room: Callable[[], int],
+        passing: Callable[[], tuple[str, ...]],
+        deliver: Callable[[Claimed], None],
+    ) -> Taker:
+        return Taker(
+            worker=clean_name("worker", worker),
+            agents=validation.agents(agents),
+            tags=validation.tags(tags),
+            lease=positive_microseconds("lease", self._ports.settings.lease),
+            room=room,
+            passed=passing,
+            deliver=deliver,
+        )
+
+    def take(self, taker: Taker) -> Callable[[], None]:
+        poller = Poller(self._client, self._sending, taker, self._ports.threads)
+        self._pollers[id(taker)] = poller
+        return poller.stop
+
+    @operation
+    def pull(self, taker: Taker) -> Future[None]:
+        """Nothing to ask for: it is asked for all the time. Who has left waits for the last."""
+        done: Future[None] = Future()
+        poller = self._pollers[id(taker)]
+        if poller.stopping:
+            poller.join()
+        done.set_result(None)
+        return done
+
+    @operation
+    def renew(
+        self, renewals: Sequence[Renewal], *, lease: float | None = None
+    ) -> Future[list[TransitionResult]]:
+        seconds = self._ports.settings.lease if lease is None else lease
+        asked = [
+            Renew(
+                **self.reports.fenced(each.task_id, each.token),
+                lease=positive_microseconds("lease", seconds),
+                progress=small("progress", each.progress),
+                usage=small("usage", each.usage),
+            )
+            for each in renewals
+        ]
+        return gather(self._sending.submit_many(asked))
+
+    def tell(self, report: Entry[Operation], entered: Callable[[], None]) -> None:
+        self._sending.enter(report, entered)
+
+    @operation
+    def record_effect(self, task_id: str, token: str, name: str, value: object) -> Future[Recorded]:
+        return self._sending.submit(
+            RecordEffect(
+                **self.reports.fenced(task_id, token),
+                name=clean_key("name", name),
+                value=encode_json("value", value, limit=self._ports.settings.max_output),
+            )
+        )
+
+    @reading
+    def guard(self, task_id: str, token: str) -> TransitionResult:
+        return self._client.transition(f"/claims/{task_id}/guard", {"token": token})
+
+    @reading
+    def effects(self, task_id: str) -> dict[str, Any]:
+        held = {"token": self._sending.held.newest(task_id)}
+        told = self._client.post(f"/claims/{task_id}/effects", held)
+        return dict(told["effects"])
+
+    @reading
+    def needed_around(self, task_id: str) -> dict[str, Any]:
+        return dict(self._sending.held.around(task_id).needed)
+
+    @reading
+    def workflows_since(self, _: int) -> list[tuple[str, str, int]]:
+        """Those whose steps it gets are known by their assignments; of others it hears nothing."""
+        return []
+
+    @reading
+    def secrets_of(self, workflow: str, version: str) -> frozenset[str]:
+        return self._sending.held.secrets(workflow, version)
+
+    @reading
+    def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Nothing is known of that here: the next renewal tells."""
+        return set(attempts) - self._sending.held.attempts(attempts)
+
+    @reading
+    def first_now(self, *_: object) -> str | None:
+        """A full worker elsewhere has no place more."""
+        return None
+
+    @operation
+    def claim_by_id(self, task_id: str, *_: Any, **__: Any) -> Future[list[Assignment]]:
+        _unserved(f"{task_id} is claimed by its id")
+
+    @operation
+    def take_signal(self, task_id: str, *_: Any, **__: Any) -> Future[Recorded]:
+        _unserved(f"{task_id} waits for a signal")
+
+    @operation
+    def spawn(self, task_id: str, *_: Any, **__: Any) -> Future[Recorded]:
+        _unserved(f"{task_id} makes children")
+
+    @reading
+    def children(self, task_id: str, ids: Sequence[str]) -> list[Child]:
+        _unserved(f"{task_id} looks at {len(ids)} children")
+
+
+def _unserved(what: str) -> NoReturn:
+    reason = f"{what}, and a worker on a server runs commands and HTTP calls alone"
+    raise InvalidInput("worker", reason)

@@ -1,0 +1,123 @@
+"""The server as a person starts it: a token at first start, real processes, signals, kill -9."""
+
+from __future__ import annotations
+
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from holdfast import Holdfast
+from tests.acceptance.terminals import PATIENCE, PROGRAM, environment, holdfast
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str, **more: str) -> Iterator[tuple[Any, httpx.Client]]:
+    """A server of its own process, and a client with the token that it made."""
+    with (
+        (folder / "said").open("w") as said,
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *arguments, "--port", "0"],
+            cwd=folder,
+            env=environment(**more),
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            assert url.startswith("http://127.0.0.1:"), (folder / "said").read_text()
+            token = (folder / ".holdfast" / "token").read_text().strip()
+            headers = {"Authorization": f"Bearer {token}"}
+            with httpx.Client(base_url=f"{url}/api/v1", headers=headers, timeout=30) as client:
+                yield process, client
+        finally:
+            process.kill()
+
+
+def test_a_server_begins_with_a_token_of_its_own_and_drains(tmp_path: Path) -> None:
+    holdfast(tmp_path, "init", "--bare")
+    with serving(tmp_path, "serve") as (process, client):
+        path = tmp_path / ".holdfast" / "token"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert holdfast(tmp_path, "token").stdout.strip() == path.read_text().strip()
+        assert client.get("/runs").status_code == 200
+        assert httpx.get(f"{client.base_url}runs").status_code == 401
+        answers: list[httpx.Response] = []
+        body = {"worker": "w", "wait_seconds": 60}
+        waits = threading.Thread(target=lambda: answers.append(client.post("/claims", json=body)))
+        waits.start()
+        while not client.get("/workers").json()["items"]:
+            pass
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+        waits.join(PATIENCE)
+    assert [each.json()["assignments"] for each in answers] == [[]]
+
+
+def test_it_listens_on_this_machine_alone_unless_told_otherwise(tmp_path: Path) -> None:
+    said = holdfast(tmp_path, "serve", "--host", "0.0.0.0", "--db", "x.db")  # noqa: S104
+    assert said.returncode == 2
+    assert "--public" in said.stderr
+
+
+def test_up_serves_and_works_in_one_process(tmp_path: Path) -> None:
+    holdfast(tmp_path, "init")
+    with serving(tmp_path, "up", "--concurrency", "1") as (process, client):
+        text = "name: hi\nsteps: [{id: a, run: [echo, '{\"n\": 3}']}]"
+        made = client.post("/workflows", content=text, headers={"Content-Type": "application/yaml"})
+        assert made.status_code == 201, made.text
+        run = client.post("/runs", json={"workflow": "hi"}).json()
+        while (told := client.get(f"/runs/{run['id']}").json())["status"] == "running":
+            pass
+        assert (told["status"], told["output"]) == ("completed", {"n": 3})
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_every_call_that_was_acknowledged_is_there_after_a_kill(
+    tmp_path: Path, database: str, request: pytest.FixtureRequest
+) -> None:
+    (tmp_path / ".holdfast").mkdir()
+    default = f"sqlite:///{tmp_path}/.holdfast/holdfast.db"
+    url = default if database == "sqlite" else request.getfixturevalue("postgres_store_url")
+    made: list[str] = []
+    done: list[str] = []
+
+    def work(client: httpx.Client) -> None:
+        while True:
+            task = client.post("/tasks", json={"title": "t"}).json()
+            made.append(task["id"])
+            (got,) = client.post("/claims", json={"worker": "w"}).json()["assignments"]
+            identifier, body = got["task"]["id"], {"token": got["token"], "output": 1}
+            client.post(f"/claims/{identifier}/complete", json=body).raise_for_status()
+            done.append(identifier)
+
+    def until_cut(client: httpx.Client) -> None:
+        with pytest.raises((httpx.TransportError, ValueError)):
+            work(client)
+
+    with serving(tmp_path, "serve", HOLDFAST_DB=url) as (process, client):
+        workers = [threading.Thread(target=until_cut, args=[client]) for _ in range(4)]
+        for each in workers:
+            each.start()
+        while len(done) < 20:
+            assert process.poll() is None
+        process.kill()
+        for each in workers:
+            each.join(PATIENCE)
+    with Holdfast(url) as hf:
+        assert {*made} <= {task.id for task in hf.tasks.list(limit=1_000)}
+        assert {*done} <= {task.id for task in hf.tasks.list(limit=1_000, status="done")}
+        assert hf.doctor().ok

@@ -1,0 +1,25 @@
+"""Groups that grant and revoke tokens of the server, and claims that are asked for again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.engine.access_operations import GrantAccess, RevokeAccess
+from holdfast.engine.operations import Claim, Operation
+from tests.chaos.plans import group_of
+from tests.race.worlds import World
+
+SECRET = "hf_" + "a" * 40
+
+
+@group_of(GrantAccess, RevokeAccess, Claim)
+def tokens_come_and_go_while_a_request_is_served(world: World) -> Sequence[Operation]:
+    assert world.engine.access.grant("goes", SECRET, role="viewer") is not None
+    world.task("ready")
+    return [
+        GrantAccess(name="comes", digest="d", role="worker", agents='["a"]', ttl=1_000_000),
+        RevokeAccess(name="goes"),
+        Claim(
+            worker="w", agents=(world.agent,), tags="[]", count=1, lease=30_000_000, request="again"
+        ),
+    ]

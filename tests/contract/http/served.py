@@ -1,0 +1,84 @@
+"""A server in this process, on a port of its own, and clients with tokens of each role."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from holdfast import Holdfast
+from holdfast.server.application import Application
+from holdfast.server.bind import Bind
+from holdfast.server.server import HttpServer
+from holdfast.service.place import Place
+from holdfast.service.tokens import Tokens
+
+ROLES = ("viewer", "operator", "worker", "admin")
+API = "/api/v1"
+# Made once: to make one for each client takes longer than a test.
+PLAIN = ssl.create_default_context()
+
+
+class Served:
+    """What a test talks to: `served("operator").post(…)`."""
+
+    def __init__(self, hf: Holdfast, server: HttpServer, application: Application) -> None:
+        self.hf = hf
+        self.url = server.url
+        self.drain = server.stop
+        self.home = application.serving.place.home
+        self.application = application
+        tokens = Tokens(hf.engine)
+        self.tokens = {role: tokens.create(role, role=role)["token"] for role in ROLES}
+        self._clients = {role: self.client(token) for role, token in self.tokens.items()}
+
+        self.stranger = httpx.Client(base_url=self.url, timeout=30, verify=PLAIN)
+
+    def __call__(self, role: str = "admin") -> httpx.Client:
+        return self._clients[role]
+
+    def client(self, token: str | None, **headers: str) -> httpx.Client:
+        own = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return httpx.Client(
+            base_url=self.url + API, headers={**own, **headers}, timeout=30, verify=PLAIN
+        )
+
+    def add(self, title: str = "a task", **fields: Any) -> dict[str, Any]:
+        made = self("operator").post("/tasks", json={"title": title, **fields})
+        assert made.status_code == 201, made.text
+        return dict(made.json())
+
+    def claim(self, worker: str = "w", **fields: Any) -> list[dict[str, Any]]:
+        got = self("worker").post("/claims", json={"worker": worker, **fields})
+        assert got.status_code == 200, got.text
+        return list(got.json()["assignments"])
+
+    def close(self) -> None:
+        for client in (self.stranger, *self._clients.values()):
+            client.close()
+
+
+@contextmanager
+def served(url: str, folder: Path, **settings: Any) -> Iterator[Served]:
+    """A server on a store; at the end it drains, and the doctor finds nothing."""
+    with Holdfast(url, **settings) as hf:
+        place = Place(url=url, home=folder, settled=True)
+        application = Application(hf.engine, place)
+        server = HttpServer(application, Bind(port=0))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        made = Served(hf, server, application)
+        try:
+            yield made
+        finally:
+            made.close()
+            server.stop()
+            thread.join(30)
+        assert not thread.is_alive()
+        diagnosis = hf.doctor()
+        assert diagnosis.ok, str(diagnosis)

@@ -1,0 +1,102 @@
+"""The worker's protocol over HTTP: long polls, repeated pulls, lost replies, stale workers."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tests.contract.http.served import Served
+from tests.race.racers import eventually
+
+
+def test_a_worker_claims_keeps_and_completes_a_task(server: Served) -> None:
+    task = server.add("dig", payload={"deep": 3})
+    (got,) = server.claim()
+    assert got["task"]["id"] == task["id"]
+    assert got["task"]["payload"] == {"deep": 3}
+    assert got["attempt"] == 1
+    worker = server("worker")
+    lease = {"task_id": task["id"], "token": got["token"], "progress": "half"}
+    kept = worker.post("/claims/renew", json={"worker": "w", "leases": [lease]})
+    assert kept.json() == {"leases": [{"task_id": task["id"], "ok": True}]}
+    done = worker.post(
+        f"/claims/{task['id']}/complete", json={"token": got["token"], "output": {"n": 1}}
+    ).json()
+    assert (done["ok"], done["repeated"], done["task"]["status"]) == (True, False, "done")
+    again = worker.post(
+        f"/claims/{task['id']}/complete", json={"token": got["token"], "output": {"n": 1}}
+    ).json()
+    assert (again["ok"], again["repeated"]) == (True, True)
+
+
+def test_a_long_poll_is_answered_as_soon_as_work_is_ready(server: Served) -> None:
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(server.claim, wait_seconds=20)
+        assert eventually(lambda: server.application.serving.waiting == 1)
+        began = time.monotonic()
+        task = server.add()
+        (got,) = waiting.result(10)
+    assert got["task"]["id"] == task["id"]
+    assert time.monotonic() - began < 5
+    assert server.claim(wait_seconds=0.01) == []
+
+
+def test_of_many_who_wait_one_gets_the_one_task_and_the_others_wait_on(server: Served) -> None:
+    with ThreadPoolExecutor(40) as pool:
+        waiting = [pool.submit(server.claim, f"w{n}", wait_seconds=60) for n in range(40)]
+        assert eventually(lambda: server.application.serving.waiting == 40)
+        server.add()
+        assert eventually(lambda: server.application.serving.waiting == 39)
+        # Whoever still waits is sent away, and not cut off.
+        server.drain()
+        got = [each.result(20) for each in waiting]
+    assert sorted(map(len, got)) == [0] * 39 + [1]
+
+
+def test_the_same_request_again_gives_the_same_assignments(server: Served) -> None:
+    for _ in range(3):
+        server.add()
+    asked: dict[str, Any] = {"max": 2, "request_id": "r1"}
+    first = server.claim(**asked)
+    assert len(first) == 2
+    again = server.claim(**asked)
+    assert [each["token"] for each in again] == [each["token"] for each in first]
+    assert [each["task"]["payload"] for each in again if "payload" in each["task"]] == []
+    assert server.claim("another", **asked) != []
+    other = {"token": first[0]["token"], "output": None}
+    server("worker").post(f"/claims/{first[0]['task']['id']}/complete", json=other)
+    assert [each["token"] for each in server.claim(**asked)] == [first[1]["token"]]
+
+
+LATE: dict[str, tuple[dict[str, Any], str]] = {
+    "complete": ({"output": 1}, "stale_token"),
+    "fail": ({"error": "broken"}, "stale_token"),
+    "release": ({}, "stale_token"),
+    "ask": ({"question": "Why?"}, "stale_token"),
+    "guard": ({}, "already_claimed"),
+    "logs": ({"chunk": "late"}, "already_claimed"),
+    "effects": ({"name": "mail", "value": 1}, "stale_token"),
+    "artifacts": ({"name": "a.txt", "content": "late"}, "already_claimed"),
+    "children": ({"tasks": [{"title": "late"}]}, "stale_token"),
+}
+
+
+def test_a_stale_worker_is_refused_by_each_verb_with_its_code(server: Served) -> None:
+    task = server.add()
+    (stale,) = server.claim("stale", lease_seconds=0.001)
+    (fresh,) = server.claim("fresh", wait_seconds=20)
+    assert fresh["attempt"] == 2
+    before = server.hf.tasks.get(task["id"])
+    for verb, (body, code) in LATE.items():
+        late = server("worker").post(
+            f"/claims/{task['id']}/{verb}", json={"token": stale["token"], **body}
+        )
+        assert (late.status_code, late.json()["code"]) == (409, code), verb
+        assert late.headers["content-type"] == "application/problem+json"
+    lease = {"task_id": task["id"], "token": stale["token"]}
+    told = server("worker").post("/claims/renew", json={"leases": [lease]}).json()["leases"]
+    assert told == [{"task_id": task["id"], "ok": False, "reason": "stale_token"}]
+    told = server("worker").post("/claims/complete", json={"results": [lease]}).json()["results"]
+    assert [(each["ok"], each["reason"]) for each in told] == [(False, "stale_token")]
+    assert server.hf.tasks.get(task["id"]) == before

@@ -1,0 +1,74 @@
+"""Events as they come: resumed where a reader was, and a gap told to one that is too slow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from holdfast.server import stream
+from tests.contract.http.served import Served
+
+Frame = tuple[str, str, dict[str, Any]]
+
+
+@contextmanager
+def reading(server: Served, **options: Any) -> Iterator[Iterator[Frame]]:
+    with server("viewer").stream("GET", "/stream", **options) as answer:
+        assert answer.status_code == 200, answer.read()
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        yield _frames(answer)
+
+
+def _frames(answer: httpx.Response) -> Iterator[Frame]:
+    fields: dict[str, str] = {}
+    for line in answer.iter_lines():
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        elif "data" in fields:
+            yield fields["event"], fields["id"], json.loads(fields["data"])
+            fields = {}
+
+
+def test_a_reader_hears_what_comes_and_goes_on_where_it_was(server: Served) -> None:
+    server.add("before")
+    with reading(server) as frames:
+        assert next(frames)[0] == "hello"
+        first = server.add("first")
+        kind, place, event = next(frames)
+        assert (kind, event["type"], event["task_id"]) == ("event", "task.created", first["id"])
+    missed = [server.add(title)["id"] for title in ("second", "third")]
+    with reading(server, headers={"Last-Event-ID": place}) as frames:
+        next(frames)
+        heard = [next(frames)[2]["task_id"] for _ in missed]
+        assert heard == missed
+        fourth = server.add("fourth")
+        assert next(frames)[2]["task_id"] == fourth["id"]
+    refused = server("viewer").get("/stream", headers={"Last-Event-ID": "nonsense"})
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")
+
+
+def test_a_reader_that_is_too_slow_is_told_of_its_gap_and_goes_on(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "MOST_BYTES", 1)
+    with reading(server) as frames:
+        next(frames)
+        server.add()
+        kind, place, told = next(frames)
+        assert (kind, place) == ("gap", told["go_on_after"])
+        missed = server("viewer").get("/events", params={"after": told["missed_after"]}).json()
+        assert [each["type"] for each in missed["items"]] == ["task.created"]
+        assert missed["next"] == told["go_on_after"]
+
+
+def test_a_stream_ends_when_the_server_drains(quick_server: Served) -> None:
+    with reading(quick_server) as frames:
+        next(frames)
+        quick_server.drain()
+        assert list(frames) == []

@@ -1,0 +1,120 @@
+"""A claim that is asked for again: the same tasks, whoever served it, and never more."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from holdfast.clock import ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.engine.picker import Claimed
+from holdfast.engine.pulls import KEPT
+from tests.contract.raw import count_rows, raw
+from tests.contract.stages import create, start
+from tests.race.racers import eventually
+
+
+def test_the_same_request_gives_the_same_tasks_with_all_they_need(engine: Engine) -> None:
+    run = start(engine)
+    run.finish("plan")
+    (first,) = engine.work.claim("w", request="r1")
+    (again,) = engine.work.claim("w", request="r1")
+    assert (again.task, again.token, again.needs) == (first.task, first.token, first.needs)
+    assert again.needs == {"plan": "plan output"}
+    assert engine.work.claim("w", request="r2") == []
+
+
+def test_by_id_too_and_an_attempt_that_is_over_is_not_given_again(engine: Engine) -> None:
+    task_id = create(engine)
+    (first,) = engine.work.claim_by_id(task_id, "w", request="r1")
+    (again,) = engine.work.claim_by_id(task_id, "w", request="r1")
+    assert again.token == first.token
+    assert engine.work.release(task_id, first.token).ok
+    assert engine.work.claim_by_id(task_id, "w", request="r1") == []
+    (next_one,) = engine.work.claim_by_id(task_id, "w", request="r2")
+    assert next_one.attempt == 2
+    # Not what the first request was given: that was another attempt.
+    assert engine.work.claim_by_id(task_id, "w", request="r1") == []
+
+
+def test_a_request_that_got_nothing_may_get_something_the_next_time(engine: Engine) -> None:
+    assert engine.work.claim("w", request="r1") == []
+    create(engine)
+    assert len(engine.work.claim("w", request="r1")) == 1
+
+
+def test_a_request_is_remembered_beside_later_ones(engine: Engine) -> None:
+    create(engine)
+    create(engine)
+    (first,) = engine.work.claim("w", request="r1")
+    (second,) = engine.work.claim("w", request="r2")
+    again = [*engine.work.claim("w", request="r1"), *engine.work.claim("w", request="r2")]
+    assert [each.token for each in again] == [first.token, second.token]
+
+
+def test_requests_of_long_ago_are_forgotten(
+    engine: Engine, clock: ManualClock, store_url: str
+) -> None:
+    for number in range(2):
+        create(engine)
+        assert engine.work.claim("w", lease=1e6, request=f"r{number}") != []
+        assert count_rows(store_url)["holdfast_pull"] == 1
+        clock.advance(KEPT / 1_000_000 + 1)
+
+
+def test_a_request_that_another_process_serves_meanwhile_is_served_once(
+    engine: Engine, store_url: str
+) -> None:
+    theirs, mine = create(engine), create(engine)
+    (held,) = engine.work.claim_by_id(theirs, "w")
+    taken = json.dumps([[theirs, held.attempt]])
+    with raw(store_url) as ask, ThreadPoolExecutor() as pool:
+        ask("BEGIN")
+        ask("INSERT INTO holdfast_pull (request, taken, asked_at) VALUES ('r1', ?, 1)", taken)
+        if not ask.postgresql:
+            ask("COMMIT")
+        claiming = pool.submit(engine.work.claim, "w", request="r1")
+        if ask.postgresql:
+            assert eventually(lambda: _waits(store_url))
+            ask("COMMIT")
+        (given,) = claiming.result(30)
+    assert given.token == held.token
+    assert engine.tasks.get(mine).status == "queued"
+
+
+def _waits(url: str) -> bool:
+    with raw(url) as look:
+        found = look("SELECT 1 FROM pg_locks WHERE NOT granted")
+    return bool(found)
+
+
+def _room(served: dict[int, int], number: int) -> int:
+    return 0 if served.get(number) else 1
+
+
+def test_of_many_of_one_kind_who_stand_as_many_are_served_as_there_are_tasks(
+    engine: Engine,
+) -> None:
+    served: dict[int, int] = {}
+    takers = []
+    for number in range(50):
+
+        def deliver(claimed: Claimed, number: int = number) -> None:
+            served[number] = served.get(number, 0) + len(claimed)
+
+        taker = engine.work.taker(
+            f"w{number}",
+            agents=["default"],
+            tags=[],
+            room=partial(_room, served, number),
+            passing=tuple,
+            deliver=deliver,
+        )
+        taker.most = 1
+        takers.append(engine.work.take(taker))
+    create(engine)
+    create(engine)
+    assert {number: count for number, count in served.items() if count} == {0: 1, 1: 1}
+    for leave in takers:
+        leave()
