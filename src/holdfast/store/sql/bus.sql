@@ -171,7 +171,9 @@ ORDER BY arrival LIMIT :count
 -- name: remove_delivery
 -- purpose: let go of a message that was kept, when its handler has done with it
 -- guards: this one alone
-DELETE FROM holdfast_delivery WHERE handler = :handler AND message_id = :message_id
+DELETE FROM holdfast_delivery
+WHERE handler = :handler
+  AND message_id = :message_id
 
 -- name: note_failure
 -- purpose: have a message tried again later, or parked when it has failed too often
