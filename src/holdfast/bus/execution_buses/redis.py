@@ -194,6 +194,14 @@ class RedisBus(ExecutionBus):
             ]
         return [envelope for _, envelope in sorted(found, key=lambda each: each[0])[-count:]]
 
+    def oldest(self, channel: Channel) -> int | None:
+        # The events are in the store, where the relay notes what was acknowledged.
+        if channel is Channel.EVENTS:
+            return None
+        with errors_told():
+            firsts = [self._client.xrange(each, "-", "+", 1) for each in self._streams(channel)]
+        return min((_moment(found[0][0])[0] * 1000 for found in firsts if found), default=None)
+
     def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:  # noqa: ARG002 - what all are done with has no use
         with errors_told():
             return sum(

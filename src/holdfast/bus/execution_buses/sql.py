@@ -170,6 +170,9 @@ class SqlBus(ExecutionBus):
         )
         return [read_envelope(row["envelope"]) for row in reversed(rows)]
 
+    def oldest(self, channel: Channel) -> int | None:  # noqa: ARG002 - it is all in the store
+        return None
+
     def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:
         if set(self.groups(channel)).issuperset(groups):
             with self._writing() as tx:
