@@ -105,22 +105,29 @@ class RedisBus(ExecutionBus):
         return [self._batch(seat, stream, entries) for stream, entries in found or () if entries]
 
     def recover(self, seat: Seat, *, count: int) -> list[Batch]:
-        channel, group = seat.subscription.channel, seat.subscription.group
         batches: list[Batch] = []
         for each in seat.partitions:
-            stream = self.stream(channel, each)
-            answer = self._with_group(
-                seat.subscription,
-                lambda stream=stream: self._client.xautoclaim(
-                    stream, group, seat.consumer, 0, "0-0", count
-                ),
-            )
-            entries = [(entry, fields) for entry, fields in answer[1] if entry is not None]
-            if len(entries) < len(answer[1]):
-                self._let_go(seat, stream, {entry for entry, _ in entries})
+            stream = self.stream(seat.subscription.channel, each)
+            entries = self._pending(seat, stream, count)
             if entries:
                 batches.append(self._batch(seat, stream, entries))
         return batches
+
+    def _pending(self, seat: Seat, stream: str, count: int) -> Entries:
+        """The first of what is pending, from now on with this seat."""
+        group, start = seat.subscription.group, "0-0"
+        while True:
+            start, found, *_ = self._with_group(
+                seat.subscription,
+                lambda start=start: self._client.xautoclaim(
+                    stream, group, seat.consumer, 0, start, count
+                ),
+            )
+            entries = [(entry, fields) for entry, fields in found if entry is not None]
+            if len(entries) < len(found):
+                self._let_go(seat, stream, {entry for entry, _ in entries})
+            if entries or start == "0-0":
+                return entries
 
     def _let_go(self, seat: Seat, stream: str, there: set[str]) -> None:
         """Acknowledge what somebody deleted: Redis 6.2 gives it as nothing, for ever."""
