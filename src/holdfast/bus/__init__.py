@@ -16,6 +16,7 @@ from holdfast.bus.offers import Claimant, OfferOptions, Offers
 from holdfast.bus.orders import command_handler, result_handler
 from holdfast.bus.parked import Kept, Parked
 from holdfast.bus.relay import Relay, RelayOptions
+from holdfast.bus.retention import Retention, RetentionOptions
 
 __all__ = [
     "Channel",
@@ -38,6 +39,8 @@ __all__ = [
     "RedisNotificationBus",
     "Relay",
     "RelayOptions",
+    "Retention",
+    "RetentionOptions",
     "SqlBus",
     "Subscription",
     "Topic",

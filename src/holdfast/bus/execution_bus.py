@@ -138,6 +138,10 @@ class ExecutionBus(ABC):
         """The newest messages that are kept of a channel, the last of them last."""
 
     @abstractmethod
+    def oldest(self, channel: Channel) -> int | None:
+        """When the oldest message came that is kept here and not in the store."""
+
+    @abstractmethod
     def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:
         """Remove what every group has acknowledged; nothing while one of `groups` is missing.
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Generic, TypeVar
 
 C = TypeVar("C")
+T = TypeVar("T")
 
 
 class Standing(Generic[C]):
@@ -36,6 +37,17 @@ class Standing(Generic[C]):
             self._connection = self._connect()
         with self._transaction(self._connection):
             yield self._connection
+
+    def run(self, work: Callable[[C], T]) -> T:
+        """Do what may be done twice: again from its start when the connection was lost."""
+        try:
+            with self.begin() as connection:
+                return work(connection)
+        except Exception:
+            if self._connection is None or self._usable(self._connection):
+                raise
+        with self.begin() as connection:
+            return work(connection)
 
     @contextmanager
     def once(self) -> Iterator[C]:

@@ -202,6 +202,17 @@ def test_a_reader_that_has_passed_by_too_much_waits_for_it(
     assert [each.task_id for each in published(postgresql)] == [early, second]
 
 
+def test_a_bus_whose_sessions_were_ended_goes_on(postgresql: World) -> None:
+    postgresql.bus.publish_command(Channel.COMMANDS, message("m1"))
+    assert take_all(postgresql.bus, seat()) == ["m1"]
+    ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+    with raw(postgresql.engine.settings.url) as run:
+        run(f"{ended} AND datname = current_database()")
+        postgresql.bus.publish_command(Channel.COMMANDS, message("m2"))
+        run(f"{ended} AND datname = current_database()")
+    assert take_all(postgresql.bus, seat()) == ["m2"]
+
+
 def test_a_page_holds_no_more_than_was_asked_for(sql: World) -> None:
     finish(sql.engine, create(sql.engine))
     first = read_page(sql.engine.database, Channel.EVENTS, Position(), 1)

@@ -67,6 +67,16 @@ def test_a_pending_message_that_somebody_deleted_is_let_go(redis_world: World) -
     assert redis_world.bus.lag(COMMANDS) == 0
 
 
+def test_what_is_pending_behind_what_was_deleted_is_taken_up(redis_world: World) -> None:
+    redis_world.bus.publish_command(Channel.COMMANDS, *(message(f"m{each}") for each in range(5)))
+    assert len(names(redis_world.bus.fetch(seat(), count=10))) == 5
+    for partition in range(redis_world.bus.partitions):
+        stream = f"{{{redis_world.prefix}}}:{Channel.COMMANDS}:{partition}"
+        for entry, _ in redis_world.client.xrange(stream, count=4):
+            redis_world.client.xdel(stream, entry)
+    assert names(redis_world.bus.recover(seat(consumer="service-2"), count=1)) == ["m4"]
+
+
 def test_a_connection_that_was_cut_is_made_again(redis_world: World) -> None:
     redis_world.bus.subscribe(COMMANDS)
     redis_world.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")

@@ -105,22 +105,29 @@ class RedisBus(ExecutionBus):
         return [self._batch(seat, stream, entries) for stream, entries in found or () if entries]
 
     def recover(self, seat: Seat, *, count: int) -> list[Batch]:
-        channel, group = seat.subscription.channel, seat.subscription.group
         batches: list[Batch] = []
         for each in seat.partitions:
-            stream = self.stream(channel, each)
-            answer = self._with_group(
-                seat.subscription,
-                lambda stream=stream: self._client.xautoclaim(
-                    stream, group, seat.consumer, 0, "0-0", count
-                ),
-            )
-            entries = [(entry, fields) for entry, fields in answer[1] if entry is not None]
-            if len(entries) < len(answer[1]):
-                self._let_go(seat, stream, {entry for entry, _ in entries})
+            stream = self.stream(seat.subscription.channel, each)
+            entries = self._pending(seat, stream, count)
             if entries:
                 batches.append(self._batch(seat, stream, entries))
         return batches
+
+    def _pending(self, seat: Seat, stream: str, count: int) -> Entries:
+        """The first of what is pending, from now on with this seat."""
+        group, start = seat.subscription.group, "0-0"
+        while True:
+            start, found, *_ = self._with_group(
+                seat.subscription,
+                lambda start=start: self._client.xautoclaim(
+                    stream, group, seat.consumer, 0, start, count
+                ),
+            )
+            entries = [(entry, fields) for entry, fields in found if entry is not None]
+            if len(entries) < len(found):
+                self._let_go(seat, stream, {entry for entry, _ in entries})
+            if entries or start == "0-0":
+                return entries
 
     def _let_go(self, seat: Seat, stream: str, there: set[str]) -> None:
         """Acknowledge what somebody deleted: Redis 6.2 gives it as nothing, for ever."""
@@ -193,6 +200,14 @@ class RedisBus(ExecutionBus):
                 for entry, fields in self._client.xrevrange(stream, count=count)
             ]
         return [envelope for _, envelope in sorted(found, key=lambda each: each[0])[-count:]]
+
+    def oldest(self, channel: Channel) -> int | None:
+        # The events are in the store, where the relay notes what was acknowledged.
+        if channel is Channel.EVENTS:
+            return None
+        with errors_told():
+            firsts = [self._client.xrange(each, "-", "+", 1) for each in self._streams(channel)]
+        return min((_moment(found[0][0])[0] * 1000 for found in firsts if found), default=None)
 
     def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:  # noqa: ARG002 - what all are done with has no use
         with errors_told():

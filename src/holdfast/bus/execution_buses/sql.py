@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeVar
 
 from holdfast.bus.channel import Channel
 from holdfast.bus.envelope import Envelope, read_envelope
@@ -23,6 +23,8 @@ from holdfast.bus.position import Position, read_position
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, StoreError
 from holdfast.store.database import Transaction
+
+T = TypeVar("T")
 
 # Hints are rarer than events: whoever wants the rest soon looks for it.
 LOOK = 0.02
@@ -58,15 +60,15 @@ class SqlBus(ExecutionBus):
             joined = self._database.join(connection)
             joined.run("publish_messages", rows=rows, channel=channel.value)
             return
-        with self._writing() as tx:
-            tx.run("publish_messages", rows=rows, channel=channel.value)
+        self._write(lambda tx: tx.run("publish_messages", rows=rows, channel=channel.value))
         self._engine.notifier.notify()
 
     def subscribe(self, subscription: Subscription) -> None:
         clean_subscription(subscription)
         newest = self._database.view(lambda tx: tx.read("newest_number"))[0]
         number = newest["event" if subscription.channel is Channel.EVENTS else "message"]
-        with self._writing() as tx:
+
+        def begin(tx: Transaction) -> None:
             tx.run(
                 "insert_positions",
                 rows=[(each,) for each in range(self.partitions)],
@@ -75,9 +77,10 @@ class SqlBus(ExecutionBus):
             )
             self._refuse_partitions(len(tx.read("positions_of", **_named(subscription))))
 
+        self._write(begin)
+
     def forget(self, subscription: Subscription) -> None:
-        with self._writing() as tx:
-            tx.run("remove_positions", **_named(subscription))
+        self._write(lambda tx: tx.run("remove_positions", **_named(subscription)))
 
     def fetch(self, seat: Seat, *, count: int, wait: float = 0.0) -> list[Batch]:
         self._heard.clear()
@@ -129,14 +132,15 @@ class SqlBus(ExecutionBus):
         receipt = batch.receipt
         if not isinstance(receipt, Receipt):
             raise InvalidInput("batch", "was fetched from another bus")
-        with self._writing() as tx:
-            moved = tx.write(
+        moved = self._write(
+            lambda tx: tx.write(
                 "move_positions",
                 rows=receipt.versions,
                 passed=receipt.position.passed,
                 holes=receipt.position.write_holes(),
                 **_named(batch.seat.subscription),
             )
+        )
         return len(moved) == len(receipt.versions)
 
     def rewind(self, subscription: Subscription, since: int) -> None:
@@ -144,8 +148,8 @@ class SqlBus(ExecutionBus):
         found = self._database.view(
             lambda tx: tx.read("number_since", channel=channel, moment=since)
         )
-        with self._writing() as tx:
-            tx.write("set_positions", passed=found[0]["number"], **_named(subscription))
+        number = found[0]["number"]
+        self._write(lambda tx: tx.write("set_positions", passed=number, **_named(subscription)))
 
     def lag(self, subscription: Subscription) -> int:
         standing = self._positions(subscription)
@@ -170,11 +174,14 @@ class SqlBus(ExecutionBus):
         )
         return [read_envelope(row["envelope"]) for row in reversed(rows)]
 
+    def oldest(self, channel: Channel) -> int | None:  # noqa: ARG002 - it is all in the store
+        return None
+
     def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:
-        if set(self.groups(channel)).issuperset(groups):
-            with self._writing() as tx:
-                return len(tx.write("trim_messages", channel=channel.value, before=before))
-        return 0
+        if not set(self.groups(channel)).issuperset(groups):
+            return 0
+        name = channel.value
+        return len(self._write(lambda tx: tx.write("trim_messages", channel=name, before=before)))
 
     def health(self) -> Health:
         begun = self._engine.clock.monotonic()
@@ -199,10 +206,10 @@ class SqlBus(ExecutionBus):
             for row in rows
         }
 
-    @contextmanager
-    def _writing(self) -> Iterator[Transaction]:
-        with self._lock, self._standing.begin() as connection:
-            yield self._database.join(connection)
+    def _write(self, work: Callable[[Transaction], T]) -> T:
+        """Write what does no harm when it is written twice, as it is after a lost connection."""
+        with self._lock:
+            return self._standing.run(lambda connection: work(self._database.join(connection)))
 
 
 def _named(subscription: Subscription) -> dict[str, str]:

@@ -132,6 +132,29 @@ SELECT r.message, r.handled_by, r.run, r.trace, (SELECT holdfast_now()) FROM {ro
 ON CONFLICT (message_id, handler) DO NOTHING
 RETURNING message_id, handler
 
+-- name: oldest_unread
+-- purpose: when the oldest event or message came that some group, or a relay, has not passed
+SELECT min(at) AS at FROM (
+  SELECT min(event.at) AS at FROM holdfast_event AS event
+  WHERE event.seq > (
+    SELECT min(reader.passed) FROM holdfast_position AS reader
+    WHERE reader.channel = 'workflow.events' AND reader.consumers NOT LIKE 'elsewhere/%')
+  UNION ALL
+  SELECT min(message.published_at) FROM holdfast_message AS message
+  WHERE message.seq > (
+    SELECT min(reader.passed) FROM holdfast_position AS reader
+    WHERE reader.channel = message.channel AND reader.consumers NOT LIKE 'elsewhere/%')) AS unread
+
+-- name: purge_processed
+-- purpose: forget that messages were done which nobody can be given again
+-- guards: older than whatever may still be given to somebody
+DELETE FROM holdfast_processed_message
+WHERE (message_id, handler) IN (
+  SELECT message_id, handler FROM holdfast_processed_message
+  WHERE processed_at < :before
+  ORDER BY processed_at LIMIT :count)
+RETURNING message_id
+
 -- name: held_orders
 -- purpose: which orders, of some handlers and matters, wait for a message that failed
 SELECT DISTINCT handler, about FROM holdfast_delivery

@@ -38,6 +38,8 @@ CREATE TABLE holdfast_processed_message (
   PRIMARY KEY (message_id, handler)
 );
 
+CREATE INDEX holdfast_processed_message_age ON holdfast_processed_message (processed_at);
+
 -- What a handler failed on, and what must wait behind that in its order.
 CREATE TABLE holdfast_delivery (
   arrival bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

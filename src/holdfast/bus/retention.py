@@ -1,0 +1,85 @@
+"""Removes what no consumer can be given again: old messages, and the notes that they were done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.bus.channel import Channel
+from holdfast.bus.execution_bus import ExecutionBus
+from holdfast.bus.groups import groups_elsewhere
+from holdfast.bus.rounds import Rounds
+from holdfast.bus.turn import Turn
+from holdfast.clock import MICROSECONDS
+from holdfast.engine.engine import Engine
+
+WEEK = 7 * 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetentionOptions:
+    """How long things are kept, in seconds.
+
+    - `keep`: messages that all have acknowledged, and notes of messages that were done
+    - `every`: the time between two looks
+    - `count`: how many notes are removed in one transaction
+    - `ttl`: after how many seconds of silence another process goes on
+    """
+
+    keep: float = WEEK
+    every: float = 3_600.0
+    count: int = 1_000
+    ttl: float = 30.0
+
+
+class Retention(Rounds):
+    """Start one with each process: the one that holds the lease removes, the others wait."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        buses: Sequence[ExecutionBus],
+        options: RetentionOptions | None = None,
+    ) -> None:
+        self._options = options or RetentionOptions()
+        self._buses = buses
+        self._place = Turn(engine, "bus/retention", ttl=self._options.ttl, begun=self._begin)
+        super().__init__(engine, "retention", self._place)
+        self._standing = engine.database.connect()
+        self._life.callback(self._standing.close)
+        self._looked: float | None = None
+
+    def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
+        """Remove what is due, some at a time; how much that was."""
+        if not self._place.hold() or not self._due():
+            return 0
+        before = self._engine.now() - round(self._options.keep * MICROSECONDS)
+        trimmed = sum(
+            self._trim(bus, channel, before) for bus in self._buses for channel in Channel
+        )
+        purged = self._purge(min([before, *self._oldest()]))
+        if purged < self._options.count:
+            self._looked = self._engine.clock.monotonic()
+        return trimmed + purged
+
+    def _begin(self) -> None:
+        self._looked = None
+
+    def _due(self) -> bool:
+        now = self._engine.clock.monotonic()
+        return self._looked is None or now - self._looked >= self._options.every
+
+    def _trim(self, bus: ExecutionBus, channel: Channel, before: int) -> int:
+        groups = groups_elsewhere(self._engine, channel) if bus.elsewhere else ()
+        return bus.trim(channel, groups=groups, before=before)
+
+    def _oldest(self) -> list[int]:
+        """When the oldest messages were sent that somebody may still be given."""
+        kept = [bus.oldest(channel) for bus in self._buses for channel in Channel]
+        rows = self._engine.database.view(lambda tx: tx.read("oldest_unread"))
+        return [moment for moment in (*kept, rows[0]["at"]) if moment is not None]
+
+    def _purge(self, before: int) -> int:
+        with self._standing.begin() as connection:
+            tx = self._engine.database.join(connection)
+            return len(tx.write("purge_processed", before=before, count=self._options.count))
