@@ -1,4 +1,4 @@
-"""Dies by SIGKILL at a statement, counted where statements go to the database's own driver."""
+"""Dies by SIGKILL at a statement, counted where statements leave for the database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import apsw
-import psycopg
+from psycopg.pq.abc import PGresult
+
+from holdfast.store.postgresql.statement import Statement, Types, Values, numbered
+from holdfast.store.postgresql.wire import Answer, Wire
 
 COMMIT = "COMMIT"
 
@@ -66,19 +69,19 @@ def _watch_sqlite(boundary: Boundary, connection: apsw.Connection) -> None:
 
 
 def _watch_postgresql(boundary: Boundary) -> None:
-    execute, sync = psycopg.Connection.execute, psycopg.Pipeline.sync
+    send, drain = Wire.send, Wire.drain
 
-    def watched_execute(
-        connection: psycopg.Connection[Any], query: bytes | str, *given: Any, **named: Any
-    ) -> psycopg.Cursor[Any]:
-        text = query.decode() if isinstance(query, bytes) else query
-        boundary.before(text, lambda: execute(connection, "SELECT 1").fetchone())
-        return execute(connection, query, *given, **named)
+    def watched_send(wire: Wire, statement: Statement, types: Types, values: Values) -> Answer:
+        boundary.before(
+            statement.text.decode(), lambda: send(wire, numbered("SELECT 1"), (), []).rows()
+        )
+        return send(wire, statement, types, values)
 
-    def watched_sync(pipeline: psycopg.Pipeline) -> None:
-        sync(pipeline)
+    def watched_drain(wire: Wire) -> PGresult | None:
+        error = drain(wire)
         boundary.after_commit()
+        return error
 
     # Assigned by name: to a type checker a method is no place to put another.
-    setattr(psycopg.Connection, "execute", watched_execute)  # noqa: B010
-    setattr(psycopg.Pipeline, "sync", watched_sync)  # noqa: B010
+    setattr(Wire, "send", watched_send)  # noqa: B010
+    setattr(Wire, "drain", watched_drain)  # noqa: B010
