@@ -160,7 +160,7 @@ def tell(runs: int, store: str, redis_url: str) -> int:
         stack.enter_context(consume(engine, bus, Channel.COMMANDS, "commands-1", commands))
         results = result_handler(engine)
         stack.enter_context(consume(engine, bus, Channel.RESULTS, "results-1", results))
-        offers = OfferOptions(agents=["default"], count=1_000, again=5.0)
+        offers = OfferOptions(agents=["default"], count=1_000)
         stack.enter_context(Offers(engine, bus, offers))
         stack.enter_context(Relay(engine, bus))
         keepers = [

@@ -15,6 +15,7 @@ from holdfast.bus.notification_buses.redis import RedisNotificationBus
 from holdfast.bus.offers import Claimant, OfferOptions, Offers
 from holdfast.bus.orders import command_handler, result_handler
 from holdfast.bus.parked import Kept, Parked
+from holdfast.bus.redis_leases import RedisLeases
 from holdfast.bus.relay import Relay, RelayOptions
 from holdfast.bus.retention import Retention, RetentionOptions
 
@@ -36,6 +37,7 @@ __all__ = [
     "Parked",
     "PostgresqlNotificationBus",
     "RedisBus",
+    "RedisLeases",
     "RedisNotificationBus",
     "Relay",
     "RelayOptions",

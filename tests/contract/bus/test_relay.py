@@ -165,6 +165,20 @@ def test_a_redis_that_lost_everything_is_given_what_was_not_acknowledged(office:
     assert office.taken(MAIL) == [f"{fresh}.1"]
 
 
+def test_a_loss_in_the_middle_of_the_upkeep_is_not_taken_for_acknowledged(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = create(office.engine)
+    office.relay.drain()
+    with monkeypatch.context() as patched:
+        patched.setattr(office.bus, "trim", lambda *_, **__: office.world.lose())
+        office.keep_up()
+    office.relay.drain()
+    office.keep_up()
+    office.relay.drain()
+    assert office.taken(AUDIT) == [f"{task}.1"]
+
+
 def test_a_lost_stream_is_noticed_when_the_next_event_is_published(office: Office) -> None:
     tasks = [create(office.engine) for _ in range(8)]
     office.relay.drain()
@@ -229,6 +243,7 @@ def test_an_event_that_was_committed_late_is_not_lost_with_redis(
         assert office.taken(AUDIT) == office.taken(MAIL) == [f"{late}.1"]
         office.keep_up()
     office.relay.drain()
+    office.keep_up()
     office.world.lose()
     office.keep_up()
     office.relay.drain()

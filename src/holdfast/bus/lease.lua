@@ -1,0 +1,36 @@
+-- Takes, keeps or gives back a named lease, by the clock of Redis.
+--
+-- KEYS[1]   {prefix}:lease:NAME   hash: `owner`, `secret`, `fence`, `expires_at` (microseconds)
+-- ARGV[1]   acquire, renew or release
+-- ARGV[2]   acquire: the owner; else the fence
+-- ARGV[3]   the secret that this holder's token has
+-- ARGV[4]   acquire, renew: how long, in microseconds
+--
+-- Gives the fence and when it ends, as texts, or nothing when somebody else holds it. The fence is
+-- the time at which it was taken, and more than the one before: it goes on growing after a flush.
+if redis.replicate_commands then
+  redis.replicate_commands()
+end
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local held = redis.call('HMGET', KEYS[1], 'fence', 'secret', 'expires_at')
+local live = held[3] and tonumber(held[3]) > now
+local fence = held[1]
+if ARGV[1] == 'acquire' then
+  if live then
+    return false
+  end
+  fence = string.format('%.0f', math.max(now, tonumber(fence or 0) + 1))
+  redis.call('HSET', KEYS[1], 'owner', ARGV[2], 'secret', ARGV[3], 'fence', fence)
+elseif not live or fence ~= ARGV[2] or held[2] ~= ARGV[3] then
+  return false
+end
+local ends = 0
+if ARGV[1] ~= 'release' then
+  ends = now + tonumber(ARGV[4])
+end
+local told = string.format('%.0f', ends)
+redis.call('HSET', KEYS[1], 'expires_at', told)
+-- A day behind its end: until then the fence grows even if the clock is set back.
+redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(0, ends - now) / 1000 + 86400000))
+return {fence, told}
