@@ -99,10 +99,11 @@ class Commands:
     def reorder_plan(self, task_id: str, order: Sequence[str]) -> View:
         return self._changed(task_id, self._engine.tasks.reorder_plan, order)
 
-    def start_by_name(self, name: str, given: object, **more: Any) -> View:
-        """Start what the store knows by a name, or `name@version`; paths are from this folder."""
-        known, _, version = name.partition("@")
-        workflow = self.known_workflow(known, version or None)
+    def start_by_name(
+        self, name: str, given: object, *, version: str | None = None, **more: Any
+    ) -> View:
+        """Start what the store knows by a name; paths are from this folder."""
+        workflow = self.known_workflow(name, version)
         placed = place_paths(workflow, given, str(Path.cwd()))
         return self.start(NewRun(workflow=workflow, input=placed, **more))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.contract.http.served import Served
 from tests.race.racers import eventually
@@ -52,6 +54,22 @@ def test_of_many_who_wait_one_gets_the_one_task_and_the_others_wait_on(server: S
         server.drain()
         got = [each.result(20) for each in waiting]
     assert sorted(map(len, got)) == [0] * 39 + [1]
+
+
+def test_a_worker_that_hangs_up_waits_no_longer(server: Served) -> None:
+    body = b'{"worker": "gone", "wait_seconds": 60}'
+    head = (
+        f"POST /api/v1/claims HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        f"Content-Type: application/json\r\nAuthorization: Bearer {server.tokens['worker']}\r\n\r\n"
+    )
+    place = urlsplit(server.url)
+    with socket.create_connection((place.hostname, place.port)) as connection:
+        connection.sendall(head.encode() + body)
+        assert eventually(lambda: server.application.serving.waiting == 1)
+    assert eventually(lambda: server.application.serving.waiting == 0)
+    task = server.add()
+    (got,) = server.claim("there")
+    assert (got["task"]["id"], got["attempt"]) == (task["id"], 1)
 
 
 def test_the_same_request_again_gives_the_same_assignments(server: Served) -> None:

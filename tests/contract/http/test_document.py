@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -31,12 +32,16 @@ EXAMPLES = 2
 ENDLESS = "/api/v1/stream"
 
 
+def _read(found: Any) -> Any:  # noqa: ANN401 - schemathesis's own: an operation, or why not
+    return found.ok()
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_whatever_is_sent_the_answer_is_one_that_the_document_tells(quick_server: Served) -> None:
     told = quick_server().get(f"{quick_server.url}/openapi.json").json()
     del told["paths"][ENDLESS]
     schema = schemathesis.openapi.from_dict(told)
-    operations = [each.ok() for each in schema.get_all_operations()]
+    operations = [found for each in schema.get_all_operations() if (found := _read(each))]
     assert len(operations) > 55
     for operation in operations:
 
@@ -48,7 +53,7 @@ def test_whatever_is_sent_the_answer_is_one_that_the_document_tells(quick_server
             database=None,
         )
         @given(case=operation.as_strategy(), role=st.sampled_from(ROLES))
-        def ask(case: schemathesis.Case, role: str) -> None:
+        def ask(case: schemathesis.Case[Any], role: str) -> None:
             headers = {"Authorization": f"Bearer {quick_server.tokens[role]}"}
             answer = case.call(base_url=quick_server.url, headers=headers, timeout=20)
             case.validate_response(answer, checks=CHECKS)

@@ -21,7 +21,9 @@ table = Table(tag="runs")
 def start_run(body: bodies.StartRun, asks: AsksAs) -> Answer:
     """Start a run; the same key with the same body gives back the existing one."""
     more = {"key": body.key, "priority": body.priority or 0}
-    told = asks.service.commands.start_by_name(body.workflow, body.input, **more)
+    told = asks.service.commands.start_by_name(
+        body.workflow, body.input, version=body.version, **more
+    )
     return Answer(told, 201 if told["created"] else 200)
 
 
