@@ -14,6 +14,7 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
 from holdfast.model.starting import place_paths
 from holdfast.model.task import NewTask
+from holdfast.model.text import clean_name
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
 from holdfast.service.views import View, view_lease
@@ -151,7 +152,10 @@ class Commands:
 
     def known_workflow(self, name: str, version: str | None = None) -> Workflow:
         """A workflow that the store knows, by its name: the newest version, or the one named."""
-        rows = self._engine.database.view(lambda tx: tx.read("versions_of_workflow", name=name))
+        chosen_name = clean_name("workflow", name)
+        rows = self._engine.database.view(
+            lambda tx: tx.read("versions_of_workflow", name=chosen_name)
+        )
         if not rows:
             known = [each["name"] for each in self._queries.workflows()["items"]]
             raise NotFound(name, "workflow", _suggest(name, known))
