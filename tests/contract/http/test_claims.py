@@ -13,7 +13,8 @@ from tests.contract.http.served import Served, served
 from tests.race.racers import eventually
 
 
-def test_a_worker_claims_keeps_and_completes_a_task(server: Served) -> None:
+def test_a_worker_claims_keeps_and_completes_a_task(quick_server: Served) -> None:
+    server = quick_server
     task = server.add("dig", payload={"deep": 3})
     (got,) = server.claim()
     assert got["task"]["id"] == task["id"]
@@ -74,7 +75,8 @@ def test_another_server_on_the_store_gives_the_same_and_hears_of_work_at_once(
         assert got["task"]["id"] == later["id"]
 
 
-def test_a_worker_that_hangs_up_waits_no_longer(server: Served) -> None:
+def test_a_worker_that_hangs_up_waits_no_longer(quick_server: Served) -> None:
+    server = quick_server
     body = b'{"worker": "gone", "wait_seconds": 60}'
     head = (
         f"POST /api/v1/claims HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
