@@ -17,6 +17,7 @@ def test_nothing_public_is_reachable_without_being_exported() -> None:
     modules = {"api", "cli", "clock", "definition", "engine", "errors", "forks", "ids"}
     modules |= {
         "importing",
+        "mcp",
         "model",
         "randomness",
         "server",
