@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -13,7 +15,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from holdfast import Holdfast
-from tests.acceptance.terminals import PROGRAM, environment, holdfast
+from tests.acceptance.terminals import PROGRAM, ROOT, environment, holdfast
 
 LOOKING = {"list_tasks", "get_task", "why", "logs", "list_runs", "get_run"}
 PLANNING = {"create_task", "update_task", "cancel_task", "start_planning", "add_child"}
@@ -102,3 +104,17 @@ def test_an_agent_plans_another_works_and_a_third_judges(tmp_path: Path) -> None
         actors = {each.actor for task in hf.tasks.list() for each in hf.tasks.events(task.id)}
         assert any(each.endswith(":planner") for each in actors)
         assert hf.doctor().ok
+
+
+def test_the_page_tells_the_tools_of_each_role_and_how_a_client_starts_them() -> None:
+    page = (ROOT / "docs" / "how-to" / "mcp.md").read_text(encoding="utf-8")
+    rows = {
+        row[0].strip("` "): set(re.findall(r"`(\w+)`", row[1]))
+        for row in re.findall(r"^\| (.*?) \| (.*?) \|$", page, re.MULTILINE)[1:]
+    }
+    assert rows["planner"] | rows["each"] == TOOLS["planner"]
+    assert rows["worker"] | rows["each"] == TOOLS["worker"]
+    assert rows["operator"] | rows["planner"] | rows["each"] == TOOLS["operator"]
+    (text,) = re.findall(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    told = json.loads(text)["mcpServers"]["holdfast"]
+    assert (told["command"], told["args"]) == ("holdfast", ["mcp", "--as", "planner"])
