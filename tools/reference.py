@@ -14,6 +14,7 @@ from holdfast.engine.doctor import CHECKS
 from holdfast.model.result import Refusal
 from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Hold, Transition
 from holdfast.store import queries
+from tools.calls import list_calls, list_problems
 from tools.commands import Described, every_command
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
@@ -111,6 +112,16 @@ def commands() -> str:
     )
 
 
+def calls() -> str:
+    """Every call of the HTTP server, and what it may be refused with."""
+    return (
+        NOTE
+        + "# Calls over HTTP\n\n[How to serve, and to work from anywhere](../how-to/http.md). What"
+        " stands in brackets may be left out; null is absent. A server tells all of this, with what"
+        " each call answers, as `/openapi.json`.\n" + list_calls() + list_problems()
+    )
+
+
 def _command(each: Described) -> str:
     rows = "".join(
         f"| `{option.name}{' ' + option.metavar if option.metavar else ''}` | {option.help} |\n"
@@ -128,6 +139,7 @@ BUILT: dict[str, Callable[[], str]] = {
     "statements.md": statements,
     "commands.md": commands,
     "settings.md": settings,
+    "http.md": calls,
     "workflow-files.md": workflow_files,
     "workflow.schema.json": workflow_schema,
     "envelope.schema.json": envelope_schema,

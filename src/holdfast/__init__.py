@@ -3,6 +3,7 @@
 The layers, each knowing only those below it:
 
 - `cli`      the command `holdfast`
+- `mcp`      the service as tools of agents, by role
 - `server`   HTTP: one gate, thin routes over the service, long polls, a stream of events
 - `importing` takes over what older programs left: `import_tasks`, `import_runs`; import it by name
 - `api`      functions become tasks and steps: `Holdfast`, `needs`, handles; `api.public` is what

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
@@ -89,32 +88,31 @@ def _waits(url: str) -> bool:
     return bool(found)
 
 
-def _room(served: dict[int, int], number: int) -> int:
-    return 0 if served.get(number) else 1
+class Standing:
+    """Takes one task, and no more."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self.got = 0
+        self.taker = engine.work.taker(
+            name,
+            agents=["default"],
+            tags=[],
+            room=lambda: 1 - self.got,
+            passing=tuple,
+            deliver=self._deliver,
+        )
+
+    def _deliver(self, claimed: Claimed) -> None:
+        self.got += len(claimed)
 
 
 def test_of_many_of_one_kind_who_stand_as_many_are_served_as_there_are_tasks(
     engine: Engine,
 ) -> None:
-    served: dict[int, int] = {}
-    takers = []
-    for number in range(50):
-
-        def deliver(claimed: Claimed, number: int = number) -> None:
-            served[number] = served.get(number, 0) + len(claimed)
-
-        taker = engine.work.taker(
-            f"w{number}",
-            agents=["default"],
-            tags=[],
-            room=partial(_room, served, number),
-            passing=tuple,
-            deliver=deliver,
-        )
-        taker.most = 1
-        takers.append(engine.work.take(taker))
+    standing = [Standing(engine, f"w{number}") for number in range(50)]
+    leaves = [engine.work.take(each.taker) for each in standing]
     create(engine)
     create(engine)
-    assert {number: count for number, count in served.items() if count} == {0: 1, 1: 1}
-    for leave in takers:
+    assert [each.got for each in standing] == [1, 1] + [0] * 48
+    for leave in leaves:
         leave()

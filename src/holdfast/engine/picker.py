@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from holdfast.engine import budgets, pulls, slots
@@ -43,10 +43,11 @@ def claim(group: Group, claims: Sequence[Claim]) -> list[Claimed]:
 
 def serve(group: Group, request: Claim) -> Claimed:
     """Claim what is ready by now; the same request again gets what it got before."""
-    rows = pulls.recall(group, request.request)
-    if rows is None:
-        rows = _claim(group, request)
-        pulls.note(group, request.request, rows)
+    known = pulls.recall(group, request.request)
+    if known is not None:
+        return replace(_gather(group, known), repeated=True)
+    rows = _claim(group, request)
+    pulls.note(group, request.request, rows)
     return _gather(group, rows)
 
 
@@ -58,10 +59,11 @@ def claim_by_id(group: Group, claims: Sequence[ClaimById]) -> list[Claimed]:
 
 
 def _serve_by_id(group: Group, request: ClaimById) -> Claimed:
-    rows = pulls.recall(group, request.request)
-    if rows is None:
-        rows = _claim_by_id(group, request)
-        pulls.note(group, request.request, rows)
+    known = pulls.recall(group, request.request)
+    if known is not None:
+        return _gather(group, known)
+    rows = _claim_by_id(group, request)
+    pulls.note(group, request.request, rows)
     return _gather(group, rows)
 
 
@@ -222,6 +224,8 @@ class Claimed:
     # The groups around a step of an item, the nearest first.
     around: dict[str, list[Row]]
     scripts: dict[str, Script] = field(default_factory=dict)
+    # Whether this was claimed before, for the same request.
+    repeated: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -56,15 +57,19 @@ NOTHING = Claimed(secret=b"", rows=[], given={}, runs={}, around={})
 
 class Takers:
     def __init__(self) -> None:
+        # Replaced, never changed, so that the writer can walk it without the lock.
         self._takers: tuple[Taker, ...] = ()
+        self._lock = threading.Lock()
         self._failing = False
 
     def add(self, taker: Taker) -> Callable[[], None]:
         """Serve one more from now on; returns the way out."""
-        self._takers = (*self._takers, taker)
+        with self._lock:
+            self._takers = (*self._takers, taker)
 
         def remove() -> None:
-            self._takers = tuple(each for each in self._takers if each is not taker)
+            with self._lock:
+                self._takers = tuple(each for each in self._takers if each is not taker)
 
         return remove
 
@@ -115,7 +120,7 @@ class Takers:
             given = _take(group, taker)
             if given is not None:
                 handed.append((taker, given))
-                if len(given) < min(taker.free, taker.most):
+                if not given.repeated and len(given) < min(taker.free, taker.most):
                     sated.add(kind)
         return handed
 

@@ -30,7 +30,8 @@ class Nothing(Body):
 
 
 class StartRun(Body):
-    workflow: Annotated[str, Field(description="A name that the store knows, or `name@version`")]
+    workflow: Annotated[str, Field(description="A name that the store knows")]
+    version: Annotated[str | None, Field(description="Not the newest, but this one")] = None
     input: Any = None
     key: str | None = None
     priority: int | None = None

@@ -24,10 +24,6 @@ class Door:
         self.engine = serving.engine
         self.service = Service(serving.place, serving.engine, actor=access.name)
 
-    @property
-    def commands(self) -> Any:  # noqa: ANN401 - the service's own
-        return self.service.commands
-
 
 async def _open(request: Request) -> Door:
     return Door(request.app.state.serving, request.scope[ACCESS])

@@ -100,7 +100,9 @@ def _refused(error: Refused) -> Answer:
     return tell(status, code, detail, current=error.status)
 
 
-async def _on_error(_: Request, error: Exception) -> Response:
+async def _on_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, Refused):
+        request.app.state.serving.refused[str(error.reason)] += 1
     if isinstance(error, HoldfastError):
         return answer_error(error)
     return tell(500, "internal_error", "something went wrong here; the server's log tells more")

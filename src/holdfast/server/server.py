@@ -74,6 +74,8 @@ def _listen(bind: Bind) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((bind.host.strip("[]"), bind.port))
+        # From here on who comes is kept waiting, and not sent away.
+        made.listen(BACKLOG)
     except OSError as error:
         made.close()
         reason = f"{bind.host}:{bind.port} cannot be listened on: {error.strerror}"

@@ -127,8 +127,9 @@ class Hub:
 
     async def _join(self, run_id: str | None) -> Reader:
         async with self._beginning:
-            if self._cursor is None:
+            if self._cursor is None or not self._readers:
                 self._cursor = await anyio.to_thread.run_sync(self._history.now)
+            if self._looking is None:
                 self._looking = self._loop.create_task(self._look())
         reader = Reader(self._cursor, run_id)
         self._readers.add(reader)
@@ -161,9 +162,11 @@ class Hub:
     async def _look_once(self) -> None:
         found = PAGE
         while found == PAGE and self._cursor is not None and self._readers:
-            told = await anyio.to_thread.run_sync(self._history.after, self._cursor, PAGE)
+            cursor = self._cursor
+            told = await anyio.to_thread.run_sync(self._history.after, cursor, PAGE)
             found = len(told)
-            if told:
+            # Unless somebody, meanwhile the only reader, began from a later one.
+            if told and cursor is self._cursor:
                 self._cursor = told[-1].cursor
                 batch = _batch(told, self._cursor)
                 for reader in self._readers:

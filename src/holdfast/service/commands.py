@@ -16,6 +16,7 @@ from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.starting import place_paths
 from holdfast.model.task import NewTask
+from holdfast.model.text import clean_name
 from holdfast.service.called import with_called
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
@@ -111,10 +112,11 @@ class Commands:
     def reorder_plan(self, task_id: str, order: Sequence[str]) -> View:
         return self._changed(task_id, self._engine.tasks.reorder_plan, order)
 
-    def start_by_name(self, name: str, given: object, **more: Any) -> View:
-        """Start what the store knows by a name, or `name@version`; paths are from this folder."""
-        known, _, version = name.partition("@")
-        workflow = self.known_workflow(known, version or None)
+    def start_by_name(
+        self, name: str, given: object, *, version: str | None = None, **more: Any
+    ) -> View:
+        """Start what the store knows by a name; paths are from this folder."""
+        workflow = self.known_workflow(name, version)
         placed = place_paths(workflow, given, str(Path.cwd()))
         return self.start(NewRun(workflow=workflow, input=placed, **more))
 
@@ -166,7 +168,10 @@ class Commands:
 
     def known_workflow(self, name: str, version: str | None = None) -> Workflow:
         """A workflow that the store knows, by its name: the newest version, or the one named."""
-        rows = self._engine.database.view(lambda tx: tx.read("versions_of_workflow", name=name))
+        chosen_name = clean_name("workflow", name)
+        rows = self._engine.database.view(
+            lambda tx: tx.read("versions_of_workflow", name=chosen_name)
+        )
         if not rows:
             known = [each["name"] for each in self._queries.workflows()["items"]]
             raise NotFound(name, "workflow", _suggest(name, known))

@@ -10,7 +10,7 @@ from holdfast.model.duration import Moment
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, NewTask, Renewal, Result
-from holdfast.model.text import digest
+from holdfast.model.text import clean_key, clean_name, digest
 from holdfast.service.logs import append_log
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
@@ -183,9 +183,9 @@ class Protocol:
         return {"ok": True, "repeated": told.repeated, "task": self._queries.task(task_id)}
 
 
-def request_key(*parts: str) -> str:
+def request_key(owner: str, worker: str, request_id: str) -> str:
     """What a request is remembered under: whoever asks, and what they call it."""
-    return digest(*parts)
+    return digest(owner, clean_name("worker", worker), clean_key("request_id", request_id))
 
 
 def _recorded(task_id: str, name: str, recorded: Recorded) -> View:

@@ -27,14 +27,19 @@ PLAIN = ssl.create_default_context()
 class Served:
     """What a test talks to: `served("operator").post(…)`."""
 
-    def __init__(self, hf: Holdfast, server: HttpServer, application: Application) -> None:
+    def __init__(
+        self,
+        hf: Holdfast,
+        server: HttpServer,
+        application: Application,
+        tokens: dict[str, str] | None = None,
+    ) -> None:
         self.hf = hf
         self.url = server.url
         self.drain = server.stop
         self.home = application.serving.place.home
         self.application = application
-        tokens = Tokens(hf.engine)
-        self.tokens = {role: tokens.create(role, role=role)["token"] for role in ROLES}
+        self.tokens = tokens or _make_tokens(hf)
         self._clients = {role: self.client(token) for role, token in self.tokens.items()}
 
         self.stranger = httpx.Client(base_url=self.url, timeout=30, verify=PLAIN)
@@ -63,16 +68,21 @@ class Served:
             client.close()
 
 
+def _make_tokens(hf: Holdfast) -> dict[str, str]:
+    tokens = Tokens(hf.engine)
+    return {role: tokens.create(role, role=role)["token"] for role in ROLES}
+
+
 @contextmanager
-def served(url: str, folder: Path, **settings: Any) -> Iterator[Served]:
+def served(url: str, folder: Path, tokens: dict[str, str] | None = None) -> Iterator[Served]:
     """A server on a store; at the end it drains, and the doctor finds nothing."""
-    with Holdfast(url, **settings) as hf:
+    with Holdfast(url) as hf:
         place = Place(url=url, home=folder, settled=True)
         application = Application(hf.engine, place)
         server = HttpServer(application, Bind(port=0))
         thread = threading.Thread(target=server.run)
         thread.start()
-        made = Served(hf, server, application)
+        made = Served(hf, server, application, tokens)
         try:
             yield made
         finally:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from tests.contract.http.served import Served
+from tests.contract.http.served import Served, served
 from tests.race.racers import eventually
 
 
-def test_a_worker_claims_keeps_and_completes_a_task(server: Served) -> None:
+def test_a_worker_claims_keeps_and_completes_a_task(quick_server: Served) -> None:
+    server = quick_server
     task = server.add("dig", payload={"deep": 3})
     (got,) = server.claim()
     assert got["task"]["id"] == task["id"]
@@ -52,6 +56,40 @@ def test_of_many_who_wait_one_gets_the_one_task_and_the_others_wait_on(server: S
         server.drain()
         got = [each.result(20) for each in waiting]
     assert sorted(map(len, got)) == [0] * 39 + [1]
+
+
+def test_another_server_on_the_store_gives_the_same_and_hears_of_work_at_once(
+    server: Served, store_url: str, tmp_path: Path
+) -> None:
+    with served(store_url, tmp_path / "home", server.tokens) as other:
+        task = server.add()
+        asked: dict[str, Any] = {"request_id": "r1"}
+        (first,) = server.claim(**asked)
+        (again,) = other.claim(**asked)
+        assert (again["task"]["id"], again["token"]) == (task["id"], first["token"])
+        with ThreadPoolExecutor() as pool:
+            waiting = pool.submit(other.claim, wait_seconds=60)
+            assert eventually(lambda: other.application.serving.waiting == 1)
+            later = server.add()
+            (got,) = waiting.result(30)
+        assert got["task"]["id"] == later["id"]
+
+
+def test_a_worker_that_hangs_up_waits_no_longer(quick_server: Served) -> None:
+    server = quick_server
+    body = b'{"worker": "gone", "wait_seconds": 60}'
+    head = (
+        f"POST /api/v1/claims HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        f"Content-Type: application/json\r\nAuthorization: Bearer {server.tokens['worker']}\r\n\r\n"
+    )
+    place = urlsplit(server.url)
+    with socket.create_connection((place.hostname, place.port)) as connection:
+        connection.sendall(head.encode() + body)
+        assert eventually(lambda: server.application.serving.waiting == 1)
+    assert eventually(lambda: server.application.serving.waiting == 0)
+    task = server.add()
+    (got,) = server.claim("there")
+    assert (got["task"]["id"], got["attempt"]) == (task["id"], 1)
 
 
 def test_the_same_request_again_gives_the_same_assignments(server: Served) -> None:

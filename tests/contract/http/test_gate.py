@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
@@ -142,6 +143,35 @@ def test_what_cannot_be_accepted_is_refused_at_the_edge(server: Served) -> None:
         )
         assert f"{answer.status_code} {answer.json()['code']}" == told, body[:60]
     assert server.hf.tasks.list() == []
+
+
+def test_texts_that_no_store_can_keep_are_refused_wherever_they_stand(server: Served) -> None:
+    places = [
+        *("/workflows/%00", "/workflows/x?version=%00", "/runs?workflow=%00", "/runs?status=%00"),
+        *("/runs?after=%00", "/tasks?agent=%00", "/tasks?run=%00", "/tasks?parent=%00"),
+        *("/schedules?after=%00", "/events?after=%00", "/tasks/%00/why", "/runs/%00/events"),
+        *(f"/tasks/{UNKNOWN['task_id']}/logs?start=1{'0' * 40}", "/tasks?limit=1" + "0" * 40),
+    ]
+    for place in places:
+        answer = server().get(place)
+        assert answer.status_code in {404, 422}, (place, answer.text)
+    for text in ("\x00", "\ud800", "x" * 100_000):
+        bodies: dict[str, dict[str, Any]] = {
+            "/claims": {"worker": text},
+            "/claims ": {"worker": "w", "request_id": text},
+            "/claims  ": {"worker": "w", "passing": [text]},
+            "/runs": {"workflow": text},
+            "/tokens": {"name": text, "role": "viewer"},
+            f"/claims/{UNKNOWN['task_id']}/complete": {"token": text, "output": {text: text}},
+            f"/claims/{UNKNOWN['task_id']}/effects": {"token": "x", "name": text},
+            f"/runs/{UNKNOWN['run_id']}/signals": {"name": text},
+        }
+        for place, body in bodies.items():
+            sent = json.dumps(body).encode()
+            answer = server().post(
+                place.strip(), content=sent, headers={"Content-Type": "application/json"}
+            )
+            assert answer.status_code in {200, 404, 422}, (place, answer.text)
 
 
 def test_a_body_without_a_length_is_cut_off_where_it_grows_too_long(quick_server: Served) -> None:

@@ -61,7 +61,8 @@ def test_a_workflow_is_defined_started_steered_and_told(server: Served) -> None:
     assert {"run.cancelled", "task.cancelled"} <= {each["type"] for each in more}
 
 
-def test_tasks_are_made_changed_planned_and_steered(server: Served) -> None:
+def test_tasks_are_made_changed_planned_and_steered(quick_server: Served) -> None:
+    server = quick_server
     operator = server("operator")
     many = operator.post("/tasks", json={"tasks": [{"title": "a"}, {"title": "b", "key": None}]})
     assert many.status_code == 201
@@ -140,7 +141,8 @@ def test_what_a_worker_leaves_behind_is_there_to_be_looked_at(server: Served) ->
     assert effects["mail"] == {"id": 1}
 
 
-def test_many_results_are_reported_at_once_each_with_its_answer(server: Served) -> None:
+def test_many_results_are_reported_at_once_each_with_its_answer(quick_server: Served) -> None:
+    server = quick_server
     for _ in range(3):
         server.add()
     got = server.claim(max=3)
@@ -151,7 +153,8 @@ def test_many_results_are_reported_at_once_each_with_its_answer(server: Served) 
     assert told[2]["reason"] == "stale_token"
 
 
-def test_history_goes_on_from_a_cursor_and_skips_nothing(server: Served) -> None:
+def test_history_goes_on_from_a_cursor_and_skips_nothing(quick_server: Served) -> None:
+    server = quick_server
     viewer = server("viewer")
     server.add()
     page = viewer.get("/events").json()
@@ -172,7 +175,10 @@ def test_what_stands_around_the_work_is_told(server: Served) -> None:
     server.add(agent="builder")
     stats = server("viewer").get("/stats").json()
     assert stats["agents"] == {"builder": {"ready": 1, "running": 1}}
+    task = server.add(enqueue=False)
+    assert server("operator").post(f"/tasks/{task['id']}/retry").status_code == 409
     metrics = server("viewer").get(f"{server.url}/metrics").text
+    assert 'holdfast_refusals_total{code="invalid_transition"} 1.0' in metrics
     assert 'holdfast_tasks{agent="builder",state="ready"} 1.0' in metrics
     assert server("worker").get(f"{server.url}/readyz").json() == {"ok": True}
     assert server("viewer").get("/schedules").json() == {"items": []}

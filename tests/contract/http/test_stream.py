@@ -49,6 +49,11 @@ def test_a_reader_hears_what_comes_and_goes_on_where_it_was(server: Served) -> N
         assert heard == missed
         fourth = server.add("fourth")
         assert next(frames)[2]["task_id"] == fourth["id"]
+    server.add("heard by nobody")
+    with reading(server) as frames:
+        next(frames)
+        last = server.add("last")
+        assert next(frames)[2]["task_id"] == last["id"]
     refused = server("viewer").get("/stream", headers={"Last-Event-ID": "nonsense"})
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")
 

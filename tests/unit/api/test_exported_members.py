@@ -15,8 +15,8 @@ def test_every_exported_name_exists_and_the_list_is_sorted() -> None:
 
 def test_nothing_public_is_reachable_without_being_exported() -> None:
     modules = {"api", "bus", "cli", "clock", "definition", "engine", "errors", "forks", "ids"}
-    modules |= {"importing", "model", "randomness", "server", "service", "settings", "store"}
-    modules |= {"threads", "worker"}
+    modules |= {"importing", "mcp", "model", "randomness", "server", "service", "settings"}
+    modules |= {"store", "threads", "worker"}
     public = {name for name in vars(holdfast) if not name.startswith("_")}
     assert public - modules == set(holdfast.__all__)
 

@@ -11,12 +11,6 @@ from holdfast.server.routing import STEERERS, Table
 table = Table(tag="plans")
 
 
-@table.route("POST", "/tasks/{task_id}/plan/start", STEERERS, answers=answers.Changed)
-def start_planning(task_id: TaskId, asks: AsksAs) -> Answer:
-    """Begin to plan an idle task."""
-    return Answer(asks.service.commands.start_planning(task_id))
-
-
 @table.route(
     "POST",
     "/tasks/{task_id}/plan/children",

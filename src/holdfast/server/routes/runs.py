@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from holdfast.server import answers, bodies
 from holdfast.server.door import After, AsksAs, Limit, RunId
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, STEERERS, Table
+from holdfast.service.commands import Commands
+from holdfast.service.views import View
 
 table = Table(tag="runs")
 
@@ -21,7 +25,9 @@ table = Table(tag="runs")
 def start_run(body: bodies.StartRun, asks: AsksAs) -> Answer:
     """Start a run; the same key with the same body gives back the existing one."""
     more = {"key": body.key, "priority": body.priority or 0}
-    told = asks.service.commands.start_by_name(body.workflow, body.input, **more)
+    told = asks.service.commands.start_by_name(
+        body.workflow, body.input, version=body.version, **more
+    )
     return Answer(told, 201 if told["created"] else 200)
 
 
@@ -51,22 +57,17 @@ def explain_run(run_id: RunId, asks: AsksAs) -> Answer:
     return Answer(asks.service.why(run_id))
 
 
-@table.route("POST", "/runs/{run_id}/cancel", STEERERS, answers=answers.Changed)
-def cancel_run(run_id: RunId, asks: AsksAs) -> Answer:
-    """End a run and every open task of it, for good."""
-    return Answer(asks.service.commands.cancel(run_id))
+def _steer(verb: str, change: Callable[[Commands, str], View], said: str) -> None:
+    def act(run_id: RunId, asks: AsksAs) -> Answer:
+        return Answer(change(asks.service.commands, run_id))
+
+    act.__doc__ = said
+    table.route("POST", f"/runs/{{run_id}}/{verb}", STEERERS, answers=answers.Changed)(act)
 
 
-@table.route("POST", "/runs/{run_id}/pause", STEERERS, answers=answers.Changed)
-def pause_run(run_id: RunId, asks: AsksAs) -> Answer:
-    """Let what runs finish, and start nothing new."""
-    return Answer(asks.service.commands.pause(run_id))
-
-
-@table.route("POST", "/runs/{run_id}/resume", STEERERS, answers=answers.Changed)
-def resume_run(run_id: RunId, asks: AsksAs) -> Answer:
-    """Go on after a pause."""
-    return Answer(asks.service.commands.resume(run_id))
+_steer("cancel", Commands.cancel, "End a run and every open task of it, for good.")
+_steer("pause", Commands.pause, "Let what runs finish, and start nothing new.")
+_steer("resume", Commands.resume, "Go on after a pause.")
 
 
 @table.route("POST", "/runs/{run_id}/retry", STEERERS, answers=answers.Changed)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import Header
+from fastapi import Header, Query
 
 from holdfast.errors import InvalidInput
 from holdfast.server import answers, bodies
 from holdfast.server.door import After, AsksAs, Limit, TaskId
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, STEERERS, Table
+from holdfast.service.commands import Commands
 from holdfast.service.intake import read_changes, read_new_task
 from holdfast.service.logs import log_path, read_log
+from holdfast.service.views import View
 
 table = Table(tag="tasks")
 _VERSION = re.compile(r'(?:W/)?"?(\d{1,9})"?')
@@ -97,12 +100,17 @@ def list_attempts(task_id: TaskId, asks: AsksAs) -> Answer:
 
 
 @table.route("GET", "/tasks/{task_id}/logs", LOOKERS)
-def read_logs(task_id: TaskId, asks: AsksAs, attempt: int | None = None, start: int = 0) -> Answer:
+def read_logs(
+    task_id: TaskId,
+    asks: AsksAs,
+    attempt: int | None = None,
+    start: Annotated[int, Query(ge=0, le=2**53)] = 0,
+) -> Answer:
     """What an attempt wrote, the latest unless said, from a byte on."""
     latest = asks.service.queries.task(task_id)["attempt"]
     chosen = latest if attempt is None else attempt
-    if not 0 <= chosen <= latest or start < 0:
-        raise InvalidInput("attempt", f"must be between 1 and {latest}, and start not negative")
+    if not 0 <= chosen <= latest:
+        raise InvalidInput("attempt", f"must be between 1 and {latest}")
     text = read_log(log_path(asks.serving.place, task_id, chosen), start)
     told = {"attempt": chosen, "text": text.decode(errors="replace"), "next": start + len(text)}
     return Answer(told)
@@ -115,34 +123,20 @@ def list_effects(task_id: TaskId, asks: AsksAs) -> Answer:
     return Answer({"effects": asks.engine.work.effects(task_id)})
 
 
-@table.route("POST", "/tasks/{task_id}/enqueue", STEERERS, answers=answers.Changed)
-def enqueue_task(task_id: TaskId, asks: AsksAs) -> Answer:
-    """Put an idle task in the queue."""
-    return Answer(asks.service.commands.enqueue(task_id))
+def _steer(verb: str, change: Callable[[Commands, str], View], said: str) -> None:
+    def act(task_id: TaskId, asks: AsksAs) -> Answer:
+        return Answer(change(asks.service.commands, task_id))
+
+    act.__doc__ = said
+    table.route("POST", f"/tasks/{{task_id}}/{verb}", STEERERS, answers=answers.Changed)(act)
 
 
-@table.route("POST", "/tasks/{task_id}/run-now", STEERERS, answers=answers.Changed)
-def run_task_now(task_id: TaskId, asks: AsksAs) -> Answer:
-    """Put a task first in line."""
-    return Answer(asks.service.commands.run_now(task_id))
-
-
-@table.route("POST", "/tasks/{task_id}/cancel", STEERERS, answers=answers.Changed)
-def cancel_task(task_id: TaskId, asks: AsksAs) -> Answer:
-    """End a task and all below it, for good."""
-    return Answer(asks.service.commands.cancel(task_id))
-
-
-@table.route("POST", "/tasks/{task_id}/reset", STEERERS, answers=answers.Changed)
-def reset_task(task_id: TaskId, asks: AsksAs) -> Answer:
-    """Take a task back to idle, as if it had never run."""
-    return Answer(asks.service.commands.reset(task_id))
-
-
-@table.route("POST", "/tasks/{task_id}/retry", STEERERS, answers=answers.Changed)
-def retry_task(task_id: TaskId, asks: AsksAs) -> Answer:
-    """Try again what failed or was cancelled, and all that failed with it in its run."""
-    return Answer(asks.service.commands.retry(task_id))
+_steer("enqueue", Commands.enqueue, "Put an idle task in the queue.")
+_steer("run-now", Commands.run_now, "Put a task first in line.")
+_steer("cancel", Commands.cancel, "End a task and all below it, for good.")
+_steer("reset", Commands.reset, "Take a task back to idle, as if it had never run.")
+_steer("retry", Commands.retry, "Try again what failed, and all that failed with it in its run.")
+_steer("plan/start", Commands.start_planning, "Begin to plan an idle task.")
 
 
 @table.route("POST", "/tasks/{task_id}/approve", STEERERS, answers=answers.Changed)

@@ -21,7 +21,7 @@ from holdfast.worker.remote.desk import Sending
 from holdfast.worker.remote.wire import unpack
 
 # A worker that is told to go waits for its poll to end.
-LONGEST = 5.0
+LONGEST = 2.0
 LOOK_EVERY = 0.1
 PAUSE = 1.0
 

@@ -1,0 +1,38 @@
+"""Agents that use Holdfast by tools: the MCP server, over the pipes of whoever starts it."""
+
+from __future__ import annotations
+
+import socket
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.registry import command
+from holdfast.cli.session import actor, opened
+from holdfast.errors import InvalidInput
+
+ROLES = ("planner", "worker", "operator")
+
+
+@command("mcp", example="holdfast mcp --as worker")
+def mcp(
+    role: Annotated[
+        str, typer.Option("--as", metavar="ROLE", help="planner, worker or operator.")
+    ] = "planner",
+    name: Annotated[
+        str | None, typer.Option("--worker", help="What a worker is called; host and mcp.")
+    ] = None,
+) -> None:
+    """Serve the tools of a role to an agent, over standard input and output."""
+    from importlib.util import find_spec
+
+    if role not in ROLES:
+        raise InvalidInput("as", f"{role!r} is not one of {', '.join(ROLES)}")
+    if not find_spec("mcp"):
+        raise InvalidInput("mcp", "is not installed: pip install 'holdfast[server]'")
+    from holdfast.mcp.server import As, make_server
+
+    worker = name or f"{socket.gethostname().partition('.')[0]}-mcp"
+    with opened(begins=True) as service:
+        service.actor = f"{actor()}:{role}"
+        make_server(service, As(role), worker).run()

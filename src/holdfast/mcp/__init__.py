@@ -1,0 +1,1 @@
+"""The MCP server: the service as tools that an agent finds its way in by their own words."""

@@ -1,0 +1,46 @@
+"""Every call of the HTTP server, from its own tables, for the reference."""
+
+from __future__ import annotations
+
+from typing import get_type_hints
+
+from pydantic import BaseModel
+
+from holdfast.server.answers import PROBLEMS
+from holdfast.server.application import TABLES
+from holdfast.server.gate import OPEN
+from holdfast.server.routing import Entry
+
+
+def list_calls() -> str:
+    """For each noun a table of its calls: who may make them, what they are sent, what they do."""
+    return "".join(
+        f"\n## {table.tag}\n\n| call | for | body | |\n|---|---|---|---|\n"
+        + "".join(_row(entry) for entry in table.entries)
+        for table in TABLES
+    )
+
+
+def list_problems() -> str:
+    rows = "".join(f"| {status} | {told['description']} |\n" for status, told in PROBLEMS.items())
+    return f"\n## Problems\n\n| status | |\n|---|---|\n{rows}"
+
+
+def _row(entry: Entry) -> str:
+    who = "everybody, without a token" if entry.path in OPEN else ", ".join(sorted(entry.roles))
+    said = (entry.endpoint.__doc__ or "").partition("\n")[0].replace("|", "\\|")
+    return f"| `{entry.method} {entry.path}` | {who} | {_body(entry)} | {said} |\n"
+
+
+def _body(entry: Entry) -> str:
+    """The fields of what is sent; those that may be left out in brackets."""
+    hint = get_type_hints(entry.endpoint).get("body")
+    kinds = [hint] if isinstance(hint, type) else list(getattr(hint, "__args__", ()))
+    models = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    return " or ".join(f"`{{{', '.join(_fields(model))}}}`" for model in models)
+
+
+def _fields(model: type[BaseModel]) -> list[str]:
+    return [
+        name if field.is_required() else f"[{name}]" for name, field in model.model_fields.items()
+    ]
