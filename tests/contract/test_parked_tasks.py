@@ -182,3 +182,12 @@ def test_a_key_with_room_parks_nobody_and_a_full_one_lets_nobody_in(
     hand("UPDATE holdfast_slot SET used = 0")
     assert unpark(engine) == {task_id}
     assert parked(hand) == {other}
+
+
+def test_what_is_parked_is_offered_to_nobody(engine: Engine) -> None:
+    take(engine, create(engine, concurrency=ONE))
+    create(engine, concurrency=ONE, priority=1)
+    free = create(engine)
+    asked: dict[str, Any] = {"agents": ["default"], "count": 10}
+    offered = engine.database.view(lambda tx: tx.read("ready_tasks", **asked))
+    assert [row["id"] for row in offered] == [free]

@@ -18,7 +18,11 @@ GROWING = {f"holdfast_{name}" for name in ("effect", "event", "need", "run", "si
 # Asked by people or now and then, and about all that is running, held or newest.
 WALKING = {"events_after", "expired_tasks", "latest_events", "lone_tasks_failed_since", "next_wake"}
 WALKING |= {"outputs_of_runs", "runs_ended_since", "slot_holders", "tasks_for_people"}
-WALKING |= {"usages_of_runs", "usages_of_tasks"}
+WALKING |= {"usages_of_runs", "usages_of_tasks", "being_verified", "leased_tasks", "newest_number"}
+WALKING |= {"number_since", "open_tasks_by_agent", "ready_tasks"}
+# Through the index of the runs that steps called, which only those with such steps have.
+WALKING |= {"cancel_children", "hold_run", "run_events_after", "runs_below", "unhold_run"}
+WALKING |= {"tasks_of_run_for_people"}
 # Which of its failures is a run's first is asked once.
 OFTEN = HOT.keys() - {"settle_runs"}
 # With all that is done: what is asked often asks for a status, and has a better one.

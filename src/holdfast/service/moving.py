@@ -95,7 +95,7 @@ def _copy(name: str, old: Tables, new: Tables, progress: Callable[[int], None]) 
 
     new.fill(name, columns, told())
     last = old.counter(name)
-    if last is not None and new.counter(name) is not None:
+    if last and new.counter(name) is not None:
         new.set_counter(name, last)
 
 

@@ -24,6 +24,11 @@ from tests.contract.raw import dump, raw
 from tests.contract.stages import FORK, create, finish, start, take
 from tests.race.racers import eventually
 
+MESSAGE = """
+INSERT INTO holdfast_message (channel, message_id, envelope, published_at)
+VALUES ('workflow.commands', ?, '{}', 1)
+"""
+
 
 @contextmanager
 def opened(url: str) -> Iterator[Engine]:
@@ -51,6 +56,10 @@ def fill(url: str) -> tuple[str, str]:
         taken = take(engine, create(engine, "had"))
     with raw(url) as hand:
         hand("UPDATE holdfast_task SET lease_expires_at = 1 WHERE id = ?", taken.task.id)
+    with raw(url) as hand:
+        # Published, read by all and let go of: the next one must not begin at 1 again.
+        hand(MESSAGE, "old")
+        hand("DELETE FROM holdfast_message")
     return taken.task.id, taken.token
 
 
@@ -92,6 +101,9 @@ def test_a_store_arrives_whole_its_tokens_hold_and_it_goes_on(
         seq = max(event.seq for event in engine.tasks.events(task_id))
         assert engine.tasks.events(create(engine))[0].seq > seq
         assert engine.doctor().ok
+    with raw(target) as hand:
+        hand(MESSAGE, "new")
+        assert hand("SELECT seq FROM holdfast_message") == [{"seq": 2}]
 
 
 def test_a_move_that_broke_off_left_nothing_and_one_that_was_done_is_recognised(

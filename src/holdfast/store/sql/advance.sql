@@ -86,7 +86,7 @@ WHERE id IN (SELECT value FROM {each ids})
   AND status = 'running'
   AND ((holds & 64) <> 0 OR (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status > '' AND NOT task.superseded LIMIT 1) IS NULL)
   AND ((holds & 64) = 0 OR (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status = 'running' LIMIT 1) IS NULL)
-  AND ((holds & 64) = 0 OR NOT EXISTS (SELECT 1 FROM holdfast_task AS call JOIN holdfast_run AS child ON child.id = call.waits_for WHERE call.run_id = holdfast_run.id AND call.calls IS NOT NULL AND child.status = 'running'))
+  AND ((holds & 64) = 0 OR NOT EXISTS (SELECT 1 FROM holdfast_task AS call WHERE call.run_id = holdfast_run.id AND call.calls IS NOT NULL AND (SELECT child.status FROM holdfast_run AS child WHERE child.id = call.waits_for) = 'running'))
 
 -- name: waiting_runs
 -- purpose: the oldest runs that wait for a free concurrency key

@@ -262,5 +262,6 @@ WHERE task.status = 'queued'
   AND task.holds = 0
   AND task.run_holds = 0
   AND task.due
+  AND NOT task.parked
   AND task.agent IN (SELECT value FROM {each agents})
 ORDER BY task.run_now DESC, task.priority DESC, task.position, task.id LIMIT :count

@@ -14,8 +14,13 @@ from holdfast.store.tables import OWN, PREFIX, Values
 _NAMES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?"
 _COLUMNS = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
 _NEEDS = 'SELECT DISTINCT "table" FROM pragma_foreign_key_list(?)'
-_COUNTER = "SELECT seq FROM sqlite_sequence WHERE name = ?"
-_SET_COUNTER = "UPDATE sqlite_sequence SET seq = ? WHERE name = ?"
+# One that was never given a number has no row among the counters yet.
+_COUNTER = """
+SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = made.name), 0)
+FROM sqlite_master AS made WHERE made.name = ? AND made.sql LIKE '%AUTOINCREMENT%'
+"""
+_FORGET_COUNTER = "DELETE FROM sqlite_sequence WHERE name = ?"
+_SET_COUNTER = "INSERT INTO sqlite_sequence (seq, name) VALUES (?, ?)"
 # What refers to what is looked at when the transaction ends.
 _LATER = "PRAGMA defer_foreign_keys = ON"
 
@@ -74,6 +79,7 @@ class SqliteTables:
         return int(cast("int", found[0][0])) if found else None
 
     def set_counter(self, table: str, last: int) -> None:
+        self._connection.execute(_FORGET_COUNTER, (table,))
         self._connection.execute(_SET_COUNTER, (last, table))
 
     def _read(self, text: str, *values: Any) -> list[tuple[Any, ...]]:
