@@ -9,13 +9,16 @@ READY  := $(VENV)/ready
 LOCKED := $(VENV)/locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check chaos bench reference lock format clean environment
+.PHONY: help demo up test check chaos bench reference lock format clean environment
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(READY)  ## watch a workflow run, lose a worker and go on
 	@$(BIN)/holdfast demo
+
+up: $(READY)  ## serve this folder's store and work in it until Ctrl-C
+	@$(BIN)/holdfast up $(ARGS)
 
 test: $(READY)  ## run every test, on real SQLite, PostgreSQL and Redis
 	$(BIN)/python -m pytest -n 2 --dist=worksteal $(ARGS)
