@@ -17,6 +17,8 @@ from holdfast.server.bind import Bind
 BACKLOG = 2_048
 # How long what is under way may take before its connection is cut.
 DRAIN = 30
+# A worker that works for a while need not connect anew to report.
+IDLE = 75
 
 
 class HttpServer:
@@ -34,6 +36,7 @@ class HttpServer:
             server_header=False,
             lifespan="off",
             ws="none",
+            timeout_keep_alive=IDLE,
             timeout_graceful_shutdown=DRAIN,
         )
         self._server = _Draining(config, application)
