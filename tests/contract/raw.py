@@ -76,7 +76,7 @@ def read_all(run: Raw) -> dict[str, list[Row]]:
 
 def _tables(run: Raw) -> list[str]:
     found = run(
-        "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'"
+        "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'"
         if run.postgresql
         else "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
     )
