@@ -66,6 +66,11 @@ class Fail(Report):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Release(Report):
     until: int | None = None
+    usage: str | None = None
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.usage,)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -37,6 +37,11 @@ class StartRun(Body):
     priority: int | None = None
 
 
+class ResumeRun(Body):
+    add_usd: Annotated[float | None, Field(description="Raises what it may use, in dollars")] = None
+    add_attempts: Annotated[int | None, Field(description="Raises its budget of attempts")] = None
+
+
 class RetryRun(Body):
     step: Annotated[str | None, Field(description="This step and all that needs it")] = None
 

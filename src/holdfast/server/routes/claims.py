@@ -117,7 +117,8 @@ def fail(task_id: TaskId, body: bodies.Fail, asks: AsksAs) -> Answer:
     """Report a failure, which is tried again while the budget lasts; a usage limit costs none."""
     protocol = asks.service.protocol
     if body.limit_until is not None:
-        return Answer(protocol.reach_limit(task_id, body.token, read_moment(body.limit_until)))
+        until = read_moment(body.limit_until)
+        return Answer(protocol.reach_limit(task_id, body.token, until, body.usage))
     again = body.retryable is not False
     told = protocol.fail(task_id, body.token, body.error, retryable=again, usage=body.usage)
     return Answer(told)

@@ -76,7 +76,12 @@ class Sending:
 
     def _answers(self, renewals: Sequence[Renew]) -> list[TransitionResult]:
         leases = [
-            _present(task_id=each.task_id, token=self._token(each), progress=_json(each.progress))
+            _present(
+                task_id=each.task_id,
+                token=self._token(each),
+                progress=_json(each.progress),
+                usage=_json(each.usage),
+            )
             for each in renewals
         ]
         seconds = renewals[0].lease / 1_000_000
