@@ -66,9 +66,7 @@ class Reports:
             usage=small("usage", usage),
         )
 
-    def release(
-        self, held: Held, *, until: Moment | None = None, usage: object = None
-    ) -> Release:
+    def release(self, held: Held, *, until: Moment | None = None, usage: object = None) -> Release:
         chosen = None if until is None else parse_moment("until", until, self._desk.now)
         return Release(**held, until=chosen, usage=small("usage", usage))
 
