@@ -120,6 +120,9 @@ class Claim(Body):
     lease_seconds: Seconds | None = None
     request_id: Annotated[str | None, Field(description="The same again gives the same")] = None
     task_id: str | None = None
+    process: Annotated[
+        str | None, Field(description="Another with each start: who was told to go may come back")
+    ] = None
     passing: Annotated[
         list[str] | None, Field(max_length=1_000, description="Tasks to leave to others")
     ] = None

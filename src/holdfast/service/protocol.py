@@ -29,6 +29,8 @@ class Offer:
     agents: Sequence[str] = ()
     tags: Sequence[str] = ()
     lease: float = 30.0
+    # What tells one start of it from the next.
+    process: str | None = None
 
 
 class Protocol:
