@@ -24,13 +24,7 @@ from holdfast.engine.schedule_operations import (
     ResumeSchedule,
     Tick,
 )
-from holdfast.engine.worker_operations import (
-    AnnounceWorker,
-    ForgetWorker,
-    NoteStop,
-    RegisterWorker,
-    TellWorker,
-)
+from holdfast.engine.worker_operations import NoteStop, WorkerOperation
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.model.status import Hold
 from holdfast.model.trace import Trace
@@ -391,10 +385,7 @@ Operation = (
     | Tick
     | RegisterHooks
     | RemoveHook
-    | RegisterWorker
-    | AnnounceWorker
-    | TellWorker
-    | ForgetWorker
+    | WorkerOperation
     | NoteStop
     | GrantAccess
     | RevokeAccess

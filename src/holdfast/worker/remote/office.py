@@ -29,7 +29,7 @@ class RemoteWorkers:
         self._work = work
 
     @operation
-    def register(self, *_: Any, process: str | None = None, **__: Any) -> Future[Row | None]:
+    def register(self, /, *_: Any, process: str | None = None, **__: Any) -> Future[Row | None]:
         self._sending.process = process
         return _now({"started_at": 0})
 
