@@ -18,7 +18,7 @@ from tests.contract.test_run_transitions import bring_run
 REPORTS: dict[str, tuple[object, ...]] = {
     "complete_tasks": ('"output"', "digest", None),
     "fail_tasks": ('"broken"', "digest", True, 0.5, None),
-    "release_tasks": (None,),
+    "release_tasks": (None, None),
     "lose_tasks": ('"lost"',),
     "suspend_tasks": (None, "children"),
     "ask_tasks": ('"which?"',),

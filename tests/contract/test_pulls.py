@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 
-from holdfast.clock import ManualClock
+import pytest
+
+from holdfast.clock import ManualClock, SystemClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.picker import Claimed
 from holdfast.engine.pulls import KEPT
+from holdfast.model.task import Assignment, Renewal
 from tests.contract.raw import count_rows, raw
 from tests.contract.stages import create, start
+from tests.engines import opened
 from tests.race.racers import eventually
 
 
@@ -24,6 +28,22 @@ def test_the_same_request_gives_the_same_tasks_with_all_they_need(engine: Engine
     assert engine.work.claim("w", request="r2") == []
 
 
+def test_the_same_request_gives_a_whole_lease_of_what_is_held_and_nothing_of_what_is_not(
+    engine: Engine, clock: ManualClock
+) -> None:
+    task_id, other = create(engine), create(engine)
+    first, second = engine.work.claim("w", count=2, lease=10, request="r1")
+    assert engine.work.renew([_renewal(first)], lease=20)[0].ok
+    clock.advance(15)
+    (again,) = engine.work.claim("w", lease=30, request="r1")
+    assert (again.task_id, again.token) == (task_id, first.token)
+    assert again.expires_at == first.expires_at + 35_000_000
+    assert engine.tasks.get(other).lease == second.task.lease
+    clock.advance(30)
+    assert engine.work.claim("w", request="r1") == []
+    assert engine.work.claim_by_id(task_id, "w", request="r1") == []
+
+
 def test_by_id_too_and_an_attempt_that_is_over_is_not_given_again(engine: Engine) -> None:
     task_id = create(engine)
     (first,) = engine.work.claim_by_id(task_id, "w", request="r1")
@@ -34,7 +54,8 @@ def test_by_id_too_and_an_attempt_that_is_over_is_not_given_again(engine: Engine
     (next_one,) = engine.work.claim_by_id(task_id, "w", request="r2")
     assert next_one.attempt == 2
     # Not what the first request was given: that was another attempt.
-    assert engine.work.claim_by_id(task_id, "w", request="r1") == []
+    assert engine.work.claim_by_id(task_id, "w", lease=99, request="r1") == []
+    assert engine.tasks.get(task_id).lease == next_one.task.lease
 
 
 def test_a_request_that_got_nothing_may_get_something_the_next_time(engine: Engine) -> None:
@@ -80,6 +101,27 @@ def test_a_request_that_another_process_serves_meanwhile_is_served_once(
         (given,) = claiming.result(30)
     assert given.token == held.token
     assert engine.tasks.get(mine).status == "queued"
+
+
+def test_what_another_process_changes_meanwhile_is_given_again_after_that(
+    postgres_store_url: str,
+) -> None:
+    url = postgres_store_url
+    with opened(url, clock=SystemClock()) as engine, raw(url) as ask, ThreadPoolExecutor() as pool:
+        task_id = create(engine)
+        (first,) = engine.work.claim("w", request="r1")
+        ask("BEGIN")
+        ask("UPDATE holdfast_task SET progress = '1' WHERE id = ?", task_id)
+        claiming = pool.submit(engine.work.claim, "w", request="r1")
+        with pytest.raises(TimeoutError):
+            claiming.result(0.3)
+        ask("COMMIT")
+        (again,) = claiming.result(30)
+    assert (again.token, again.task.progress) == (first.token, 1)
+
+
+def _renewal(each: Assignment) -> Renewal:
+    return Renewal(task_id=each.task_id, token=each.token)
 
 
 def _waits(url: str) -> bool:

@@ -79,7 +79,7 @@ def fail(group: Group, reports: Sequence[Fail]) -> list[TransitionResult]:
 
 def release(group: Group, reports: Sequence[Release]) -> list[TransitionResult]:
     changed = group.change_tasks(
-        "release_tasks", rows=[(r.task_id, r.fence, r.until) for r in reports]
+        "release_tasks", rows=[(r.task_id, r.fence, r.until, r.usage) for r in reports]
     )
     return _answer(group, reports, changed, answer_report)
 

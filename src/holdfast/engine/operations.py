@@ -24,13 +24,7 @@ from holdfast.engine.schedule_operations import (
     ResumeSchedule,
     Tick,
 )
-from holdfast.engine.worker_operations import (
-    AnnounceWorker,
-    ForgetWorker,
-    NoteStop,
-    RegisterWorker,
-    TellWorker,
-)
+from holdfast.engine.worker_operations import NoteStop, WorkerOperation
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.model.status import Hold
 from holdfast.model.trace import Trace
@@ -66,6 +60,11 @@ class Fail(Report):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Release(Report):
     until: int | None = None
+    usage: str | None = None
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.usage,)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -386,10 +385,7 @@ Operation = (
     | Tick
     | RegisterHooks
     | RemoveHook
-    | RegisterWorker
-    | AnnounceWorker
-    | TellWorker
-    | ForgetWorker
+    | WorkerOperation
     | NoteStop
     | GrantAccess
     | RevokeAccess

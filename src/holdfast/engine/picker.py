@@ -43,7 +43,7 @@ def claim(group: Group, claims: Sequence[Claim]) -> list[Claimed]:
 
 def serve(group: Group, request: Claim) -> Claimed:
     """Claim what is ready by now; the same request again gets what it got before."""
-    known = pulls.recall(group, request.request)
+    known = pulls.recall(group, request)
     if known is not None:
         return replace(_gather(group, known), repeated=True)
     rows = _claim(group, request)
@@ -59,7 +59,7 @@ def claim_by_id(group: Group, claims: Sequence[ClaimById]) -> list[Claimed]:
 
 
 def _serve_by_id(group: Group, request: ClaimById) -> Claimed:
-    known = pulls.recall(group, request.request)
+    known = pulls.recall(group, request)
     if known is not None:
         return _gather(group, known)
     rows = _claim_by_id(group, request)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from holdfast.engine.group import Group
+from holdfast.engine.operations import Claim, ClaimById
 from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 
@@ -12,16 +13,25 @@ from holdfast.store.patience import Contended
 KEPT = 86_400_000_000
 
 
-def recall(group: Group, request: str | None) -> list[Row] | None:
-    """The tasks that a request was given, as far as they are held still; None when it is new."""
-    if request is None:
+def recall(group: Group, claim: Claim | ClaimById) -> list[Row] | None:
+    """The tasks that a request was given, each with a whole lease, as far as they are held still.
+
+    None when the request is new.
+    """
+    if claim.request is None:
         return None
-    if request in group.pulls:
+    if claim.request in group.pulls:
         return []
-    known = group.tx.read("pulls_of", requests=[request])
+    known = group.tx.read("pulls_of", requests=[claim.request])
     if not known:
         return None
-    return [_held(row) for row in group.tx.read("held_again", rows=json.loads(known[0]["taken"]))]
+    taken = json.loads(known[0]["taken"])
+    renewed = group.tx.write("renew_pulled", rows=taken, lease=claim.lease)
+    held = group.tx.read("held_again", rows=taken)
+    if len(renewed) < len(held):
+        # Waiting for it here could close a circle: claims come after all that a group locks.
+        raise Contended("another process has to do with what a request was given")
+    return [_held(row) for row in held]
 
 
 def note(group: Group, request: str | None, rows: list[Row]) -> None:

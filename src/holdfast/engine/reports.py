@@ -66,9 +66,9 @@ class Reports:
             usage=small("usage", usage),
         )
 
-    def release(self, held: Held, *, until: Moment | None = None) -> Release:
+    def release(self, held: Held, *, until: Moment | None = None, usage: object = None) -> Release:
         chosen = None if until is None else parse_moment("until", until, self._desk.now)
-        return Release(**held, until=chosen)
+        return Release(**held, until=chosen, usage=small("usage", usage))
 
     def ask(self, held: Held, question: object, *, note: tuple[str, object] | None = None) -> Ask:
         text = encode_json("question", question, limit=validation.JSON_SCALAR_LIMIT)

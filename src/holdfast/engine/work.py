@@ -207,10 +207,11 @@ class Work:
 
     @operation
     def release(
-        self, task_id: str, token: str, *, until: Moment | None = None
+        self, task_id: str, token: str, *, until: Moment | None = None, usage: object = None
     ) -> Future[TransitionResult]:
         """Give a task back, now or until a datetime or for "10m"; it costs no attempt."""
-        return self._desk.submit(self.reports.release(self._held(task_id, token), until=until))
+        held = self._held(task_id, token)
+        return self._desk.submit(self.reports.release(held, until=until, usage=usage))
 
     @operation
     def ask(

@@ -37,6 +37,11 @@ class StartRun(Body):
     priority: int | None = None
 
 
+class ResumeRun(Body):
+    add_usd: Annotated[float | None, Field(description="Raises what it may use, in dollars")] = None
+    add_attempts: Annotated[int | None, Field(description="Raises its budget of attempts")] = None
+
+
 class RetryRun(Body):
     step: Annotated[str | None, Field(description="This step and all that needs it")] = None
 
@@ -115,6 +120,9 @@ class Claim(Body):
     lease_seconds: Seconds | None = None
     request_id: Annotated[str | None, Field(description="The same again gives the same")] = None
     task_id: str | None = None
+    process: Annotated[
+        str | None, Field(description="Another with each start: who was told to go may come back")
+    ] = None
     passing: Annotated[
         list[str] | None, Field(max_length=1_000, description="Tasks to leave to others")
     ] = None

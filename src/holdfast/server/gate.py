@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -18,6 +19,8 @@ from holdfast.settings import MEBIBYTE
 
 OPEN = frozenset({"/healthz"})
 ACCESS = "holdfast.access"
+# Whether the token is still good, for what goes on long after it was looked at.
+LOOK_AGAIN = "holdfast.look_again"
 LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 HEADERS = (
@@ -87,10 +90,11 @@ class Gate:
                 known = await anyio.to_thread.run_sync(self._find, given[1])
         except HoldfastError as error:
             return answer_error(error)
-        if known is None:
+        if given is None or known is None:
             said = "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours"
             return tell(401, "unauthorized", said, {"WWW-Authenticate": "Bearer"})
         scope[ACCESS] = known
+        scope[LOOK_AGAIN] = partial(anyio.to_thread.run_sync, self._find, given[1])
         return None
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -47,6 +47,15 @@ class Batch:
         if run_id is None:
             return self.whole
         return b"".join(each.text for each in self.frames if each.run_id == run_id)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """From where on, of which run, and a look at whether who asks still may."""
+
+    after: Cursor | None
+    run_id: str | None
+    look_again: Callable[[], Awaitable[object | None]]
 
 
 class Reader:
@@ -102,17 +111,23 @@ class Hub:
         self._unsubscribe = engine.on_hint(self._hint)
         self._looking: asyncio.Task[None] | None = None
 
-    async def read(self, after: Cursor | None, run_id: str | None) -> AsyncIterator[bytes]:
-        """What comes, from a cursor or from now on, until the server stops."""
+    async def read(self, asked: Asked) -> AsyncIterator[bytes]:
+        """What comes, from a cursor or from now on, until the server stops or the token ends."""
+        after, run_id = asked.after, asked.run_id
         reader = await self._join(run_id)
         try:
             yield _frame("hello", str(after or reader.start), {"after": str(after or reader.start)})
             if after is not None:
                 async for text in self._catch_up(after, reader.start, run_id):
                     yield text
+            looked = self._loop.time()
             while not self._closed:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(reader.come.wait(), QUIET)
+                if self._loop.time() >= looked + QUIET:
+                    if not await _still_may(asked):
+                        return
+                    looked = self._loop.time()
                 yield reader.take() or STILL
         finally:
             self._readers.discard(reader)
@@ -157,6 +172,9 @@ class Hub:
                 await self._look_once()
             except HoldfastError as error:
                 log.warning("the history cannot be read: %s", error)
+            except Exception:
+                # Nobody else would hear of it, and every reader waits for this one task.
+                log.exception("the history cannot be read")
             await asyncio.sleep(REST)
 
     async def _look_once(self) -> None:
@@ -175,6 +193,14 @@ class Hub:
     def _hint(self) -> None:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._hinted.set)
+
+
+async def _still_may(asked: Asked) -> bool:
+    try:
+        return await asked.look_again() is not None
+    except HoldfastError as error:
+        log.warning("a stream ends, for its token cannot be looked at: %s", error)
+        return False
 
 
 def _batch(told: Iterable[Told], end: Cursor) -> Batch:

@@ -29,6 +29,8 @@ class Offer:
     agents: Sequence[str] = ()
     tags: Sequence[str] = ()
     lease: float = 30.0
+    # What tells one start of it from the next.
+    process: str | None = None
 
 
 class Protocol:
@@ -109,15 +111,18 @@ class Protocol:
         answer = self._engine.work.fail(task_id, token, error, retryable=retryable, usage=usage)
         return self._answered(task_id, answer)
 
-    def reach_limit(self, task_id: str, token: str, until: Moment) -> View:
+    def reach_limit(self, task_id: str, token: str, until: Moment, usage: object = None) -> View:
         """Give back what an agent's usage limit stopped, until that lifts; it costs nothing."""
-        told = self.release(task_id, token, until)
+        told = self.release(task_id, token, until, usage)
         if not told["repeated"]:
             self._engine.tasks.hold(task_id, "limit", until=until, actor="worker")
         return {**told, "task": self._queries.task(task_id)}
 
-    def release(self, task_id: str, token: str, until: Moment | None = None) -> View:
-        return self._answered(task_id, self._engine.work.release(task_id, token, until=until))
+    def release(
+        self, task_id: str, token: str, until: Moment | None = None, usage: object = None
+    ) -> View:
+        answer = self._engine.work.release(task_id, token, until=until, usage=usage)
+        return self._answered(task_id, answer)
 
     def wait_for(self, task_id: str, token: str, signal: str) -> View:
         """Give a task back until its run, or itself without one, is sent a signal."""

@@ -16,7 +16,12 @@ MOST = 10_000
 
 @dataclass(kw_only=True)
 class Visit:
+    """One process of a worker; who is silent until `ends` is gone."""
+
+    offer: Offer
+    places: int
     due: float
+    ends: float
     started_at: int | None = None
     told: str | None = None
 
@@ -30,28 +35,63 @@ class Visitors:
 
     def see(self, offer: Offer, places: int) -> str | None:
         """Note that a worker has asked; the answer is what it is told: `drain`, `evict`."""
-        now = self._engine.clock.monotonic()
-        visit = self._visits.get(offer.worker)
-        if visit is None:
-            visit = self._visits[offer.worker] = Visit(due=now)
-            while len(self._visits) > MOST:
-                del self._visits[next(iter(self._visits))]
+        visit = self._find(offer.worker)
+        if visit is not None and visit.offer.process != offer.process:
+            if visit.told is None:
+                # The name is another's, until that is silent or told to go.
+                return None
+            self._forget(visit)
+            visit = None
+        return self._hear_from(visit or self._begin(offer, places))
+
+    def keep(self, worker: str) -> str | None:
+        """Note that a worker that asks for nothing now is there; the answer is as of `see`."""
+        visit = self._find(worker)
+        return None if visit is None else self._hear_from(visit)
+
+    def _find(self, worker: str) -> Visit | None:
+        visit = self._visits.get(worker)
+        return None if visit is None or self._now >= visit.ends else visit
+
+    def _begin(self, offer: Offer, places: int) -> Visit:
+        self._visits.pop(offer.worker, None)
+        visit = Visit(offer=offer, places=places, due=self._now, ends=self._now)
+        self._visits[offer.worker] = visit
+        while len(self._visits) > MOST:
+            del self._visits[next(iter(self._visits))]
+        return visit
+
+    def _hear_from(self, visit: Visit) -> str | None:
+        now, settings = self._now, self._engine.settings
+        visit.ends = now + settings.lease
         if now >= visit.due:
-            visit.due = now + self._engine.settings.renewal
+            visit.due = now + settings.renewal
             with suppress(HoldfastError):
-                self._say(visit, offer, places)
+                self._say(visit)
         return visit.told
 
-    def _say(self, visit: Visit, offer: Offer, places: int) -> None:
-        workers = self._engine.workers
+    def _say(self, visit: Visit) -> None:
+        workers, offer = self._engine.workers, visit.offer
         if visit.started_at is not None:
             asked = workers.announce.submit(offer.worker, visit.started_at)
         else:
-            agents = offer.agents or ["default"]
             asked = workers.register.submit(
-                offer.worker, agents=agents, tags=offer.tags, concurrency=places
+                offer.worker,
+                agents=offer.agents or ["default"],
+                tags=offer.tags,
+                concurrency=visit.places,
+                process=offer.process,
             )
         asked.add_done_callback(lambda done: _hear(visit, done))
+
+    def _forget(self, visit: Visit) -> None:
+        if visit.started_at is not None:
+            with suppress(HoldfastError):
+                self._engine.workers.forget.submit(visit.offer.worker, visit.started_at)
+
+    @property
+    def _now(self) -> float:
+        return self._engine.clock.monotonic()
 
 
 def _hear(visit: Visit, asked: Future[Row | None]) -> None:
@@ -62,6 +102,6 @@ def _hear(visit: Visit, asked: Future[Row | None]) -> None:
         visit.started_at = None if found is None else int(found["started_at"])
     elif found is None:
         # It was silent for so long that it was forgotten.
-        visit.started_at, visit.due = None, 0.0
+        visit.started_at, visit.told, visit.due = None, None, 0.0
     else:
         visit.told = found["told"]

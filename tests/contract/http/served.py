@@ -74,9 +74,11 @@ def _make_tokens(hf: Holdfast) -> dict[str, str]:
 
 
 @contextmanager
-def served(url: str, folder: Path, tokens: dict[str, str] | None = None) -> Iterator[Served]:
+def served(
+    url: str, folder: Path, tokens: dict[str, str] | None = None, **settings: Any
+) -> Iterator[Served]:
     """A server on a store; at the end it drains, and the doctor finds nothing."""
-    with Holdfast(url) as hf:
+    with Holdfast(url, **settings) as hf:
         place = Place(url=url, home=folder, settled=True)
         application = Application(hf.engine, place)
         server = HttpServer(application, Bind(port=0))

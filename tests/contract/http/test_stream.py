@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import Any
 
 import httpx
 import pytest
 
 from holdfast.server import stream
+from holdfast.service.history import Cursor, History, Told
 from tests.contract.http.served import Served
 
 Frame = tuple[str, str, dict[str, Any]]
@@ -77,3 +79,37 @@ def test_a_stream_ends_when_the_server_drains(quick_server: Served) -> None:
         next(frames)
         quick_server.drain()
         assert list(frames) == []
+
+
+def test_a_token_that_is_revoked_reads_no_longer_however_much_comes(
+    quick_server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "QUIET", 0.05)
+    server = quick_server
+    token = server("admin").post("/tokens", json={"name": "v", "role": "viewer"}).json()["token"]
+    with server.client(token) as client, client.stream("GET", "/stream") as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        assert server("admin").delete("/tokens/v").status_code == 200
+        # It ends by itself: what is read here would go on for ever.
+        assert sum("data" in each for each in lines) < 5
+
+
+def test_whatever_a_look_at_the_history_finds_the_next_one_is_made(
+    quick_server: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    find, broken = History.after, Event()
+
+    def break_once(self: History, cursor: Cursor, limit: int) -> list[Told]:
+        if broken.is_set():
+            return find(self, cursor, limit)
+        broken.set()
+        raise RuntimeError("odd")
+
+    with reading(quick_server) as frames:
+        next(frames)
+        monkeypatch.setattr(History, "after", break_once)
+        task = quick_server.add()
+        assert next(frames)[2]["task_id"] == task["id"]
+    assert broken.is_set()
+    assert "odd" in caplog.text

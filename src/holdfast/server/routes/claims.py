@@ -32,7 +32,13 @@ async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
     """Lease ready tasks, or wait for some; the same `request_id` gives the same again."""
     agents = _scope(asks.access, body.agents)
     lease = LEASE if body.lease_seconds is None else body.lease_seconds
-    offer = Offer(worker=body.worker, agents=agents, tags=body.tags or (), lease=lease)
+    offer = Offer(
+        worker=body.worker,
+        agents=agents,
+        tags=body.tags or (),
+        lease=lease,
+        process=body.process,
+    )
     told = asks.serving.visitors.see(offer, body.max or 1)
     known = None
     if body.request_id is not None:
@@ -88,12 +94,14 @@ def _scope(access: Access, asked: Sequence[str] | None) -> Sequence[str]:
 
 @table.route("POST", "/claims/renew", WORKERS, answers=answers.Leases)
 def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
-    """Keep leases; one that is not ok says to stop that attempt."""
+    """Keep leases; one that is not ok says to stop that attempt. Who keeps none is there too."""
     renewals = [
         Renewal(task_id=each.task_id, token=each.token, progress=each.progress, usage=each.usage)
         for each in body.leases
     ]
-    return Answer(asks.service.protocol.renew_many(renewals, body.lease_seconds))
+    told = None if body.worker is None else asks.serving.visitors.keep(body.worker)
+    kept = asks.service.protocol.renew_many(renewals, body.lease_seconds)
+    return Answer(kept | present(told=told))
 
 
 @table.route("POST", "/claims/complete", WORKERS, answers=answers.Results)
@@ -117,7 +125,8 @@ def fail(task_id: TaskId, body: bodies.Fail, asks: AsksAs) -> Answer:
     """Report a failure, which is tried again while the budget lasts; a usage limit costs none."""
     protocol = asks.service.protocol
     if body.limit_until is not None:
-        return Answer(protocol.reach_limit(task_id, body.token, read_moment(body.limit_until)))
+        until = read_moment(body.limit_until)
+        return Answer(protocol.reach_limit(task_id, body.token, until, body.usage))
     again = body.retryable is not False
     told = protocol.fail(task_id, body.token, body.error, retryable=again, usage=body.usage)
     return Answer(told)

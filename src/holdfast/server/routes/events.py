@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from fastapi import Header
+from fastapi import Header, Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.errors import InvalidInput
 from holdfast.server import answers
 from holdfast.server.door import After, AsksAs, Door, Limit, RunId, TaskId
+from holdfast.server.gate import LOOK_AGAIN
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, Table
+from holdfast.server.stream import Asked
 from holdfast.service.history import Cursor
 
 table = Table(tag="events")
@@ -56,6 +58,7 @@ def _page(asks: Door, identifier: str, limit: int, after: str | None) -> Answer:
 
 @table.route("GET", "/stream", LOOKERS, kind=EventStream)
 async def stream(
+    request: Request,
     asks: AsksAs,
     after: After = None,
     run: str | None = None,
@@ -64,4 +67,5 @@ async def stream(
     """Events as they come; `gap` tells a slow reader what it has missed."""
     begun = last_event_id or after
     cursor = None if begun is None else Cursor.read(begun)
-    return EventStream(asks.serving.hub.read(cursor, run))
+    asked = Asked(after=cursor, run_id=run, look_again=request.scope[LOOK_AGAIN])
+    return EventStream(asks.serving.hub.read(asked))

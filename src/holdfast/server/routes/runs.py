@@ -67,7 +67,12 @@ def _steer(verb: str, change: Callable[[Commands, str], View], said: str) -> Non
 
 _steer("cancel", Commands.cancel, "End a run and every open task of it, for good.")
 _steer("pause", Commands.pause, "Let what runs finish, and start nothing new.")
-_steer("resume", Commands.resume, "Go on after a pause.")
+
+
+@table.route("POST", "/runs/{run_id}/resume", STEERERS, answers=answers.Changed)
+def resume_run(run_id: RunId, asks: AsksAs, body: bodies.ResumeRun | None = None) -> Answer:
+    """Go on after a pause; what is added raises the budget."""
+    return Answer(asks.service.commands.resume(run_id, **(body.given() if body else {})))
 
 
 @table.route("POST", "/runs/{run_id}/retry", STEERERS, answers=answers.Changed)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from holdfast.errors import StoreBusy, StoreError, StoreUnreachable, UnknownOutcome
+from holdfast.errors import InvalidInput, StoreBusy, StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store import migrations, queries
 from holdfast.store.database import Surroundings, Transaction
 from holdfast.store.macros import Dialect
@@ -117,6 +117,8 @@ class PostgresqlDatabase:
                 away = away or self._patience(self._away)
                 if not away.wait():
                     raise unreachable(error) from None
+            except psycopg.DataError as error:
+                raise InvalidInput("value", f"PostgreSQL: {describe(error)}") from None
             except (psycopg.Error, Contended) as error:
                 if is_busy(error):
                     raise StoreBusy(

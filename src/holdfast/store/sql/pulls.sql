@@ -17,9 +17,22 @@ RETURNING request
 DELETE FROM holdfast_pull
 WHERE asked_at < (SELECT holdfast_now()) - :kept
 
+-- name: renew_pulled
+-- purpose: a whole lease for what a request that is made again was given: who asks counts from now
+-- guards: held under this fence, and not expired; what another process has locked is left
+-- rows: task_id text, fence integer
+UPDATE holdfast_task SET lease_expires_at = (SELECT holdfast_now()) + :lease
+WHERE id IN (
+  SELECT task.id FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
+  WHERE task.attempt = r.fence
+    AND task.lease_expires_at > (SELECT holdfast_now())
+  {skip_locked task})
+RETURNING id
+
 -- name: held_again
 -- purpose: tasks that were claimed for a request that is made again, as they are held still
 -- rows: task_id text, fence integer
 SELECT task.*, task.id AS entity FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
 WHERE task.status = 'running'
   AND task.attempt = r.fence
+  AND task.lease_expires_at > (SELECT holdfast_now())

@@ -256,7 +256,7 @@ WHERE id = r.task_id
 -- name: release_tasks
 -- purpose: running → queued: a worker gives a task back; it costs neither budget
 -- guards: running under this fence
--- rows: task_id text, fence integer, until integer
+-- rows: task_id text, fence integer, until integer, spent text
 -- changes: task
 -- event: 'task.released'
 -- data: '{"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null')
@@ -265,6 +265,7 @@ WHERE id = r.task_id
 UPDATE holdfast_task SET
   status = 'queued',
   due = (r.until IS NULL), scheduled_for = r.until,
+  usage = COALESCE(r.spent, usage),
   lease_expires_at = NULL,
   version = version + 1, previous = status,
   changed_by = worker, changed_at = (SELECT holdfast_now())

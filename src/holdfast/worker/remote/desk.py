@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.engine.durable_operations import Ask, RecordEffect, Suspend
 from holdfast.engine.operations import Complete, Fail, Operation, Release, Renew
-from holdfast.engine.worker_operations import AnnounceWorker, NoteStop, RegisterWorker
+from holdfast.engine.worker_operations import AnnounceWorker, NoteStop
 from holdfast.errors import StoreUnreachable
 from holdfast.model.effect import Recorded
 from holdfast.model.result import Refusal, TransitionResult
@@ -34,7 +34,8 @@ class Sending:
         self._clock = clock
         self._threads = ThreadPoolExecutor(AT_ONCE, "holdfast-remote")
         self.held = Holdings()
-        self.told: str | None = None
+        self.process: str | None = None
+        self._told: str | None = None
 
     def submit(self, operation: Operation) -> Future[Any]:
         return self._threads.submit(self._send, operation)
@@ -50,6 +51,10 @@ class Sending:
     def enter(self, entry: Entry[Operation], entered: Callable[[], None]) -> None:
         entered()
         self._threads.submit(self._tell, entry)
+
+    def hear(self, answer: Mapping[str, Any]) -> None:
+        """Keep what the worker is told; another server than the one that told it may answer."""
+        self._told = answer.get("told") or self._told
 
     def close(self) -> None:
         self._threads.shutdown()
@@ -76,7 +81,12 @@ class Sending:
 
     def _answers(self, renewals: Sequence[Renew]) -> list[TransitionResult]:
         leases = [
-            _present(task_id=each.task_id, token=self._token(each), progress=_json(each.progress))
+            _present(
+                task_id=each.task_id,
+                token=self._token(each),
+                progress=_json(each.progress),
+                usage=_json(each.usage),
+            )
             for each in renewals
         ]
         seconds = renewals[0].lease / 1_000_000
@@ -87,11 +97,8 @@ class Sending:
         ]
 
     def _send(self, operation: Any) -> object:  # noqa: ANN401 - one of the writer's
-        if isinstance(operation, RegisterWorker):
-            # The server keeps it among those that live while it goes on asking.
-            return {"started_at": 0}
         if isinstance(operation, AnnounceWorker):
-            return {"told": self.told}
+            return self._announce(operation.name)
         if isinstance(operation, RecordEffect):
             return self._record(operation)
         if isinstance(operation, Complete | Fail | Release | Ask | Suspend | NoteStop):
@@ -99,6 +106,11 @@ class Sending:
             body = {"token": self._token(operation), **said}
             return self._client.transition(f"/claims/{operation.task_id}/{verb}", body)
         return TransitionResult(ok=True)
+
+    def _announce(self, worker: str) -> dict[str, Any]:
+        """Who has no room asks for nothing, and is to be seen and to hear all the same."""
+        self.hear(self._client.post("/claims/renew", {"worker": worker, "leases": []}))
+        return {"told": self._told}
 
     def _record(self, operation: RecordEffect) -> Recorded:
         body = {"token": self._token(operation), "name": operation.name}

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.clock import SystemClock
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.wanted import WANTED_AT_ONCE, Wanted
-from holdfast.engine.worker_operations import NoteStop
+from holdfast.engine.worker_operations import AnnounceWorker, NoteStop
 from holdfast.model.result import TransitionResult
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import Settings
@@ -22,19 +22,24 @@ from holdfast.worker.remote.work import Ports, RemoteWork
 
 
 class RemoteWorkers:
-    """The server keeps a worker among those that live while it goes on asking for work."""
+    """The server keeps a worker among those that live while it asks for work, or says it lives."""
 
     def __init__(self, sending: Sending, work: RemoteWork) -> None:
         self._sending = sending
         self._work = work
 
     @operation
-    def register(self, *_: Any, **__: Any) -> Future[Row | None]:
+    def register(self, /, *_: Any, process: str | None = None, **__: Any) -> Future[Row | None]:
+        self._sending.process = process
         return _now({"started_at": 0})
 
     @operation
-    def announce(self, *_: Any) -> Future[Row | None]:
-        return _now({"told": self._sending.told})
+    def announce(
+        self, name: str, started_at: int, pausing: str | None = None
+    ) -> Future[Row | None]:
+        return self._sending.submit(
+            AnnounceWorker(name=name, started_at=started_at, ttl=0, pausing=pausing)
+        )
 
     @operation
     def forget(self, *_: Any) -> Future[TransitionResult]:

@@ -75,13 +75,14 @@ class Poller:
                 self._stopping.wait(PAUSE)
                 continue
             request = uuid.uuid4().hex
-            self._sending.told = told.get("told")
+            self._sending.hear(told)
             self._deliver(told["assignments"])
 
     def _ask(self, free: int, request: str) -> dict[str, Any]:
         taker = self._taker
         return {
             "worker": taker.worker,
+            "process": self._sending.process,
             "agents": list(taker.agents),
             "tags": json.loads(taker.tags),
             "max": free,

@@ -14,7 +14,8 @@ Packed = dict[str, Any]
 
 _TASK = ("id", "run_id", "step", "title", "agent", "item", "timeout", "payload")
 _COUNTS = ("attempt", "failures", "lost", "epoch", "round")
-_OWN = ("workflow", "workflow_version", "is_step", "item_number", "timeout", "step", "run_id")
+_OF_STEP = ("workflow", "workflow_version", "is_step", "step", "run_id", "item_number")
+_OWN = (*_OF_STEP, "timeout", "usd_per_attempt")
 _VALUES = ("payload", "input", "item", "needs", "feedback")
 
 

@@ -1,0 +1,76 @@
+"""A worker elsewhere as its server sees it, and what it hears there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+from holdfast.engine.picker import Claimed
+from holdfast.model.task import Assignment, Renewal
+from holdfast.worker.remote.office import RemoteOffice
+from tests.contract.http.served import Served, served
+from tests.race.racers import eventually
+
+
+class Full:
+    """Has room for one task, and asks for no more once it has that."""
+
+    def __init__(self, office: RemoteOffice) -> None:
+        self.office = office
+        self.got: list[Assignment] = []
+        self.full = Event()
+        office.workers.register("far", process="this one")
+        self._taker = office.work.taker(
+            "far",
+            agents=["default"],
+            tags=[],
+            room=lambda: 1 - len(self.got),
+            passing=tuple,
+            deliver=self._deliver,
+        )
+        self._leave = office.work.take(self._taker)
+
+    def _deliver(self, claimed: Claimed) -> None:
+        self.got += claimed.read()
+        if self.got:
+            self.full.set()
+
+    def told(self) -> str | None:
+        answer = self.office.workers.announce("far", 0)
+        assert answer is not None
+        return answer["told"] if answer["told"] is None else str(answer["told"])
+
+    def leave(self) -> None:
+        self._leave()
+        self.office.work.pull(self._taker)
+
+
+@contextmanager
+def full(server: Served) -> Iterator[Full]:
+    office = RemoteOffice(server.url, server.tokens["worker"])
+    made = Full(office)
+    try:
+        assert made.full.wait(30)
+        yield made
+    finally:
+        made.leave()
+        office.close()
+
+
+def test_a_full_worker_tells_of_its_usage_stays_known_and_hears(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    with served(sqlite_url, tmp_path / "home", renewal=0.05, lease=1) as server:
+        task = server.add()
+        with full(server) as far:
+            (got,) = far.got
+            assert got.usd_per_attempt is None
+            renewal = Renewal(task_id=got.task_id, token=got.token, progress=1, usage={"usd": 2})
+            assert [each.ok for each in far.office.work.renew([renewal])] == [True]
+            found = server.hf.tasks.get(task["id"])
+            assert (found.progress, found.usage) == (1, {"usd": 2})
+            assert eventually(lambda: [each.name for each in server.hf.workers.list()] == ["far"])
+            assert server.hf.workers.drain("far").ok
+            assert eventually(lambda: far.told() == "drain")

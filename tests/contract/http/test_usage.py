@@ -1,0 +1,35 @@
+"""What attempts cost, told over HTTP, and the budget of a run that is raised there."""
+
+from __future__ import annotations
+
+from holdfast.model.budget import Budget
+from holdfast.model.declared import Declared
+from holdfast.model.graph import Step, Workflow
+from tests.contract.http.served import Served
+from tests.contract.stages import start
+
+
+def test_an_attempt_that_a_usage_limit_stopped_keeps_what_it_has_used(server: Served) -> None:
+    task = server.add()
+    (got,) = server.claim()
+    body = {"token": got["token"], "limit_until": "1h", "usage": {"usd": 3}}
+    told = server("worker").post(f"/claims/{task['id']}/fail", json=body).json()["task"]
+    assert (told["status"], told["holds"], told["usage"]) == ("queued", ["limit"], {"usd": 3})
+    (attempt,) = server.hf.tasks.attempts(task["id"])
+    assert (attempt.outcome, attempt.usage) == ("released", {"usd": 3})
+
+
+def test_a_run_at_its_budget_goes_on_when_more_is_added(quick_server: Served) -> None:
+    server = quick_server
+    declared = Declared(budget=Budget(usd=1, attempts=1))
+    run = start(server.hf.engine, Workflow.define("b", (Step(id="one"),), declared=declared))
+    (got,) = server.claim()
+    body = {"token": got["token"], "usage": {"usd": 2}, "error": "broken"}
+    assert server("worker").post(f"/claims/{run.steps['one']}/fail", json=body).json()["ok"]
+    resume = f"/runs/{run.id}/resume"
+    wrong = server("operator").post(resume, json={"add_attempts": 5, "nonsense": 1})
+    assert (wrong.status_code, wrong.json()["field"]) == (422, "nonsense")
+    assert server.hf.runs.get(run.id).holds.names == ("budget",)
+    told = server("operator").post(resume, json={"add_attempts": 5, "add_usd": 2.5}).json()
+    assert (told["ok"], told["run"]["holds"]) == (True, [])
+    assert server.hf.runs.get(run.id).budget == Budget(usd=3.5, attempts=6)

@@ -1,0 +1,83 @@
+"""Workers elsewhere as a server speaks for them: who lives, and what they are told."""
+
+from __future__ import annotations
+
+from holdfast.clock import ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.service.protocol import Offer
+from holdfast.service.visitors import Visitors
+
+ANNA = Offer(worker="anna", agents=["writer"], process="first")
+AGAIN = Offer(worker="anna", agents=["writer"], process="second")
+
+
+def names(engine: Engine) -> list[str]:
+    # Written behind all that was asked before.
+    engine.workers.forget("anna", 0)
+    return [each.name for each in engine.workers.list()]
+
+
+def test_a_worker_that_keeps_leases_and_asks_for_nothing_lives_and_hears(
+    engine: Engine, clock: ManualClock
+) -> None:
+    visitors = Visitors(engine)
+    visitors.see(ANNA, 1)
+    for _ in range(5):
+        assert names(engine) == ["anna"]
+        clock.advance(engine.settings.renewal)
+        assert visitors.keep("anna") is None
+    assert names(engine) == ["anna"]
+    assert engine.workers.drain("anna").ok
+    clock.advance(engine.settings.renewal)
+    visitors.keep("anna")
+    assert names(engine) == ["anna"]
+    assert visitors.keep("anna") == visitors.see(ANNA, 1) == "drain"
+    assert visitors.keep("a stranger") is None
+
+
+def drained(engine: Engine, clock: ManualClock) -> Visitors:
+    visitors = Visitors(engine)
+    visitors.see(ANNA, 1)
+    assert names(engine) == ["anna"]
+    assert engine.workers.drain("anna").ok
+    clock.advance(engine.settings.renewal)
+    visitors.see(ANNA, 1)
+    assert names(engine) == ["anna"]
+    assert visitors.see(ANNA, 1) == "drain"
+    return visitors
+
+
+def test_who_was_told_to_go_comes_back_under_its_name_as_another_process(
+    engine: Engine, clock: ManualClock
+) -> None:
+    visitors = drained(engine, clock)
+    for _ in range(3):
+        assert visitors.see(AGAIN, 1) is None
+        assert names(engine) == ["anna"]
+        clock.advance(engine.settings.renewal)
+    (anna,) = engine.workers.list()
+    assert (anna.told, anna.process) == (None, "second")
+
+
+def test_who_was_silent_for_a_lease_is_another(engine: Engine, clock: ManualClock) -> None:
+    visitors = drained(engine, clock)
+    clock.advance(engine.settings.lease)
+    assert names(engine) == []
+    assert visitors.see(ANNA, 1) is None
+    assert names(engine) == ["anna"]
+    assert [each.told for each in engine.workers.list()] == [None]
+
+
+def test_another_process_does_not_take_the_name_of_one_that_lives(
+    engine: Engine, clock: ManualClock
+) -> None:
+    visitors = Visitors(engine)
+    visitors.see(ANNA, 1)
+    assert names(engine) == ["anna"]
+    clock.advance(engine.settings.lease - 1)
+    visitors.see(AGAIN, 1)
+    clock.advance(1)
+    assert names(engine) == []
+    visitors.see(AGAIN, 1)
+    assert names(engine) == ["anna"]
+    assert [each.process for each in engine.workers.list()] == ["second"]
