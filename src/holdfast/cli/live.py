@@ -12,10 +12,11 @@ from holdfast.cli.advice import CANCELLED, FAILED, NEEDS_PERSON
 from holdfast.cli.beside import INTERRUPTED, Beside
 from holdfast.cli.following import happening
 from holdfast.cli.session import with_store
-from holdfast.cli.spending import how_to_go_on, is_spent
+from holdfast.cli.spending import cost_of, how_to_go_on, is_spent
 from holdfast.cli.standing import asked_of, question, what_to_say
 from holdfast.cli.terminal import escape, is_terminal, note, paint, say, tell_json
 from holdfast.cli.tree import draw_run
+from holdfast.cli.words import error_line
 from holdfast.service.outline import Node, outline, step_names
 from holdfast.service.service import Service
 
@@ -97,6 +98,7 @@ def _tell(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
                 say(line)
             heard = len(said)
             if told == after and ended(run) is not None:
+                _tell_reason(run)
                 _tell_output(service.queries.run(run_id))
                 return run
             # What was told may have gone on meanwhile.
@@ -112,6 +114,14 @@ def _tell_questions(run: View, told: set[str]) -> set[str]:
             said = "\n    ".join(escape(question(leaf.task), keep="\n").splitlines())
             say(f"{escape(leaf.address)}  asks: {said}")
     return set(asking)
+
+
+def _tell_reason(run: View) -> None:
+    """Why a run as a whole did not complete, which no event of a step tells."""
+    if run.get("error") is not None:
+        say(f"because: {error_line(run['error'])}")
+    elif is_spent(run):
+        say(f"because: its budget is used up, {cost_of(run)}")
 
 
 def _tell_output(run: View) -> None:
