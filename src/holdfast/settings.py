@@ -12,6 +12,8 @@ LEAST_DISK = 2_000_000_000
 DAY = 86_400.0
 COUNTS = ((1, 2**31 - 1), f"1 and {2**31 - 1}")
 SECONDS = ((0.000_001, 10 * 366 * 86_400.0), "a microsecond and ten years")
+# A store that is busy answers hardly sooner, and every lease would run out.
+LEAST_RENEWAL = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +62,9 @@ class Settings:
             # Written so that it is not true of what is no number.
             if not least <= value <= most:
                 raise InvalidInput(each.name, f"must be between {words}, not {value}")
+        if self.renewal < LEAST_RENEWAL:
+            reason = f"must be at least {LEAST_RENEWAL} s, not {self.renewal} s"
+            raise InvalidInput("renewal", reason)
         if self.renewal >= self.lease:
             reason = f"{self.renewal} s must be less than the lease of {self.lease} s"
             raise InvalidInput("renewal", reason)

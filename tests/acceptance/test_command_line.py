@@ -127,11 +127,14 @@ def test_a_terminal_shows_the_run_as_a_tree_that_needs_a_person_at_last(tmp_path
     assert "\x1b" not in plain.raw
 
 
-def test_ctrl_c_leaves_the_run_and_says_how_to_come_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_leaves_the_run_and_says_how_to_come_back(
+    tmp_path: Path, sent: signal.Signals
+) -> None:
     (tmp_path / "waiting.py").write_text(WAITING)
     with terminal(tmp_path, "run", "waiting:waiting", "--wait") as screen:
         screen.until("● wait")
-        screen.child.send_signal(signal.SIGINT)
+        screen.child.send_signal(sent)
         screen.until("Come back: holdfast show r_")
         (tmp_path / "go").touch()
         assert screen.ends() == 130
@@ -144,15 +147,18 @@ def test_ctrl_c_leaves_the_run_and_says_how_to_come_back(tmp_path: Path) -> None
         assert hf.doctor().ok
 
 
-def test_a_second_ctrl_c_ends_the_command_and_gives_its_step_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_ends_the_command_and_gives_its_step_back(
+    tmp_path: Path, sent: signal.Signals
+) -> None:
     command = "[sh, -c, 'echo $$ > id; echo begun; exec sleep 600']"
     (tmp_path / "long.yaml").write_text(f"name: long\nsteps: [{{id: wait, run: {command}}}]\n")
     store = {"HOLDFAST_DB": f"sqlite:///{tmp_path}/long.db"}
     with terminal(tmp_path, "run", "long.yaml", "--wait", **store) as screen:
         screen.until("└ begun")
-        screen.child.send_signal(signal.SIGINT)
+        screen.child.send_signal(sent)
         screen.until("Ctrl-C again gives that back now")
-        screen.child.send_signal(signal.SIGINT)
+        screen.child.send_signal(sent)
         assert screen.ends() == 130
     assert not Path(f"/proc/{(tmp_path / 'id').read_text().strip()}").exists()
     with Holdfast(store["HOLDFAST_DB"]) as hf:

@@ -74,7 +74,7 @@ def made(hf: Holdfast, name: str) -> str:
     return hf.task(name=name)(nothing).enqueue().id
 
 
-@SIGNALS
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_lets_a_worker_finish_what_it_runs(
     hf: Holdfast, store_url: str, tmp_path: Path, sent: signal.Signals
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.errors import BusUnreachable, HoldfastError
+from holdfast.errors import BusUnreachable, HoldfastError, InvalidInput
 
 _TIMEOUT = 10.0
 
@@ -17,14 +17,19 @@ def connect(url: str) -> Any:  # noqa: ANN401 - the client's own types are those
     except ImportError as error:
         message = "Redis needs its client: install holdfast[redis]"
         raise HoldfastError(message) from error
-    return redis.Redis.from_url(
-        url,
-        decode_responses=True,
-        # Whatever anybody wrote there can be read, and refused by its place.
-        encoding_errors="surrogateescape",
-        socket_timeout=_TIMEOUT,
-        health_check_interval=15,
-    )
+    try:
+        return redis.Redis.from_url(
+            url,
+            decode_responses=True,
+            # Whatever anybody wrote there can be read, and refused by its place.
+            encoding_errors="surrogateescape",
+            socket_timeout=_TIMEOUT,
+            health_check_interval=15,
+        )
+    except ValueError as error:
+        # Its own message may quote the URL, and with it a password.
+        reason = "is no URL of a Redis; write redis://HOST:PORT/0, rediss://… or unix://…"
+        raise InvalidInput("bus", reason) from error
 
 
 @contextmanager

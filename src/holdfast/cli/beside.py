@@ -6,13 +6,17 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 if TYPE_CHECKING:
     from holdfast.worker.pool import Worker
 
+Handler = Callable[[int, FrameType | None], object]
 INTERRUPTED = 130
+ENDING = (signal.SIGTERM, signal.SIGHUP)
 LOOK_EVERY = 0.1
 
 
@@ -20,7 +24,8 @@ class Beside:
     """The first Ctrl-C is for whoever watches the run, and lets workers finish what they run.
 
     The second one has them give it back at once. It is taken note of and raises nothing: wherever
-    it came in, something would be left half done.
+    it came in, something would be left half done. A service manager and a closed terminal ask for
+    the same with signals of their own.
     """
 
     def __init__(self, command: str | None = None) -> None:
@@ -28,6 +33,7 @@ class Beside:
         self._workers: list[Worker] = []
         self._open = ExitStack()
         self._heard = threading.Event()
+        self._asking: list[int] = []
 
     @property
     def command(self) -> str | None:
@@ -43,12 +49,20 @@ class Beside:
 
     def interrupted(self) -> None:
         """Take note of Ctrl-C from now on, and raise nothing."""
-        if self._workers and threading.current_thread() is threading.main_thread():
-            before = signal.signal(signal.SIGINT, lambda *_: self._heard.set())
-            self._open.callback(signal.signal, signal.SIGINT, before)
+        if self._workers:
+            self._hear((signal.SIGINT, *self._asking), lambda *_: self._heard.set())
 
     def __enter__(self) -> Self:
+        # Under nohup a closed terminal is to be ignored, and stays so.
+        self._asking = [each for each in ENDING if signal.getsignal(each) is signal.SIG_DFL]
+        self._hear(self._asking, signal.default_int_handler)
         return self
+
+    def _hear(self, numbers: Iterable[int], handler: Handler) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for each in numbers:
+            self._open.callback(signal.signal, each, signal.signal(each, handler))
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is KeyboardInterrupt:

@@ -12,10 +12,11 @@ from holdfast.cli.advice import CANCELLED, FAILED, NEEDS_PERSON
 from holdfast.cli.beside import INTERRUPTED, Beside
 from holdfast.cli.following import happening
 from holdfast.cli.session import with_store
-from holdfast.cli.spending import how_to_go_on, is_spent
-from holdfast.cli.standing import question, what_to_say
+from holdfast.cli.spending import cost_of, how_to_go_on, is_spent
+from holdfast.cli.standing import asked_of, question, what_to_say
 from holdfast.cli.terminal import escape, is_terminal, note, paint, say, tell_json
 from holdfast.cli.tree import draw_run
+from holdfast.cli.words import error_line
 from holdfast.service.outline import Node, outline, step_names
 from holdfast.service.service import Service
 
@@ -97,6 +98,7 @@ def _tell(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
                 say(line)
             heard = len(said)
             if told == after and ended(run) is not None:
+                _tell_reason(run)
                 _tell_output(service.queries.run(run_id))
                 return run
             # What was told may have gone on meanwhile.
@@ -114,6 +116,14 @@ def _tell_questions(run: View, told: set[str]) -> set[str]:
     return set(asking)
 
 
+def _tell_reason(run: View) -> None:
+    """Why a run as a whole did not complete, which no event of a step tells."""
+    if run.get("error") is not None:
+        say(f"because: {error_line(run['error'])}")
+    elif is_spent(run):
+        say(f"because: its budget is used up, {cost_of(run)}")
+
+
 def _tell_output(run: View) -> None:
     output = run.get("output")
     if isinstance(output, str):
@@ -124,13 +134,13 @@ def _tell_output(run: View) -> None:
 
 def tell_events(service: Service, run: View, after: int) -> int:
     """Print what happened to a run after an event, a line each; the last event that was told."""
-    names = step_names(run["tasks"])
+    names = {run["id"]: str(run["workflow"])} | step_names(run["tasks"])
     while page := service.queries.events(run["id"], after=after, limit=PAGE)["items"]:
-        if any(event.get("task_id", "") not in {"", *names} for event in page):
+        if any((event.get("task_id") or event.get("run_id", "")) not in names for event in page):
             names |= step_names(service.queries.run(run["id"], brief=True)["tasks"])
         for event in page:
-            known = event.get("task_id") or event.get("run_id", "")
-            line = happening(event, names.get(known, str(run["workflow"])))
+            known = str(event.get("task_id") or event.get("run_id", ""))
+            line = happening(event, names.get(known, known))
             if line is not None:
                 say(line)
         after = int(page[-1]["seq"])
@@ -172,17 +182,17 @@ def ended(run: View) -> int | None:
     """The exit code of a run that has ended, or that nobody but a person can move."""
     if run["status"] in CODES:
         return CODES[run["status"]]
-    leaves = _leaves(run)
-    asked = is_spent(run) or any(leaf.asks_person for leaf in leaves)
-    return NEEDS_PERSON if asked and not any(leaf.moves for leaf in leaves) else None
+    fronts = _fronts(run)
+    asked = is_spent(run) or any(front.asks_person for front in fronts)
+    return NEEDS_PERSON if asked and not any(front.moves for front in fronts) else None
 
 
-def _leaves(run: View) -> list[Node]:
-    return [leaf for node in outline(run["tasks"]) for leaf in node.leaves]
+def _fronts(run: View) -> list[Node]:
+    return [front for node in outline(run["tasks"]) for front in node.fronts]
 
 
 def _asking(run: View) -> list[Node]:
-    return [leaf for leaf in _leaves(run) if leaf.asks_person]
+    return [front for front in _fronts(run) if front.asks_person]
 
 
 def waits_for_person(run: View) -> list[View]:
@@ -191,7 +201,7 @@ def waits_for_person(run: View) -> list[View]:
         {
             "id": leaf.task["id"],
             "step": leaf.address,
-            "question": leaf.task.get("question") or leaf.task["title"],
+            "question": asked_of(leaf.task),
             "next": with_store(what_to_say(leaf.task)),
         }
         for leaf in _asking(run)

@@ -12,6 +12,10 @@ import typer
 from holdfast.cli.completion import complete_id, complete_schedule, complete_workflow
 from holdfast.errors import InvalidInput
 
+# So that a lease holds when some renewals come late.
+RENEWALS = 5
+LEAST_LEASE = 1.0
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
@@ -120,3 +124,19 @@ def _read_file(name: str, path: str) -> str:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(name, f"the file {path!r} cannot be read: {error}") from error
+
+
+def read_lease(text: str) -> dict[str, float]:
+    """A worker's lease, and how often it is renewed."""
+    from holdfast.model.duration import parse_duration
+
+    seconds = parse_duration("lease", text)
+    if seconds < LEAST_LEASE:
+        raise InvalidInput("lease", f"must be at least 1s, so that it can be renewed, not {text}")
+    return {"lease": seconds, "renewal": seconds / RENEWALS}
+
+
+def read_title(text: str) -> str:
+    if not text.strip():
+        raise InvalidInput("title", "is empty; say what is to be done")
+    return text

@@ -10,16 +10,14 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.cli.options import read_lease
 from holdfast.cli.session import place
 from holdfast.cli.terminal import note
 from holdfast.errors import InvalidInput
-from holdfast.model.duration import parse_duration
 from holdfast.model.text import digest
 
 if TYPE_CHECKING:
     from holdfast.cli.working import Permission
-
-RENEWALS = 5
 
 
 def work_for(
@@ -42,7 +40,7 @@ def work_for(
         raise InvalidInput("token", reason)
     found = place()
     make_home(found.home)
-    office = RemoteOffice(url, token, **_times(lease))
+    office = RemoteOffice(url, token, **({} if lease is None else read_lease(lease)))
     allowed = Allowed(names=frozenset(permission.names), anything=permission.anything)
     executors = RemoteExecutors(office, office.client, allowed, State(root=found.home / "remote"))
     executors.begin()
@@ -73,10 +71,3 @@ def _named(root: Path, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 continue
             yield options | {"name": WorkerOptions(service=f"remote-{here}").slot(slot)}
             return
-
-
-def _times(lease: str | None) -> dict[str, float]:
-    if lease is None:
-        return {}
-    seconds = parse_duration("lease", lease)
-    return {"lease": seconds, "renewal": seconds / RENEWALS}

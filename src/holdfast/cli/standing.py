@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from holdfast.cli.terminal import escape, paint, tell_json
 from holdfast.cli.words import SECOND, count, error_line, money, now, one_line, span
@@ -20,10 +21,10 @@ MARKS = {
 
 def mark(node: Node) -> tuple[str, str]:
     """A sign for how it stands, and its colour."""
-    if node.under_way and node.children:
-        return ("▾", "cyan")
     if node.asks_person:
         return ("◆", "yellow")
+    if node.under_way and node.children:
+        return ("▾", "cyan")
     if node.task["skipped"]:
         return ("-", "dim")
     return MARKS.get(node.status, ("○", "dim"))
@@ -44,7 +45,7 @@ def details(node: Node, labels: Mapping[str, str]) -> list[str]:
         parts.append(paint(error_line(task["error"]), "red"))
     elif node.status == "done" and task["state"] != VERIFYING:
         parts.append("skipped" if task["skipped"] else _given(node))
-    elif node.open and node.status != "running" and not node.under_way:
+    elif node.asks_person or (node.open and node.status != "running" and not node.under_way):
         parts.append(reason(node, labels))
     return [part for part in parts if part]
 
@@ -98,10 +99,19 @@ def reason(node: Node, labels: Mapping[str, str], *, short: bool = False) -> str
 
 def question(task: View) -> str:
     """What a task asks a person, as text."""
-    asked = task.get("question")
-    if asked is None:
-        return str(task["title"])
+    asked = asked_of(task)
     return asked if isinstance(asked, str) else tell_json(asked)
+
+
+def asked_of(task: View) -> Any:  # noqa: ANN401 - JSON is any value
+    """What a task asks a person: its own words, or what is to become of it where it failed."""
+    if task.get("question") is not None:
+        return task["question"]
+    if task["kind"] == "approval":
+        return task["title"]
+    error = task.get("error")
+    problem = "it failed" if error is None else f"it failed with {error_line(error)}"
+    return f"{problem}; approve has it tried again, reject has it fail"
 
 
 def what_to_say(task: View) -> str:

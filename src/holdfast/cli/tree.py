@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.cli.session import with_store
 from holdfast.cli.spending import cost_of
-from holdfast.cli.standing import details, mark, reason, what_to_say
+from holdfast.cli.standing import asked_of, details, mark, reason, what_to_say
 from holdfast.cli.terminal import columns, cut, escape, paint, width_of
 from holdfast.cli.words import SECOND, ago, coloured, error_line, money, now, one_line, span
 from holdfast.service.outline import Node, outline
@@ -92,9 +92,7 @@ class _Drawing:
         """What a running step says of itself, and what a person is asked."""
         task = node.task
         if node.asks_person:
-            asked = task.get("question") or (task["title"] if task["kind"] == "approval" else None)
-            question = [] if asked is None else [one_line(asked)]
-            return [*question, with_store(what_to_say(task))]
+            return [one_line(asked_of(task)), with_store(what_to_say(task))]
         if node.status != "running" or node.children:
             return []
         progress = _progress(task)

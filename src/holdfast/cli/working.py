@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.logs import show_logs
-from holdfast.cli.options import Json, read_json, read_moment, read_value
+from holdfast.cli.options import Json, read_json, read_lease, read_moment, read_value
 from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import chosen_store, opened, place, project, shown_url
 from holdfast.cli.steering import say_answer
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
 
 CHUNK = 65_536
-# So that a lease holds when some renewals come late.
-RENEWALS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,8 +127,7 @@ def program_of(app: str | None, lease: str | None) -> Holdfast:
     found.make()
     if lease is None:
         return Holdfast(found.url)
-    seconds = parse_duration("lease", lease)
-    return Holdfast(found.url, lease=seconds, renewal=seconds / RENEWALS)
+    return Holdfast(found.url, **read_lease(lease))
 
 
 @workers.callback(invoke_without_command=True)

@@ -257,7 +257,8 @@ def _of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:
 
 def _below(tx: Transaction, row: Row, part: str) -> list[Row]:
     if row["calls"] is not None:
-        return tx.read("task_at_top", run_id=row["waits_for"] or "", step=part)
+        ended = [run["id"] for run in tx.read("child_runs", ids=[row["id"]])]
+        return tx.read("task_at_top", run_id=row["waits_for"] or "".join(ended), step=part)
     if row["item"] is None and _PLACE.fullmatch(part):
         return tx.read("item_of", parent_id=row["id"], place=place_of_item(part))
     return tx.read("task_of_item", parent_id=row["id"], step=part)

@@ -184,11 +184,18 @@ class TaskReading:
     def _call(self) -> tuple[str, str]:
         task = self._task
         if task.waits_for is None:
-            return f"no worker runs it: it will be a run of {task.calls}", ""
+            return self._uncalled()
         found = self._tx.read("run_by_id", run_id=task.waits_for)
         status = found[0]["status"] if found else "gone"
         detail = f"no worker runs it: it ends with {task.calls} {task.waits_for} ({status})"
         return detail, f'hf.why("{task.waits_for}")'
+
+    def _uncalled(self) -> tuple[str, str]:
+        known = self._tx.read("child_runs", ids=[self._task.id])
+        if not known:
+            return f"no worker runs it: it will be a run of {self._task.calls}", ""
+        name = f"{self._task.calls} {known[0]['id']} ({known[0]['status']})"
+        return f"no worker runs it: it has called {name}, and will take that up again", ""
 
     def _needs(self) -> tuple[str, str]:
         unmet = self._tx.read("unmet_needs", ids=[self._task.id])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from holdfast.model.graph import MAX_DEPTH, Workflow, read_workflow
 from holdfast.model.run import Run
@@ -44,16 +44,24 @@ def with_usage_below(
     return total or None
 
 
-def nest(tasks: Sequence[View], runs: Mapping[str, View]) -> list[View]:
+@dataclass(frozen=True, kw_only=True)
+class Called:
+    """Runs that were called, by their ids, and the last one of each task that did."""
+
+    runs: Mapping[str, View]
+    last: Mapping[str, str]
+
+
+def nest(tasks: Sequence[View], called: Called) -> list[View]:
     """Tasks that call, with the run that each waits for or has waited for, and its tasks."""
-    return [_nested(task, runs) for task in tasks]
+    return [_nested(task, called) for task in tasks]
 
 
-def _nested(task: View, runs: Mapping[str, View]) -> View:
-    run = runs.get(task.get("waits_for", "")) if "calls" in task else None
-    if run is None:
+def _nested(task: View, called: Called) -> View:
+    run = called.runs.get(task.get("waits_for") or called.last.get(task["id"], ""))
+    if run is None or "calls" not in task:
         return task
-    return task | {"child": run | {"tasks": nest(run["tasks"], runs)}}
+    return task | {"child": run | {"tasks": nest(run["tasks"], called)}}
 
 
 def with_called(workflow: Workflow, look: Look, way: tuple[str, ...] = ()) -> Workflow:

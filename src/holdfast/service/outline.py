@@ -37,6 +37,13 @@ class Node:
         return [leaf for child in self.children for leaf in child.leaves]
 
     @property
+    def fronts(self) -> list[Node]:
+        """Where it goes on, or does not: itself if it asks a person, whatever came of all below."""
+        if not self.children or self.asks_person:
+            return [self]
+        return [front for child in self.children for front in child.fronts]
+
+    @property
     def under_way(self) -> bool:
         """Whether something of it has begun, and something is still to come."""
         if not self.children:
@@ -107,7 +114,7 @@ def _node(below: dict[str | None, list[View]], task: View, prefix: str) -> Node:
     address = f"{prefix}.{own}" if prefix else own
     label = own if item is None else f"{own} {_title(task)}".rstrip()
     children = _nodes(below, task["id"], address)
-    if "child" in task:
+    if "child" in task and not task["child"].get("superseded"):
         children += _outline(task["child"]["tasks"], address)
     return Node(task=task, address=address, label=label, children=children)
 
@@ -128,15 +135,20 @@ def name_item(value: Any) -> str:  # noqa: ANN401 - JSON is any value
 
 
 def step_names(tasks: Sequence[View]) -> dict[str, str]:
-    """Where each task stands, by its id, and by its own each run that was called there."""
-    named: dict[str, str] = {}
+    """Where each task stands, by its id, and by its own each run that was called there.
+
+    What counts for nothing any more has the name of its step.
+    """
+    named = {task["id"]: str(task.get("step") or task["title"]) for task in every_task(tasks)}
     waiting = outline(tasks)
     while waiting:
         node = waiting.pop()
         named[node.task["id"]] = node.address
-        if "child" in node.task:
-            named[node.task["child"]["id"]] = node.address
         waiting += node.children
+        if "child" in node.task:
+            child = node.task["child"]
+            named[child["id"]] = node.address
+            waiting += _outline(child["tasks"], node.address) if child.get("superseded") else []
     return named
 
 

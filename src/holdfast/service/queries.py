@@ -11,7 +11,7 @@ from holdfast.engine.looking import count_called, mark_verified
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
-from holdfast.service.called import callers, nest, runs_below, with_usage_below
+from holdfast.service.called import Called, callers, nest, runs_below, with_usage_below
 from holdfast.service.usage import usage_by_owner
 from holdfast.service.views import (
     View,
@@ -97,8 +97,7 @@ class Queries:
             (run,) = view_runs(tx, [read_run(rows[0])], brief=brief)
             below = runs_below(tx, [run_id]).get(run_id, [])
             tasks = _tasks_of_runs(tx, [run_id, *below], brief=brief)
-            called = {row["id"]: _brief_run(row, tasks) for row in tx.read("runs_by_id", ids=below)}
-            return {**run, "tasks": nest(tasks[run_id], called)}
+            return {**run, "tasks": nest(tasks[run_id], _read_called(tx, below, tasks))}
 
         return self._view(read)
 
@@ -205,9 +204,20 @@ def _tasks_of_runs(tx: Transaction, runs: Sequence[str], *, brief: bool) -> dict
     return tasks
 
 
-def _brief_run(row: Row, tasks: dict[str, list[View]]) -> View:
+def _read_called(tx: Transaction, ids: Sequence[str], tasks: dict[str, list[View]]) -> Called:
+    rows = sorted(tx.read("runs_by_id", ids=ids), key=lambda row: int(row["parent_epoch"]))
+    callers = sorted({row["parent_id"] for row in rows})
+    present = {row["id"] for row in tx.read("child_runs", ids=callers)}
+    return Called(
+        runs={row["id"]: _brief_run(row, tasks, present) for row in rows},
+        last={row["parent_id"]: row["id"] for row in rows},
+    )
+
+
+def _brief_run(row: Row, tasks: dict[str, list[View]], present: set[str]) -> View:
     fields = {name: row[name] for name in ("id", "workflow", "status")}
-    return fields | {"tasks": tasks[row["id"]]}
+    superseded = {} if row["id"] in present else {"superseded": True}
+    return fields | superseded | {"tasks": tasks[row["id"]]}
 
 
 def _shorten(row: Row) -> Row:

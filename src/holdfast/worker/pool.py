@@ -125,7 +125,7 @@ class Worker(Startable):
             self._stopped.wait()
 
     def run(self) -> None:
-        """Work until Ctrl-C or SIGTERM, then let running steps finish and return.
+        """Work until Ctrl-C, SIGTERM or SIGHUP, then let running steps finish and return.
 
         A second signal ends the process: commands and coroutines are stopped and given back, the
         leases of functions run out, and another worker tries them again.

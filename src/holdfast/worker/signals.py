@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, where a worker can hear them."""
+"""Ctrl-C, SIGTERM and SIGHUP, where a worker can hear them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+HEARD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
 
 @contextmanager
 def signals() -> Iterator[list[int]]:
-    """The first two of Ctrl-C and SIGTERM as they come, where signals can be heard at all.
+    """The first two of Ctrl-C, SIGTERM and SIGHUP as they come, where signals can be heard at all.
 
     The third one is the system's to deal with: no thread of this process can hold it up.
     """
@@ -20,9 +22,12 @@ def signals() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield heard
         return
-    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+    before = {each: signal.getsignal(each) for each in HEARD}
     if before[signal.SIGINT] is not signal.default_int_handler:
         del before[signal.SIGINT]
+    # Under nohup a closed terminal is to be ignored, and stays so.
+    if before[signal.SIGHUP] is signal.SIG_IGN:
+        del before[signal.SIGHUP]
 
     # It only takes note: to raise or to take a lock here would break into whatever runs just now.
     def note(number: int, _: FrameType | None) -> None:

@@ -57,6 +57,8 @@ def test_a_run_shows_what_it_used_of_its_budget_and_what_to_type_when_it_is_used
     assert raised in report
     waited = typed("show", run, "--follow")
     assert (waited.code, f"needs you: {raised}" in waited.err) == (4, True)
+    spent = "because: its budget is used up, $5.50 of $5, 1 of 40 attempts"
+    assert waited.out.splitlines()[-1] == spent
     assert typed.ok("resume", run, "--add-usd", "1.5") == f"costly {run} is running\n"
     told = typed.json("show", run)
     assert told["budget"] == {
@@ -86,4 +88,6 @@ def test_a_start_may_name_a_deadline_and_a_run_past_it_says_so(
     engine.recovery.step()
     assert "deadline: it was not done within 0.001s" in typed.ok("show", run).splitlines()[0]
     assert "is failed: deadline: it was not done within 0.001s" in typed.ok("why", run)
+    told = typed("show", run, "--follow").out.splitlines()
+    assert told[-1] == "because: deadline: it was not done within 0.001s"
     assert typed.ok("retry", run) == f"costly {run} is running\n"

@@ -105,6 +105,45 @@ def test_why_tells_of_the_run_that_was_called_and_of_the_one_that_called(
     assert typed("show", held.id, "--follow").code == 4
 
 
+def test_a_call_that_failed_and_asks_is_shown_with_what_it_has_called(
+    engine: Engine, typed: Typed
+) -> None:
+    run = begin(engine, call(on_failure=OnFailure(action="ask")), LAST)
+    below = of(run)
+    below.break_for_good("pack")
+    said = typed("show", run.id, "--follow")
+    told = [line.split(maxsplit=1)[1] for line in said.out.splitlines()[1:]]
+    assert [line for line in told if "failed" in line][:2] == [
+        "ship.pack  failed  broken",
+        "ship  failed",
+    ]
+    asked = "it failed with broken; approve has it tried again, reject has it fail"
+    assert told[-1] == f"asks: {asked}"
+    assert said.err == f"needs you: holdfast approve {run.steps['ship']}\n"
+    lines = [line.strip() for line in typed.ok("show", run.id).splitlines()]
+    assert lines[1].startswith("◆ ship")
+    assert lines[2] == f"└ {asked}"
+    assert lines[4].startswith("✗ pack")
+    assert typed.json("show", f"{run.id}:ship.pack")["id"] == below.steps["pack"]
+    why = typed.ok("why", run.steps["ship"])
+    assert f"it has called shipping {below.id} (failed), and will take that up again" in why
+
+
+def test_a_call_that_begins_anew_is_followed_by_the_names_of_what_it_called_before(
+    engine: Engine, typed: Typed
+) -> None:
+    again = OnFailure(action="goto", step="first", max_rounds=1)
+    run = begin(engine, Step(id="first"), call(needs=("first",), on_failure=again))
+    run.finish("first")
+    of(run).break_for_good("pack")
+    typed.ok("cancel", run.id)
+    said = typed("show", run.id, "--follow").out
+    assert "  ship.pack  failed  broken\n" in said
+    assert "  ship  failed\n" in said
+    assert "  order  failed" not in said
+    assert "pack" not in typed.ok("show", run.id)
+
+
 def test_a_file_runs_with_the_workflow_beside_it_that_it_calls(
     typed: Typed, tmp_path: Path
 ) -> None:

@@ -84,3 +84,28 @@ def test_ctrl_c_while_it_starts_ends_it_without_a_word(
     monkeypatch.setattr("holdfast.cli.commands.load", interrupt)
     said = typed("runs")
     assert (said.code, said.out, said.err) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    ("typing", "reason"),
+    [
+        (("worker", "--lease", "1ms"), "lease: must be at least 1s, so that it can be renewed"),
+        (("task", "add", " "), "title: is empty; say what is to be done"),
+        (("schedule", "add", "n", "--cron", "9 9 9", "--workflow", "none"), "cron: '9 9 9'"),
+    ],
+)
+def test_what_could_only_go_wrong_later_is_refused_at_once(
+    engine: Engine, typed: Typed, typing: tuple[str, ...], reason: str
+) -> None:
+    assert reason in typed.refused(2, *typing)
+    assert engine.tasks.list() == []
+
+
+def test_a_bus_that_is_no_url_is_refused_and_its_password_is_not_told(
+    engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert engine.tasks.list() == []
+    monkeypatch.setenv("HOLDFAST_BUS", "amqp://ada:secret@there")
+    said = typed.refused(2, "bus", "groups")
+    assert "bus: is no URL of a Redis; write redis://HOST:PORT/0" in said
+    assert "secret" not in said
