@@ -115,6 +115,7 @@ class Assignment(Described):
 
 class Assignments(Described):
     assignments: list[Assignment]
+    told: str | None = Field(None, description="To go: `drain`, `evict`")
 
 
 class Kept(Described):
@@ -125,6 +126,7 @@ class Kept(Described):
 
 class Leases(Described):
     leases: list[Kept]
+    told: str | None = Field(None, description="To go: `drain`, `evict`")
 
 
 class Results(Described):
