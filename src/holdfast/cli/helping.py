@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.beside import Beside
 from holdfast.cli.logs import show_logs
-from holdfast.cli.session import project
-from holdfast.cli.terminal import note
+from holdfast.cli.session import project, with_store
+from holdfast.cli.terminal import escape, note
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
     from holdfast.worker.pool import Worker
 
+View = dict[str, Any]
 LOOK_EVERY = 1.0
 
 
@@ -59,15 +60,8 @@ class Helper(Beside):
             note(f"{who} Its functions are in a program: holdfast worker module:name")
 
     def _missing(self) -> list[str]:
-        items = self._service.queries.workers()["items"]
-        live = [each for each in items if "told" not in each]
-        return sorted(
-            {
-                step.agent
-                for step in self._steps
-                if step.agent not in self._agents and not any(_serves(each, step) for each in live)
-            }
-        )
+        alone = {step.agent for step in _unserved(self._service, self._steps)}
+        return sorted(alone - {*self._agents})
 
     def _begin(self, agents: list[str]) -> None:
         from holdfast.api.holdfast import Holdfast
@@ -122,5 +116,32 @@ def _wanted_steps(workflow: Workflow) -> list[Step]:
     ]
 
 
-def _serves(worker: dict[str, Any], step: Step) -> bool:
+def tell_unserved(service: Service, changed: View, app: str | None = None) -> None:
+    """Say it where a run, or a task of one, waits for a worker that nobody has started."""
+    run = changed
+    if changed["id"].startswith("t_"):
+        if changed["kind"] != "work" or "run_id" not in changed:
+            return
+        run = service.queries.run(changed["run_id"], brief=True)
+    if run["status"] != "running":
+        return
+    workflow = service.commands.known_workflow(run["workflow"], run["workflow_version"])
+    steps = [step for step in _wanted_steps(workflow) if changed.get("agent") in {None, step.agent}]
+    if alone := _unserved(service, steps):
+        agents = sorted({step.agent for step in alone})
+        tags = sorted({tag for step in alone for tag in step.tags})
+        options = [f"--agent {each}" for each in agents] + [f"--tag {each}" for each in tags]
+        if app is not None or workflow.declared is None:
+            options = [app or "MODULE:NAME"]
+        command = with_store(" ".join(["holdfast worker", *options]))
+        note(f"No worker serves {escape(', '.join(agents))} now; start one: {command}")
+
+
+def _unserved(service: Service, steps: Sequence[Step]) -> list[Step]:
+    """The steps that no live worker would take."""
+    live = [each for each in service.queries.workers()["items"] if "told" not in each]
+    return [step for step in steps if not any(_serves(each, step) for each in live)]
+
+
+def _serves(worker: View, step: Step) -> bool:
     return step.agent in worker["agents"] and {*step.tags} <= {*worker["tags"]}

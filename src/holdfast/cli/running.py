@@ -63,6 +63,9 @@ def run(
         elif not wait:
             say(_tell_started(started))
             note(f"watch: {with_store('holdfast show ' + started['id'] + ' --follow')}")
+            from holdfast.cli.helping import tell_unserved
+
+            tell_unserved(service, started, None if program is None else program.name)
         else:
             return _watch(service, started["id"], wanted.workflow, program, json=json)
     return None

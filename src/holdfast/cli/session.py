@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 chosen_store: ContextVar[str | None] = ContextVar("chosen_store", default=None)
 called_command: ContextVar[str | None] = ContextVar("called_command", default=None)
 typed_arguments: ContextVar[tuple[str, ...]] = ContextVar("typed_arguments", default=())
+OF_ENVIRONMENT = '"$HOLDFAST_DB"'
 
 
 def place() -> Place:
@@ -67,7 +69,11 @@ def actor() -> str:
 def with_store(command: str) -> str:
     """A command to type next, on the store that this one was told to use."""
     typed = chosen_store.get()
-    return command if typed is None else f"{command} --db {shown_url(typed)}"
+    if typed is None:
+        return command
+    # What a password was taken from leads nowhere; the environment is where one belongs.
+    whole = shown_url(typed) == typed
+    return f"{command} --db {shlex.quote(typed) if whole else OF_ENVIRONMENT}"
 
 
 def shown_url(url: str) -> str:

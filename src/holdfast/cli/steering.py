@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from holdfast.cli.session import opened, with_store
 from holdfast.cli.terminal import escape, note, paint, say, say_json
 from holdfast.cli.words import coloured, count, one_line
 from holdfast.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from holdfast.service.service import Service
 
 View = dict[str, Any]
 
@@ -48,9 +51,9 @@ def retry(
             how = " --again" if again else "" if step is None else f" --from {step}"
             say_preview(preview, "retry", f"{found}{how}", json=json)
         elif again:
-            say_answer(service.commands.reopen(found), json=json)
+            _say_goes_on(service, service.commands.reopen(found), json=json)
         else:
-            say_answer(service.commands.retry(found, step=step), json=json)
+            _say_goes_on(service, service.commands.retry(found, step=step), json=json)
 
 
 @command("pause", example="holdfast pause @last")
@@ -145,10 +148,23 @@ def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **optio
                 say_preview(getattr(service.previews, verb)(found), verb, found, json=json)
                 continue
             try:
-                say_answer(getattr(service.commands, verb)(found, **options), json=json)
+                answer = getattr(service.commands, verb)(found, **options)
             except Refused as error:
                 worst = max(worst, say_error(error, json=json))
+                continue
+            if verb == "resume":
+                _say_goes_on(service, answer, json=json)
+            else:
+                say_answer(answer, json=json)
     return worst
+
+
+def _say_goes_on(service: Service, answer: View, *, json: bool) -> None:
+    say_answer(answer, json=json)
+    if not json:
+        from holdfast.cli.helping import tell_unserved
+
+        tell_unserved(service, answer.get("run") or answer["task"])
 
 
 def say_answer(answer: View, *, json: bool) -> None:

@@ -130,3 +130,26 @@ def test_a_long_history_is_told_to_its_end(
     assert [each for each in said if each in done] == done
     assert said[-1] == ("chain", "completed")
     assert tell_events(service, service.queries.run(run.id), last) == last
+
+
+def test_what_goes_on_without_a_worker_says_how_to_start_one(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    steps = "[{id: a, run: [echo]}, {id: b, agent: poet, tags: [gpu], run: [echo]}]"
+    text = f"name: w\nagents: {{poet: {{external: true}}}}\nsteps: {steps}\n"
+    (tmp_path / "w.yaml").write_text(text)
+    both = "No worker serves default, poet now; start one: holdfast worker --agent default"
+    poet = "No worker serves poet now; start one: holdfast worker --agent poet --tag gpu\n"
+    assert typed("run", "w.yaml").err.endswith(f"{both} --agent poet --tag gpu\n")
+    engine.workers.register("one", agents=["default"])
+    typed.ok("pause", "@last")
+    assert typed("resume", "@last").err == poet
+    typed.ok("cancel", "@last")
+    assert typed("retry", "@last").err == poet
+    typed.ok("cancel", "@last")
+    engine.workers.register("two", agents=["poet"], tags=["gpu"])
+    assert typed("retry", "@last:b").err == ""
+    engine.workers.drain("one")
+    start(engine)
+    told = typed("retry", "@last", "--from", "plan").err
+    assert told == "No worker serves default now; start one: holdfast worker MODULE:NAME\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.session import shown_url
+from holdfast.cli.session import chosen_store, shown_url, with_store
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,20 @@ from holdfast.cli.session import shown_url
 )
 def test_a_url_is_shown_without_its_passwords(url: str, shown: str) -> None:
     assert shown_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("jobs.db", "jobs.db"),
+        ("postgresql://me@db/x", "postgresql://me@db/x"),
+        ("postgresql:///x?host=/tmp&port=1", "'postgresql:///x?host=/tmp&port=1'"),
+        ("postgresql://me:horse@db/x", '"$HOLDFAST_DB"'),
+    ],
+)
+def test_a_command_to_copy_names_a_store_that_a_shell_can_reach(url: str, named: str) -> None:
+    before = chosen_store.set(url)
+    try:
+        assert with_store("holdfast runs") == f"holdfast runs --db {named}"
+    finally:
+        chosen_store.reset(before)
