@@ -33,7 +33,7 @@ def worker() -> Iterator[subprocess.Popen[bytes]]:
 
 def paste(block: str, names: dict[str, Any]) -> None:
     """Type the lines of a block one after another, and see what the page says."""
-    text = re.sub(r"'laptop-\d+'", "'...'", block)
+    text = re.sub(r"'worker-laptop-\d+'", "'...'", block)
     test = doctest.DocTestParser().get_doctest(text, names, PAGE.name, None, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     result = runner.run(test, clear_globs=False)
