@@ -190,15 +190,19 @@ def test_a_failing_run_ends_when_what_it_has_called_has_ended(engine: Engine) ->
     assert (run.status, run.task("ship").status) == ("failed", "done")
 
 
-@pytest.mark.parametrize("action", ["fail", "ask"])
-def test_a_call_that_gave_what_does_not_fit_is_called_anew(engine: Engine, action: str) -> None:
+@pytest.mark.parametrize("action", [OnFailure(), OnFailure(action="ask")])
+def test_a_call_that_gave_what_does_not_fit_is_called_anew(
+    engine: Engine, action: OnFailure
+) -> None:
     declared = {"type": "object", "properties": {"url": {"type": "string"}}}
     work = Work(workflow="shipping", outputs=declared)
-    run = begin(engine, Step(id="ship", work=work, on_failure=OnFailure(action=action)), LAST)
+    run = begin(engine, Step(id="ship", work=work, on_failure=action), LAST)
     first = of(run)
     first.finish("pack", "send")
     again = (
-        engine.runs.retry(run.id) if action == "fail" else engine.tasks.approve(run.steps["ship"])
+        engine.runs.retry(run.id)
+        if action.action == "fail"
+        else engine.tasks.approve(run.steps["ship"])
     )
     assert again.ok
     second = of(run)

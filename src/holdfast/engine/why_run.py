@@ -9,7 +9,7 @@ from holdfast.clock import MICROSECONDS
 from holdfast.engine import validation
 from holdfast.engine.records import read_run
 from holdfast.engine.why import Explanation, TaskReading
-from holdfast.engine.why_budget import tell_budget
+from holdfast.engine.why_budget import tell_budget, tell_limit
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.duration import tell_duration
 from holdfast.model.run import Run
@@ -63,7 +63,7 @@ def explain_run(
             summary=_summary(run, tasks) + _caller(tx, run) + _bounds(tx, rows[0], run),
             tasks=tuple(TaskReading(tx, row, serves, offered).explain() for row in shown),
             more=len(open_tasks) - len(shown),
-            fix=_fix(run) or _raise(tx, rows[0], run),
+            fix=_fix(run) or _raise(tx, run),
         )
 
     return database.view(read)
@@ -91,8 +91,8 @@ def _bounds(tx: Transaction, row: Row, run: Run) -> str:
     return "".join(f", {each}" for each in told if each)
 
 
-def _raise(tx: Transaction, row: Row, run: Run) -> str:
-    return tell_budget(tx, row)[1] if run.holds & Hold.BUDGET and not run.terminal else ""
+def _raise(tx: Transaction, run: Run) -> str:
+    return tell_limit(tx, run.id)[1] if run.holds & Hold.BUDGET and not run.terminal else ""
 
 
 def _fix(run: Run) -> str:
