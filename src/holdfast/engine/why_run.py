@@ -10,6 +10,7 @@ from holdfast.engine import validation
 from holdfast.engine.records import read_run
 from holdfast.engine.why import Explanation, TaskReading
 from holdfast.engine.why_budget import tell_budget, tell_limit
+from holdfast.engine.why_slot import tell_wait
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.duration import tell_duration
 from holdfast.model.run import Run
@@ -83,8 +84,10 @@ def _caller(tx: Transaction, run: Run) -> str:
 
 
 def _bounds(tx: Transaction, row: Row, run: Run) -> str:
-    """What a run has used of what it may, and how long it has yet."""
-    told = [] if run.budget is None else [tell_budget(tx, row)[0]]
+    """Who has the place it waits for, what it has used of what it may, how long it has yet."""
+    waits = run.holds & Hold.SLOT and not run.terminal
+    told = [tell_wait(tx, run.id)] if waits else []
+    told += [] if run.budget is None else [tell_budget(tx, row)[0]]
     if run.deadline is not None and not run.terminal:
         left = max(0, run.deadline - tx.read("now")[0]["now"])
         told.append(f"ends in {tell_duration(round(left / MICROSECONDS) * MICROSECONDS)} at most")
