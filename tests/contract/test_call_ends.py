@@ -8,7 +8,9 @@ from holdfast.engine.engine import Engine
 from holdfast.model.graph import OnFailure, Step, Workflow
 from holdfast.model.reference import Reference
 from holdfast.model.result import Refusal
+from holdfast.model.work import Work
 from tests.contract.called import LAST, begin, below, call, child, get, in_items, of
+from tests.contract.stages import finish
 
 
 @pytest.fixture
@@ -186,3 +188,35 @@ def test_a_failing_run_ends_when_what_it_has_called_has_ended(engine: Engine) ->
     assert (run.status, run.holds, shipping.holds) == ("running", ["failing"], [])
     shipping.finish("pack", "send")
     assert (run.status, run.task("ship").status) == ("failed", "done")
+
+
+@pytest.mark.parametrize("action", [OnFailure(), OnFailure(action="ask")])
+def test_a_call_that_gave_what_does_not_fit_is_called_anew(
+    engine: Engine, action: OnFailure
+) -> None:
+    declared = {"type": "object", "properties": {"url": {"type": "string"}}}
+    work = Work(workflow="shipping", outputs=declared)
+    run = begin(engine, Step(id="ship", work=work, on_failure=action), LAST)
+    first = of(run)
+    first.finish("pack", "send")
+    again = (
+        engine.runs.retry(run.id)
+        if action.action == "fail"
+        else engine.tasks.approve(run.steps["ship"])
+    )
+    assert again.ok
+    second = of(run)
+    assert (first.status, second.status, second.id != first.id) == ("completed", "running", True)
+    second.finish("pack")
+    finish(engine, second.steps["send"], {"url": "here"})
+    run.finish("tell")
+    assert run.status == "completed"
+
+
+def test_a_call_whose_run_failed_goes_on_with_that_run_when_it_is_approved(engine: Engine) -> None:
+    run = begin(engine, call(on_failure=OnFailure(action="ask")), LAST)
+    first = of(run)
+    first.finish("pack")
+    first.break_for_good("send")
+    assert engine.tasks.approve(run.steps["ship"]).ok
+    assert (of(run).id, first.status) == (first.id, "running")

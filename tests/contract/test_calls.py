@@ -178,6 +178,29 @@ def test_a_called_run_waits_for_its_own_turn(engine: Engine) -> None:
     assert run.status == "completed"
 
 
+def test_a_called_run_goes_on_in_the_place_that_a_run_above_it_has(engine: Engine) -> None:
+    key = Concurrency(key="yard")
+    lowest = Workflow.define("lowest", (Step(id="pack"),), concurrency=key)
+    middle = Workflow.define("middle", (call(workflow=lowest),))
+    for each in (lowest, middle):
+        engine.workflows.add(each)
+    top = Workflow.define("top", (call(workflow=middle),), concurrency=key)
+    run, other = start(engine, top), start(engine, top)
+    shipping = of(of(run))
+    assert (shipping.holds, other.holds) == ([], ["slot"])
+    waits = f"yard is full, 1 of 1: {run.id}"
+    assert waits in engine.why_run(other.id).summary
+    assert f"hold: slot, {waits}" in str(engine.why(other.steps["ship"]))
+    shipping.break_for_good("pack")
+    assert (run.status, other.holds) == ("failed", [])
+    assert engine.runs.retry(run.id).ok
+    assert (run.holds, shipping.status) == (["slot"], "failed")
+    of(of(other)).finish("pack")
+    assert (other.status, run.holds, shipping.holds) == ("completed", [], [])
+    shipping.finish("pack")
+    assert run.status == "completed"
+
+
 def test_workflows_that_call_each_other_without_end_are_stopped(engine: Engine) -> None:
     again = Workflow.define("again", (Step(id="next", work=Work(workflow="again")),))
     engine.workflows.add(again)

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.model.declared import Declared
 from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.hook import RUN_ENDS, TASK_ENDS, NewHook
 from holdfast.model.result import Refusal
@@ -16,6 +17,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask
 from tests.contract.bad_values import Refuse
+from tests.contract.called import call as called
 from tests.contract.hooked import AGENT, ends, fired, hook
 from tests.contract.raw import raw
 from tests.contract.stages import (
@@ -290,3 +292,24 @@ def test_what_a_newer_release_has_added_to_a_hook_is_left_out(
     assert ends(engine) == [("run.completed", ended.id, 1)]
     (known,) = engine.hooks.list()
     assert (known.events, known.problem) == (("run.completed", "run.paused"), None)
+
+
+def test_a_run_that_a_sweep_lets_in_and_that_fails_at_once_is_followed(engine: Engine) -> None:
+    engine.hooks.register([hook("after", "run.failed")])
+    wanted = Declared(input={"type": "object", "properties": {"to": {"type": "string"}}})
+    strict = Workflow.define("strict", (Step(id="go"),), declared=wanted)
+    engine.workflows.add(strict)
+
+    def begin(to: object, limit: int = 1) -> StartedRun:
+        key = Concurrency(key="narrow", limit=limit)
+        steps = (called("call", strict, {"to": "{{ input.to }}"}),)
+        order = Workflow.define("order", steps, concurrency=key)
+        return start(engine, order, input={"to": to})
+
+    begin("Ulm"), begin("Bonn")
+    waiting = begin(7)
+    # There is room for many by now, and each start lets one in: the oldest.
+    begin("Jena", limit=9)
+    assert waiting.holds == ["slot"]
+    engine.recovery.step()
+    assert ends(engine) == [("run.failed", waiting.id, 1)]

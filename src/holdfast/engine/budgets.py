@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Fail, Renew
 from holdfast.model.budget import CODE, Used, tell_usd, to_dollars
@@ -16,14 +17,15 @@ def hold_spent(group: Group) -> None:
     """Hold those of the runs whose attempts ended or told of their usage that are at a limit."""
     if group.used:
         used, group.used = group.used, set()
-        facts = group.facts.of(group.tx, used)
-        hold(group, [run.id for run in facts.values() if run.limited])
+        hold(group, group.facts.of(group.tx, used).values())
 
 
-def hold(group: Group, runs: Sequence[str]) -> None:
-    if not runs:
+def hold(group: Group, runs: Iterable[RunFacts]) -> None:
+    """Hold those of some runs, and of what called them, that are at a limit, with all below."""
+    limits = {limit for run in runs for limit in run.limits}
+    if not limits:
         return
-    if held := group.change_runs("hold_spent_runs", ids=sorted(runs)):
+    if held := group.change_runs("hold_spent_runs", ids=sorted(limits)):
         group.change_tasks("copy_run_holds", ids=[row["entity"] for row in held])
 
 

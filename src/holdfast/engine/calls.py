@@ -83,7 +83,16 @@ def _start(group: Group, call: Call) -> StartRun:
     start = validation.new_run(run, group.ids, max_payload=MAX_RENDERED, actor_name=ACTOR)
     root = script.run.root_id or script.run.id
     caller = Caller(task_id=row["id"], epoch=row["epoch"], root_id=root, depth=depth)
-    return replace(start, caller=caller)
+    return replace(start, caller=caller, concurrency_key=_key(group, start, script.run.id))
+
+
+def _key(group: Group, start: StartRun, caller: str) -> str | None:
+    """What a run is to wait for: not what its callers hold, who end only when it has ended."""
+    key = start.concurrency_key
+    if key is None:
+        return None
+    held = {row["key"] for row in group.tx.read("keys_above", run_id=caller)}
+    return None if key in held else key
 
 
 def _workflow(group: Group, work: Work) -> Workflow:

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.model.budget import to_dollars
 from holdfast.settings import MEBIBYTE
-from holdfast.store.database import Transaction
+from holdfast.store.database import Row, Transaction
 
 KEPT = 10_000
 KEPT_CHARACTERS = 32 * MEBIBYTE
@@ -28,8 +28,9 @@ class RunFacts:
     root_id: str | None
     depth: int
     usd_per_attempt: float | None = None
-    # Whether a budget limits what all of it may use; how far is another thing, and changes.
-    limited: bool = False
+    # It and those that called it, as far as a budget limits all that they use and call; how far
+    # it does is another thing, and changes.
+    limits: tuple[str, ...] = ()
 
     @cached_property
     def value(self) -> Any:  # noqa: ANN401 - JSON is any value
@@ -72,7 +73,7 @@ class Facts:
                     root_id=row["root_id"],
                     depth=row["depth"],
                     usd_per_attempt=None if most is None else to_dollars(most),
-                    limited=bool(row["limited"]),
+                    limits=_limits(tx, row),
                 )
                 found[row["id"]] = facts
                 self._keep(row["id"], facts)
@@ -88,3 +89,9 @@ class Facts:
         self._characters += len(facts.input)
         while len(self._known) > KEPT or self._characters > KEPT_CHARACTERS:
             self.forget(next(iter(self._known)))
+
+
+def _limits(tx: Transaction, row: Row) -> tuple[str, ...]:
+    if row["root_id"] is None:
+        return (row["id"],) if row["limited"] else ()
+    return tuple(found["top"] for found in tx.read("limits_above", ids=[row["id"]]))

@@ -61,13 +61,15 @@ class Group:
             if row["status"] != "running":
                 self.tells = True
                 self.ended.append(row["entity"])
-                self.facts.forget(row["entity"])
-                self.used.discard(row["entity"])
                 if row.get("scheduled", True):
                     self.closed.append(row["entity"])
                 self._observe_end(row)
                 if row.get("parent_id") is not None:
+                    # What it has used may be the last that those above it had.
                     self.returned.add(row["entity"])
+                else:
+                    self.facts.forget(row["entity"])
+                    self.used.discard(row["entity"])
                 if row["concurrency_key"] and not row["holds"] & Hold.SLOT:
                     self.freed[row["concurrency_key"]] += 1
         return changed

@@ -185,7 +185,7 @@ def _gather(group: Group, rows: list[Row]) -> Claimed:
             groups.setdefault(row["root"], []).append(row)
     facts = group.facts.of(group.tx, runs)
     # At once: whoever claims next in this group is to find the hold.
-    budgets.hold(group, [run.id for run in facts.values() if run.limited])
+    budgets.hold(group, facts.values())
     return Claimed(
         secret=group.secret,
         rows=rows,

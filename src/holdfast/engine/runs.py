@@ -16,7 +16,7 @@ from holdfast.engine.operations import (
     RetryRun,
     UnholdRun,
 )
-from holdfast.engine.why_budget import tell_budget
+from holdfast.engine.why_budget import tell_limit
 from holdfast.model.duration import tell_duration
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
@@ -71,11 +71,9 @@ def _hold(group: Group, operation: HoldRun | UnholdRun) -> TransitionResult:
         reason=int(operation.reason),
         actor=operation.actor,
     )
-    changed = [row["entity"] for row in rows]
-    if changed:
-        group.change_tasks("copy_run_holds", ids=changed)
-    if operation.run_id not in changed:
+    if not rows:
         return _refused(group, operation)
+    group.change_tasks("copy_run_holds", ids=[row["entity"] for row in rows])
     return TransitionResult(ok=True, status="running")
 
 
@@ -89,7 +87,7 @@ def _raise_budget(group: Group, operation: RaiseBudget) -> TransitionResult:
     )
     if not rows:
         return _refused(group, operation)
-    group.change_tasks("copy_run_holds", ids=[operation.run_id])
+    group.change_tasks("copy_run_holds", ids=[row["entity"] for row in rows])
     return TransitionResult(ok=True, status="running")
 
 
@@ -105,7 +103,7 @@ def _refused(group: Group, operation: ControlledRun) -> TransitionResult:
         detail = "its workflow has no such limit: that can be raised only where a budget sets it"
         return refuse(Refusal.INVALID_TRANSITION, status, detail)
     if _wants_on(operation) and found[0]["holds"] & Hold.BUDGET:
-        used, call = tell_budget(group.tx, found[0])
+        used, call = tell_limit(group.tx, operation.run_id)
         if call:
             detail = f"its budget holds it, {used}; {call} lets it go on"
             return refuse(Refusal.HELD, status, detail)

@@ -11,6 +11,7 @@ from holdfast.engine import validation
 from holdfast.engine.looking import look_at, name_tasks
 from holdfast.engine.why_budget import explain_budget
 from holdfast.engine.why_plan import explain_plan
+from holdfast.engine.why_slot import tell_slot, tell_wait
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.duration import tell_duration
 from holdfast.model.status import Hold, Kind, PlanningPhase, Status
@@ -226,6 +227,8 @@ class TaskReading:
 
     def _holds(self, holds: Hold, identifier: str) -> tuple[str, str]:
         names = ", ".join(holds.names)
+        if holds & Hold.SLOT and identifier != self._task.id:
+            names += f", {tell_wait(self._tx, identifier)}"
         if holds & Hold.LIMIT and self._row["held_until"] is not None:
             names += f", lifts in {self._seconds(self._row['held_until'])}"
         if holds & Hold.VERSION:
@@ -293,11 +296,7 @@ class TaskReading:
         return f"it waits for the signal {name!r}", f'hf.signal("{target}", "{name}")'
 
     def _slot(self) -> tuple[str, str]:
-        key = self._task.concurrency_key or ""
-        slot = self._tx.read("slot_by_key", key=key)[0]
-        holders = ", ".join(row["id"] for row in self._tx.read("slot_holders", key=key))
-        shown = key.partition(":")[2]
-        return f"{shown} is full, {slot['used']} of {slot['capacity']}: {holders}", ""
+        return tell_slot(self._tx, self._task.concurrency_key or ""), ""
 
     def _serve(self) -> str:
         agents, tags = json.dumps([self._task.agent]), json.dumps(self._task.tags)

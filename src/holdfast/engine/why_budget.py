@@ -9,10 +9,23 @@ from holdfast.store.database import Row, Transaction
 
 
 def explain_budget(tx: Transaction, run_id: str, names: str) -> tuple[str, str]:
-    """What holds up a run that is held by its budget, and the call that lets it go on."""
-    (row,) = tx.read("run_by_id", run_id=run_id)
-    detail, fix = tell_budget(tx, row)
+    """What holds up a run that is held by a budget, and the call that lets it go on."""
+    detail, fix = tell_limit(tx, run_id)
     return f"hold: {names}{', ' if detail else ''}{detail}", fix
+
+
+def tell_limit(tx: Transaction, run_id: str) -> tuple[str, str]:
+    """As `tell_budget`, of the run that called this one where its own budget is not used up."""
+    (run,) = tx.read("run_by_id", run_id=run_id)
+    own = tell_budget(tx, run)
+    if own[1] or run["parent_id"] is None:
+        return own
+    for limit in tx.read("limits_above", ids=[run_id]):
+        (above,) = tx.read("run_by_id", run_id=limit["top"])
+        told, fix = tell_budget(tx, above)
+        if fix:
+            return f"{told} by {above['workflow']} {above['id']}", fix
+    return own
 
 
 def tell_budget(tx: Transaction, run: Row) -> tuple[str, str]:

@@ -9,7 +9,8 @@ from holdfast.clock import MICROSECONDS
 from holdfast.engine import validation
 from holdfast.engine.records import read_run
 from holdfast.engine.why import Explanation, TaskReading
-from holdfast.engine.why_budget import tell_budget
+from holdfast.engine.why_budget import tell_budget, tell_limit
+from holdfast.engine.why_slot import tell_wait
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.duration import tell_duration
 from holdfast.model.run import Run
@@ -63,7 +64,7 @@ def explain_run(
             summary=_summary(run, tasks) + _caller(tx, run) + _bounds(tx, rows[0], run),
             tasks=tuple(TaskReading(tx, row, serves, offered).explain() for row in shown),
             more=len(open_tasks) - len(shown),
-            fix=_fix(run) or _raise(tx, rows[0], run),
+            fix=_fix(run) or _raise(tx, run),
         )
 
     return database.view(read)
@@ -83,16 +84,18 @@ def _caller(tx: Transaction, run: Run) -> str:
 
 
 def _bounds(tx: Transaction, row: Row, run: Run) -> str:
-    """What a run has used of what it may, and how long it has yet."""
-    told = [] if run.budget is None else [tell_budget(tx, row)[0]]
+    """Who has the place it waits for, what it has used of what it may, how long it has yet."""
+    waits = run.holds & Hold.SLOT and not run.terminal
+    told = [tell_wait(tx, run.id)] if waits else []
+    told += [] if run.budget is None else [tell_budget(tx, row)[0]]
     if run.deadline is not None and not run.terminal:
         left = max(0, run.deadline - tx.read("now")[0]["now"])
         told.append(f"ends in {tell_duration(round(left / MICROSECONDS) * MICROSECONDS)} at most")
     return "".join(f", {each}" for each in told if each)
 
 
-def _raise(tx: Transaction, row: Row, run: Run) -> str:
-    return tell_budget(tx, row)[1] if run.holds & Hold.BUDGET and not run.terminal else ""
+def _raise(tx: Transaction, run: Run) -> str:
+    return tell_limit(tx, run.id)[1] if run.holds & Hold.BUDGET and not run.terminal else ""
 
 
 def _fix(run: Run) -> str:

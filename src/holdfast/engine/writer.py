@@ -133,9 +133,7 @@ class Writer:
         batch.together(StartRun, lambda chosen: creation.start_runs(group, chosen))
         batch.together(Import, lambda chosen: importing.take_over(group, chosen))
         batch.together(Tick, lambda chosen: schedules.fire(group, chosen))
-        advance.follow(group)
-        schedules.tear_down(group)
-        hooks.fire(group)
+        conclude(group)
         batch.together(AcquireLease, lambda chosen: leases.acquire_all(group, chosen))
         batch.each(RenewLease, lambda operation: leases.renew(group, operation))
         batch.each(ReleaseLease, lambda operation: leases.release(group, operation))
@@ -163,7 +161,14 @@ def sweep(group: Group) -> None:
     group.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
     slots.sweep(group)
     # Who is held no more may call a workflow, and no claim does that.
+    conclude(group)
+
+
+def conclude(group: Group) -> None:
+    """Let all follow from the group's transitions, and from the ends among them what goes there."""
     advance.follow(group)
+    schedules.tear_down(group)
+    hooks.fire(group)
 
 
 class Batch:

@@ -1,48 +1,108 @@
+-- name: limits_above
+-- purpose: which of some runs, and of those that called them, have a budget that limits all below
+WITH RECURSIVE above (id, top, parent_id) AS (
+  SELECT run.id, run.id, run.parent_id FROM holdfast_run AS run
+  WHERE run.id IN (SELECT value FROM {each ids})
+  UNION
+  SELECT above.id, run.id, run.parent_id
+  FROM above JOIN holdfast_task AS task ON task.id = above.parent_id
+    JOIN holdfast_run AS run ON run.id = task.run_id)
+SELECT above.id, above.top FROM above CROSS JOIN holdfast_run AS run
+WHERE run.id = above.top
+  AND (run.budget_usd IS NOT NULL OR run.budget_attempts IS NOT NULL)
+
 -- name: hold_spent_runs
--- purpose: hold budget on runs that have used up what they may, so that nothing new of them starts
--- guards: running, not held for it yet, and at one of its limits; a run that another process has
---   locked is left to it, because a claim must not wait for runs
+-- purpose: hold budget on runs that have used up what they may, with what they have called, and on
+--   all that they have called, so that nothing new of them starts
+-- guards: running, not held for it yet, and at a limit or below one who is; a run that another
+--   process has locked is left to it, because a claim must not wait for runs
 -- changes: run
 -- event: 'run.held'
 -- data: '{"holds":' || holds || '}'
+WITH RECURSIVE below (top, id) AS (
+  SELECT run.id, run.id FROM holdfast_run AS run
+  WHERE run.id IN (SELECT value FROM {each ids})
+  UNION
+  SELECT below.top, run.id FROM below CROSS JOIN holdfast_run AS run
+  WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = below.id AND task.calls IS NOT NULL)),
+used (top, usd, attempts) AS (
+  SELECT below.top, sum(task.spent + {cost task}), sum(task.attempt)
+  FROM below CROSS JOIN holdfast_task AS task WHERE task.run_id = below.id
+  GROUP BY below.top),
+spent (top) AS (
+  SELECT used.top FROM used JOIN holdfast_run AS run ON run.id = used.top
+  WHERE used.usd >= run.budget_usd OR used.attempts >= run.budget_attempts)
 UPDATE holdfast_run SET
   holds = holds | 8,
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
 WHERE id IN (
-    SELECT id FROM holdfast_run WHERE id IN (SELECT value FROM {each ids}) {skip_locked})
+    SELECT id FROM holdfast_run
+    WHERE id IN (SELECT below.id FROM below JOIN spent ON spent.top = below.top) {skip_locked})
   AND status = 'running'
   AND (holds & 8) = 0
-  AND ((SELECT sum(task.spent + {cost task}) FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id) >= budget_usd
-    OR (SELECT sum(task.attempt) FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id) >= budget_attempts)
 
 -- name: raise_budget
--- purpose: let a run use more than its budget said, and lift paused; budget too, where that is enough
--- guards: running, and it has the limits that are raised
+-- purpose: let a run use more than its budget said, and lift paused from it and all that it has
+--   called; budget too, where that is enough and no other limit is reached
+-- guards: running, and it has the limits that are raised; of what it has called, what is so held
 -- changes: run
--- event: 'run.extended'
+-- event: CASE WHEN id = CAST(:run_id AS text) THEN 'run.extended' ELSE 'run.unheld' END
 -- data: '{"holds":' || holds || COALESCE(',"budget_usd":' || budget_usd, '')
 --   || COALESCE(',"budget_attempts":' || budget_attempts, '') || '}'
+WITH RECURSIVE named (id, parent_id) AS (
+  SELECT run.id, run.parent_id FROM holdfast_run AS run
+  WHERE run.id = :run_id
+    AND run.status = 'running'
+    AND (CAST(:usd AS bigint) = 0 OR run.budget_usd IS NOT NULL)
+    AND (CAST(:attempts AS bigint) = 0 OR run.budget_attempts IS NOT NULL)),
+above (id, parent_id) AS (
+  SELECT named.id, named.parent_id FROM named
+  UNION
+  SELECT run.id, run.parent_id FROM above JOIN holdfast_task AS task ON task.id = above.parent_id
+    JOIN holdfast_run AS run ON run.id = task.run_id),
+lifted (id) AS (
+  SELECT named.id FROM named
+  UNION
+  SELECT run.id FROM lifted CROSS JOIN holdfast_run AS run
+  WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = lifted.id AND task.calls IS NOT NULL)),
+below (top, id) AS (
+  SELECT run.id, run.id FROM holdfast_run AS run
+  WHERE run.id IN (SELECT above.id FROM above UNION SELECT lifted.id FROM lifted)
+  UNION
+  SELECT below.top, run.id FROM below CROSS JOIN holdfast_run AS run
+  WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = below.id AND task.calls IS NOT NULL)),
+used (top, usd, attempts) AS (
+  SELECT below.top, sum(task.spent + {cost task}), sum(task.attempt)
+  FROM below CROSS JOIN holdfast_task AS task WHERE task.run_id = below.id
+  GROUP BY below.top),
+kept (id) AS (
+  SELECT below.id
+  FROM below JOIN used ON used.top = below.top JOIN holdfast_run AS run ON run.id = below.top
+  WHERE used.usd >= run.budget_usd + CASE WHEN run.id = :run_id THEN CAST(:usd AS bigint) ELSE 0 END
+    OR used.attempts >= run.budget_attempts + CASE WHEN run.id = :run_id THEN CAST(:attempts AS bigint) ELSE 0 END)
 UPDATE holdfast_run SET
-  budget_usd = budget_usd + CAST(:usd AS bigint),
-  budget_attempts = budget_attempts + CAST(:attempts AS bigint),
-  holds = CASE
-    WHEN (SELECT sum(task.spent + {cost task}) FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id) >= budget_usd + CAST(:usd AS bigint)
-      OR (SELECT sum(task.attempt) FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id) >= budget_attempts + CAST(:attempts AS bigint)
-    THEN holds & ~1 ELSE holds & ~9 END,
+  budget_usd = budget_usd + CASE WHEN id = :run_id THEN CAST(:usd AS bigint) ELSE 0 END,
+  budget_attempts = budget_attempts + CASE WHEN id = :run_id THEN CAST(:attempts AS bigint) ELSE 0 END,
+  holds = holds & ~CASE WHEN id IN (SELECT kept.id FROM kept) THEN 1 ELSE 9 END,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
-WHERE id = :run_id
+WHERE id IN (SELECT lifted.id FROM lifted)
   AND status = 'running'
-  AND (CAST(:usd AS bigint) = 0 OR budget_usd IS NOT NULL)
-  AND (CAST(:attempts AS bigint) = 0 OR budget_attempts IS NOT NULL)
+  AND (id = :run_id OR (holds & CASE WHEN id IN (SELECT kept.id FROM kept) THEN 1 ELSE 9 END) <> 0)
 
 -- name: used_by_runs
--- purpose: what some runs have used of their budgets so far, in millionths of a dollar and attempts
-SELECT run_id, sum(spent + {cost holdfast_task}) AS usd, sum(attempt) AS attempts
-FROM holdfast_task
-WHERE run_id IN (SELECT value FROM {each ids})
-GROUP BY run_id
+-- purpose: what some runs have used of their budgets so far, with all that they have called, in
+--   millionths of a dollar and attempts
+WITH RECURSIVE below (top, id) AS (
+  SELECT run.id, run.id FROM holdfast_run AS run
+  WHERE run.id IN (SELECT value FROM {each ids})
+  UNION
+  SELECT below.top, run.id FROM below CROSS JOIN holdfast_run AS run
+  WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = below.id AND task.calls IS NOT NULL))
+SELECT below.top AS run_id, sum(task.spent + {cost task}) AS usd, sum(task.attempt) AS attempts
+FROM below CROSS JOIN holdfast_task AS task WHERE task.run_id = below.id
+GROUP BY below.top
 
 -- name: overspent_attempts
 -- purpose: which of some running attempts have used more than one attempt of their run may

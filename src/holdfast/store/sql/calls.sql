@@ -162,3 +162,15 @@ WITH RECURSIVE below (top, id) AS (
     JOIN holdfast_run AS run ON run.parent_id = task.id
   WHERE task.calls IS NOT NULL)
 SELECT top, id FROM below WHERE id <> top
+
+-- name: keys_above
+-- purpose: the concurrency keys that a run and those that called it hold until they end
+WITH RECURSIVE above (id, parent_id, concurrency_key) AS (
+  SELECT run.id, run.parent_id, run.concurrency_key FROM holdfast_run AS run
+  WHERE run.id = :run_id
+  UNION
+  SELECT run.id, run.parent_id, run.concurrency_key
+  FROM above JOIN holdfast_task AS task ON task.id = above.parent_id
+    JOIN holdfast_run AS run ON run.id = task.run_id)
+SELECT concurrency_key AS key FROM above
+WHERE concurrency_key IS NOT NULL

@@ -186,11 +186,11 @@ WHERE id IN (
 
 -- name: retry_run_tasks
 -- purpose: failed or cancelled → queued for every such task of a run, budgets renewed, due at once;
---   an item that had not begun waits for its turn again
+--   an item that had not begun waits for its turn again, and what called a run that completed calls anew
 -- guards: ended without success, and it counts
 -- changes: task
 -- event: 'task.retried'
--- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END
+-- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":' || run_holds
 --   || '}'
 -- returning: kind, conditional, blocked, parent_id
@@ -199,6 +199,9 @@ UPDATE holdfast_task SET
     SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND NOT child.superseded)
     THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, failures = 0, lost = 0, round = 0,
+  epoch = epoch + CASE WHEN calls IS NOT NULL AND EXISTS (
+    SELECT 1 FROM holdfast_run AS run WHERE run.parent_id = holdfast_task.id AND run.parent_epoch = holdfast_task.epoch AND run.status = 'completed')
+    THEN 1 ELSE 0 END,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),

@@ -233,10 +233,15 @@ ORDER BY seq
 SELECT key, capacity, used FROM holdfast_slot WHERE key = :key
 
 -- name: slot_holders
--- purpose: which running tasks hold a concurrency key
-SELECT id, worker FROM holdfast_task
+-- purpose: which running tasks hold a concurrency key, or which runs
+SELECT id FROM holdfast_task
 WHERE status = 'running'
   AND concurrency_key = :key
+UNION ALL
+SELECT id FROM holdfast_run
+WHERE status = 'running'
+  AND concurrency_key = :key
+  AND (holds & 32) = 0
 ORDER BY id
 
 -- name: next_wake

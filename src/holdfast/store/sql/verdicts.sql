@@ -164,14 +164,18 @@ WHERE id = :task_id
   AND run_holds = 0
 
 -- name: approve_held
--- purpose: lift hold approval: the task runs again, a verifier with one more round
+-- purpose: lift hold approval: the task runs again, a verifier with one more round, and what called
+--   a run that completed calls anew
 -- guards: queued and held for it
 -- changes: task
 -- event: 'task.approved'
--- data: '{"holds":' || holds || '}'
+-- data: '{"holds":' || holds || ',"epoch":' || epoch || '}'
 -- returning: kind, verifies, calls
 UPDATE holdfast_task SET
   holds = holds & ~2,
+  epoch = epoch + CASE WHEN calls IS NOT NULL AND EXISTS (
+    SELECT 1 FROM holdfast_run AS run WHERE run.parent_id = holdfast_task.id AND run.parent_epoch = holdfast_task.epoch AND run.status = 'completed')
+    THEN 1 ELSE 0 END,
   max_rounds = CASE WHEN verifies IS NOT NULL AND round >= max_rounds THEN round + 1 ELSE max_rounds END,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
