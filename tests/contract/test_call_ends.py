@@ -211,12 +211,3 @@ def test_a_call_that_gave_what_does_not_fit_is_called_anew(
     finish(engine, second.steps["send"], {"url": "here"})
     run.finish("tell")
     assert run.status == "completed"
-
-
-def test_a_call_whose_run_failed_goes_on_with_that_run_when_it_is_approved(engine: Engine) -> None:
-    run = begin(engine, call(on_failure=OnFailure(action="ask")), LAST)
-    first = of(run)
-    first.finish("pack")
-    first.break_for_good("send")
-    assert engine.tasks.approve(run.steps["ship"]).ok
-    assert (of(run).id, first.status) == (first.id, "running")
