@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import re
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -71,6 +70,8 @@ def with_store(command: str) -> str:
     typed = chosen_store.get()
     if typed is None:
         return command
+    import shlex
+
     # What a password was taken from leads nowhere; the environment is where one belongs.
     whole = shown_url(typed) == typed
     return f"{command} --db {shlex.quote(typed) if whole else OF_ENVIRONMENT}"
