@@ -257,8 +257,11 @@ def _of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:
 
 def _below(tx: Transaction, row: Row, part: str) -> list[Row]:
     if row["calls"] is not None:
-        ended = [run["id"] for run in tx.read("child_runs", ids=[row["id"]])]
-        return tx.read("task_at_top", run_id=row["waits_for"] or "".join(ended), step=part)
+        run_id = row["waits_for"]
+        if run_id is None:
+            known = tx.read("child_runs", ids=[row["id"]])
+            run_id = known[0]["id"] if known else ""
+        return tx.read("task_at_top", run_id=run_id, step=part)
     if row["item"] is None and _PLACE.fullmatch(part):
         return tx.read("item_of", parent_id=row["id"], place=place_of_item(part))
     return tx.read("task_of_item", parent_id=row["id"], step=part)
