@@ -59,15 +59,24 @@ def let_in(group: Group, key: str, count: int) -> None:
         group.crowded.add(key)
 
 
-def park(group: Group) -> bool:
+def unpark(group: Group) -> bool:
+    """Let on whoever is parked though its key has room; whether anybody waits for a key at all."""
+    rows = group.tx.read("parked_keys")
+    for row in rows:
+        if row["room"] > 0:
+            let_in(group, row["key"], row["room"])
+    return bool(rows)
+
+
+def park(group: Group) -> int:
     """Take out of the line who waits for a key that this group filled or added to.
 
-    So no claim walks past them; the answer is whether there may be more of them.
+    So no claim walks past them; the answer is how many, at most `PARKED_AT_ONCE`.
     """
     if not group.crowded:
-        return False
+        return 0
     keys = sorted(group.crowded)
-    return len(group.tx.write("park_tasks", keys=keys, count=PARKED_AT_ONCE)) == PARKED_AT_ONCE
+    return len(group.tx.write("park_tasks", keys=keys, count=PARKED_AT_ONCE))
 
 
 def admit(group: Group, key: str, count: int) -> None:

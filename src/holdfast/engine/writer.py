@@ -91,6 +91,8 @@ class Writer:
         self._facts = Facts()
         # Keys with more to park than one group does.
         self._crowded: set[str] = set()
+        # Whether tasks may be parked, as far as this process can tell: others' are the sweep's.
+        self._parked = True
         self.last: Group | None = None
         self.handed: Handed = []
 
@@ -138,10 +140,13 @@ class Writer:
         batch.each(RenewLease, lambda operation: leases.renew(group, operation))
         batch.each(ReleaseLease, lambda operation: leases.release(group, operation))
         batch.each(Sweep, lambda _: sweep(group))
+        self._parked = self._parked and slots.unpark(group)
         batch.together(Claim, lambda chosen: picker.claim(group, chosen))
         batch.together(ClaimById, lambda chosen: picker.claim_by_id(group, chosen))
         self.handed = self._takers.serve(group, batch.of(Pull))
-        self._crowded = group.crowded if slots.park(group) else set()
+        parked = slots.park(group)
+        self._parked |= parked > 0
+        self._crowded = group.crowded if parked == slots.PARKED_AT_ONCE else set()
         # Last of all that another process may be waited for: nothing is locked after it.
         pulls.keep(group)
         if self._dialect == "postgresql" and (group.wakes or group.tells):

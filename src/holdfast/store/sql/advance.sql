@@ -120,6 +120,13 @@ FROM (
 WHERE room > 0
 ORDER BY key
 
+-- name: parked_keys
+-- purpose: the concurrency keys that parked tasks wait for, and how much room each has
+SELECT waited.key, (SELECT slot.capacity - slot.used FROM holdfast_slot AS slot WHERE slot.key = waited.key) AS room
+FROM holdfast_waited_key AS waited
+WHERE waited.key LIKE 'task:%'
+ORDER BY waited.key
+
 -- name: odd_statuses
 -- purpose: tasks of a run in a status this code does not know; advance logs and leaves them
 SELECT id, status FROM holdfast_task
