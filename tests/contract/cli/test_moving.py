@@ -24,6 +24,7 @@ from tests.contract.raw import dump, raw
 from tests.contract.stages import FORK, create, finish, start, take
 from tests.race.racers import eventually
 
+SECRET = "hf_" + 40 * "x"
 MESSAGE = """
 INSERT INTO holdfast_message (channel, message_id, envelope, published_at)
 VALUES ('workflow.commands', ?, '{}', 1)
@@ -174,8 +175,11 @@ def test_a_backup_is_put_back_what_was_is_kept_and_older_tokens_are_none(
     task_id, token = fill(url)
     with raw(url) as hand:
         hand("INSERT INTO holdfast_meta (name, value) VALUES ('other', 'kept')")
+    with opened(url) as engine:
+        engine.access.grant("ci", SECRET, role="worker")
     typed.ok("db", "backup", "b.db")
     with opened(url) as engine:
+        engine.access.revoke("ci")
         later = create(engine, "later")
     now = rows(url)
     assert "is whole and in order; nothing was changed" in typed.ok(
@@ -189,6 +193,8 @@ def test_a_backup_is_put_back_what_was_is_kept_and_older_tokens_are_none(
         assert engine.tasks.get(task_id).status == "running"
         refused = engine.work.complete(task_id, token, "from before")
         assert (refused.ok, refused.reason) == (False, "stale_token")
+        # It may have been revoked since the backup was made.
+        assert engine.access.find(SECRET) is None
         assert engine.doctor().ok
     with raw(url) as hand:
         assert hand("PRAGMA journal_mode") == [{"journal_mode": "wal"}]

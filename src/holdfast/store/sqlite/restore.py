@@ -16,10 +16,13 @@ from holdfast.store.sqlite.connection import create
 PATIENCE_MS = 5_000
 # A database, its log, and the index of that.
 _FILES = ("", "-wal", "-shm")
-# No token that was given before may be one for the attempts that are to come again.
+# No token that was given before may be one for the attempts that are to come again, and one of the
+# server may have been revoked since.
 _RENEW = """
 UPDATE holdfast_meta SET value = lower(hex(randomblob(32))) WHERE name = 'secret';
 DELETE FROM holdfast_worker;
+UPDATE holdfast_access SET revoked_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER)
+WHERE revoked_at IS NULL;
 """
 
 
