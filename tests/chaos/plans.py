@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import get_args
@@ -38,5 +39,5 @@ def _leaves(kinds: Iterable[type]) -> Iterable[type]:
     for kind in kinds:
         # A class with slots is made twice, and the first one lingers among the subclasses.
         made: list[type] = type.__subclasses__(kind)
-        below = [each for each in made if each in vars(operations).values()]
+        below = [each for each in made if vars(sys.modules[each.__module__])[each.__name__] is each]
         yield from _leaves(below) if below else (kind,)

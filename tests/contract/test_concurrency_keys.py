@@ -47,6 +47,15 @@ def test_a_full_key_lets_the_tasks_behind_it_through(engine: Engine) -> None:
     assert claimed == ["keyed", "behind", "behind"]
 
 
+def test_a_full_key_lets_through_those_behind_it_in_the_order_of_all_lines(engine: Engine) -> None:
+    for _ in range(2):
+        create(engine, "keyed", concurrency=ONE, priority=1)
+    for title, tags in (("first", ()), ("second", ("gpu",)), ("third", ()), ("fourth", ("gpu",))):
+        create(engine, title, tags=tags)
+    claimed = engine.work.claim("worker", tags=["gpu"], count=4)
+    assert [each.task.title for each in claimed] == ["keyed", "first", "second", "third"]
+
+
 def test_a_key_is_shared_across_agents_of_one_claim(engine: Engine) -> None:
     for agent in "ab":
         create(engine, agent, agent=agent, concurrency=ONE, priority=1)

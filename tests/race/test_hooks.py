@@ -191,6 +191,8 @@ def ending(world: World) -> list[Complete]:
 
 
 def test_without_hooks_the_end_of_runs_and_tasks_costs_no_statement_more(stage: Stage) -> None:
+    # The first group of a process asks besides whether others parked tasks.
+    statements_of(stage, ending(stage.world()))
     bare = statements_of(stage, ending(stage.world()))
     assert "hooks_to_fire" not in bare
     stage.engine.hooks.register([hook("after", "run.failed")])

@@ -92,14 +92,15 @@ def _claim(group: Group, request: Claim) -> list[Row]:
             for line, count in Counter(Line(row["agent"], row["tags"]) for row in first).items()
             for row in _claim_from(group, request, line, count)
         ]
-        if len(taken) < len(first) and len(lines) > 1:
-            # Of one line another process has the first; others' may be free.
-            left = request.count - len(claimed) - len(taken)
-            taken += _claim_from_any(group, request, lines, left)
         claimed += taken
-        # A key may have had room for fewer than were first in line; others may stand behind them.
-        if not keys or not (taken or new):
+        if len(taken) == len(first):
             break
+        # A key may have had room for fewer than were first in line; others may stand behind them.
+        if keys and (taken or new):
+            continue
+        # Of one line another process has the first; others' may be free.
+        claimed += _claim_from_any(group, request, lines, request.count - len(claimed))
+        break
     return claimed
 
 
