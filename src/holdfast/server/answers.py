@@ -150,6 +150,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     404: _problem("There is no such thing: `not_found`"),
     409: _problem("Refused as it stands, with the code of the reason: `stale_token`, …"),
     413: _problem("The body is too long: `too_large`"),
+    415: _problem("The body is not of a kind that is read here: `unsupported_media_type`"),
     422: _problem("What was sent cannot be accepted: `invalid_input`, with the `field`"),
+    429: _problem("Too many at once: `too_many_requests`, with `Retry-After`"),
     503: _problem("The store does not answer, or the server is going: ask again"),
 }

@@ -14,6 +14,7 @@ from holdfast.server import problems, routing
 from holdfast.server.answers import Problem
 from holdfast.server.gate import Gate, Rules
 from holdfast.server.routes import (
+    agents,
     claims,
     events,
     health,
@@ -27,7 +28,7 @@ from holdfast.server.serving import Serving
 from holdfast.service.place import Place
 
 TABLES = tuple(
-    each.table for each in (workflows, runs, tasks, plans, claims, events, standing, health)
+    each.table for each in (workflows, runs, tasks, plans, claims, events, standing, agents, health)
 )
 
 
@@ -35,14 +36,15 @@ class Application:
     """What a server serves, through its `gate`; `app` has the routes."""
 
     def __init__(self, engine: Engine, place: Place, rules: Rules | None = None) -> None:
-        self.serving = Serving(engine=engine, place=place)
+        chosen = rules or Rules()
+        self.serving = Serving(engine=engine, place=place, max_body=chosen.max_body)
         self.app = FastAPI(title="Holdfast", version=_version(), openapi_url=None, docs_url=None)
         self.app.state.serving = self.serving
         problems.install(self.app)
         routing.install(self.app, *TABLES)
         vars(self.app)["openapi"] = self._describe
         self._document: dict[str, Any] | None = None
-        self.gate: ASGIApp = Gate(self.app, engine.access.find, rules or Rules())
+        self.gate: ASGIApp = Gate(self.app, engine.access.find, chosen)
 
     def _describe(self) -> dict[str, Any]:
         if self._document is None:

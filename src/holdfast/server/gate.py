@@ -23,6 +23,9 @@ ACCESS = "holdfast.access"
 LOOK_AGAIN = "holdfast.look_again"
 LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+# What agents change there is told by the tools themselves.
+TOOLS = "/mcp"
+REFUSED = 400
 HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -141,7 +144,7 @@ class _Sealed:
 
     def _tell(self, status: int) -> None:
         scope: dict[str, Any] = dict(self._scope)
-        if scope["method"] in LOOKING:
+        if scope["method"] in LOOKING or (scope["path"] == TOOLS and status < REFUSED):
             return
         access: Access | None = scope.get(ACCESS)
         who = "nobody" if access is None else f"{access.name} ({access.role})"

@@ -84,12 +84,9 @@ async def _hang_up(request: Request) -> None:
 
 def _scope(access: Access, asked: Sequence[str] | None) -> Sequence[str]:
     """The agents that are asked for, which a worker's token may narrow."""
-    if access.agents is None:
-        return asked or ()
-    outside = sorted({*(asked or ())} - {*access.agents})
-    if outside:
+    if outside := access.outside(asked):
         raise Problem(403, "forbidden", f"this token is not for the agents {', '.join(outside)}")
-    return asked or access.agents
+    return asked or access.agents or ()
 
 
 @table.route("POST", "/claims/renew", WORKERS, answers=answers.Leases)

@@ -15,7 +15,6 @@ from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, STEERERS, Table
 from holdfast.service.commands import Commands
 from holdfast.service.intake import read_changes, read_new_task
-from holdfast.service.logs import log_path, read_log
 from holdfast.service.views import View
 
 table = Table(tag="tasks")
@@ -107,11 +106,7 @@ def read_logs(
     start: Annotated[int, Query(ge=0, le=2**53)] = 0,
 ) -> Answer:
     """What an attempt wrote, the latest unless said, from a byte on."""
-    latest = asks.service.queries.task(task_id)["attempt"]
-    chosen = latest if attempt is None else attempt
-    if not 0 <= chosen <= latest:
-        raise InvalidInput("attempt", f"must be between 1 and {latest}")
-    text = read_log(log_path(asks.serving.place, task_id, chosen), start)
+    chosen, text = asks.service.attempt_log(task_id, attempt, start)
     told = {"attempt": chosen, "text": text.decode(errors="replace"), "next": start + len(text)}
     return Answer(told)
 

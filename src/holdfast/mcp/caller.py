@@ -1,0 +1,42 @@
+"""Who uses the tools: a process of their own, or whoever asks a server at the moment."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from holdfast.errors import HoldfastError
+from holdfast.model.access import Access
+from holdfast.service.service import Service
+
+audit = logging.getLogger("holdfast.audit")
+
+
+class Forbidden(HoldfastError):
+    """A good token, but not for this."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """The service in somebody's name, what they are called as a worker, and their token if any."""
+
+    service: Service
+    worker: str
+    access: Access | None = None
+
+    def scope(self, agents: Sequence[str] | None) -> Sequence[str]:
+        """The agents that are asked for; without any, those of the token."""
+        if self.access is None:
+            return agents or ()
+        if outside := self.access.outside(agents):
+            raise Forbidden(f"this token is not for the agents {', '.join(outside)}")
+        return agents or self.access.agents or ()
+
+    def note(self, tool: str, told: str) -> None:
+        """Keep in the audit what they changed, or tried to."""
+        role = "" if self.access is None else f" ({self.access.role})"
+        audit.info("%s%s MCP %s %s", self.service.actor, role, tool, told)
+
+
+Asking = Callable[[], Caller]
