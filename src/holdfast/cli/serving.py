@@ -23,6 +23,7 @@ from holdfast.errors import InvalidInput
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
     from holdfast.server.bind import Bind
+    from holdfast.server.gate import Rules
     from holdfast.server.server import HttpServer
 
 token = group("token", "Print the token of this project; make, list and revoke others.", alone=True)
@@ -40,6 +41,9 @@ Origins = Annotated[
     list[str] | None,
     typer.Option("--allow-origin", help="An origin whose pages may ask, as https://name."),
 ]
+Often = Annotated[
+    int, typer.Option("--rate", min=0, help="Calls a second for each token; 0 sets no limit.")
+]
 App = Annotated[
     str | None, typer.Argument(metavar="[APP]", help="A program's Holdfast, as module:name.")
 ]
@@ -52,12 +56,14 @@ def serve(
     public: Public = False,
     allow_host: Names = None,
     allow_origin: Origins = None,
+    rate: Often = 5_000,
 ) -> None:
     """Serve the store over HTTP until Ctrl-C or SIGTERM, then let what is under way end."""
     bind = _bind(host, port, public=public)
     from holdfast.server.server import until_signalled
 
-    with _store(None) as program, _listening(program, bind, allow_host, allow_origin) as server:
+    rules = _rules(bind, allow_host, allow_origin, rate)
+    with _store(None) as program, _listening(program, bind, rules) as server:
         until_signalled(server)
 
 
@@ -75,6 +81,7 @@ def up(
     ] = None,
     allow_host: Names = None,
     allow_origin: Origins = None,
+    rate: Often = 5_000,
 ) -> None:
     """Serve the store, and work in it, in one process; Ctrl-C lets what runs finish."""
     bind = _bind(host, port, public=public)
@@ -84,7 +91,7 @@ def up(
     chosen = {each: value for each, value in options.items() if value}
     with (
         _store(app) as program,
-        _listening(program, bind, allow_host, allow_origin) as server,
+        _listening(program, bind, _rules(bind, allow_host, allow_origin, rate)) as server,
         program.worker(**chosen) as worker,
     ):
         until_signalled(server, worker.drain)
@@ -105,6 +112,15 @@ def _bind(host: str, port: int, *, public: bool) -> Bind:
     return bind
 
 
+def _rules(bind: Bind, hosts: list[str] | None, origins: list[str] | None, rate: int) -> Rules:
+    from holdfast.server.gate import LOCAL, Rules
+    from holdfast.server.limits import Rate
+
+    own = frozenset(each.lower() for each in (*(hosts or ()), bind.host))
+    often = Rate(often=rate, burst=2 * rate) if rate else None
+    return Rules(hosts=LOCAL | own, origins=frozenset(origins or ()), rate=often)
+
+
 @contextmanager
 def _store(app: str | None) -> Iterator[Holdfast]:
     from holdfast.cli.working import program_of
@@ -116,16 +132,11 @@ def _store(app: str | None) -> Iterator[Holdfast]:
 
 
 @contextmanager
-def _listening(
-    program: Holdfast, bind: Bind, hosts: list[str] | None, origins: list[str] | None
-) -> Iterator[HttpServer]:
+def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServer]:
     from holdfast.server.application import Application
-    from holdfast.server.gate import LOCAL, Rules
     from holdfast.server.server import HttpServer
     from holdfast.service.tokens import Tokens, token_path
 
-    own = frozenset(each.lower() for each in (*(hosts or ()), bind.host))
-    rules = Rules(hosts=LOCAL | own, origins=frozenset(origins or ()))
     engine = program.engine
     where = replace(place(), url=program.settings.url)
     server = HttpServer(Application(engine, where, rules), bind)

@@ -44,7 +44,7 @@ class Application:
         routing.install(self.app, *TABLES)
         vars(self.app)["openapi"] = self._describe
         self._document: dict[str, Any] | None = None
-        self.gate: ASGIApp = Gate(self.app, engine.access.find, chosen)
+        self.gate: ASGIApp = Gate(self.app, engine.access, engine.clock, chosen)
 
     def _describe(self) -> dict[str, Any]:
         if self._document is None:

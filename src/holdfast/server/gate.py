@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,8 +12,11 @@ from typing import Any
 import anyio.to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.clock import Clock
+from holdfast.engine.access_desk import AccessTokens
 from holdfast.errors import HoldfastError
 from holdfast.model.access import Access
+from holdfast.server.limits import Limiter, Rate, address_of
 from holdfast.server.problems import Answer, Problem, answer_error, tell
 from holdfast.settings import MEBIBYTE
 
@@ -34,6 +37,10 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+# Far above what workers do: it keeps one caller from taking all there is.
+OF_TOKEN = Rate(often=5_000, burst=10_000)
+# With tokens that are not good.
+OF_ADDRESS = Rate(often=0.5, burst=30)
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?")
 _BEARER = re.compile(r"[Bb]earer +([\x21-\x7e]{1,500})")
 
@@ -42,18 +49,22 @@ audit = logging.getLogger("holdfast.audit")
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """Which hosts and origins are let in, and how much they may send."""
+    """Which hosts and origins are let in, how much they may send, and how often."""
 
     hosts: frozenset[str] = LOCAL
     origins: frozenset[str] = frozenset()
     max_body: int = 16 * MEBIBYTE
+    rate: Rate | None = OF_TOKEN
+    failures: Rate | None = OF_ADDRESS
 
 
 class Gate:
-    def __init__(self, app: ASGIApp, find: Callable[[str], Access | None], rules: Rules) -> None:
+    def __init__(self, app: ASGIApp, access: AccessTokens, clock: Clock, rules: Rules) -> None:
         self._app = app
-        self._find = find
+        self._find = access.find
         self._rules = rules
+        self._asked = Limiter(rules.rate, clock.monotonic)
+        self._failed = Limiter(rules.failures, clock.monotonic)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -94,11 +105,25 @@ class Gate:
         except HoldfastError as error:
             return answer_error(error)
         if given is None or known is None:
-            said = "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours"
-            return tell(401, "unauthorized", said, {"WWW-Authenticate": "Bearer"})
+            return self._unknown(scope, headers)
         scope[ACCESS] = known
         scope[LOOK_AGAIN] = partial(anyio.to_thread.run_sync, self._find, given[1])
-        return None
+        wait = self._asked.take(known.name)
+        return None if wait is None else _too_many("this token asks too often", wait)
+
+    def _unknown(self, scope: Scope, headers: dict[bytes, str]) -> Answer:
+        if b"authorization" in headers:
+            wait = self._failed.take(address_of(scope.get("client")))
+            if wait is not None:
+                return _too_many("too many tokens from there were not good", wait)
+        said = "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours"
+        return tell(401, "unauthorized", said, {"WWW-Authenticate": "Bearer"})
+
+
+def _too_many(said: str, wait: float) -> Answer:
+    seconds = math.ceil(wait)
+    detail = f"{said}; ask again in {seconds} s"
+    return tell(429, "too_many_requests", detail, {"Retry-After": str(seconds)})
 
 
 def too_large(limit: int) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
 
+from holdfast.server.gate import Rules
 from holdfast.server.routing import ANYONE, Guarded
 from holdfast.service.tokens import Tokens
-from tests.contract.http.served import ROLES, Served
+from tests.contract.http.served import ROLES, Served, served
 
 UNKNOWN = {"task_id": "t_" + "0" * 20, "run_id": "r_" + "0" * 20, "name": "nobody"}
 
@@ -35,8 +38,18 @@ def _ask(server: Served, method: str, path: str, token: str | None, **headers: s
     return f"{answer.status_code} {told.get('code')}"
 
 
-def test_every_route_refuses_whoever_may_not_take_it(quick_server: Served) -> None:
-    server = quick_server
+@pytest.fixture
+def patient_server(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Served]:
+    """One that lets anybody fail as often as they like."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    with served(sqlite_url, tmp_path / "home", rules=Rules(failures=None)) as made:
+        yield made
+
+
+def test_every_route_refuses_whoever_may_not_take_it(patient_server: Served) -> None:
+    server = patient_server
     tokens = Tokens(server.hf.engine)
     expired = tokens.create("short", role="admin", expires=0.000_001)["token"]
     revoked = tokens.create("gone", role="admin")["token"]
