@@ -20,6 +20,7 @@ MODULES = {
     "tasks": ("task", "plan"),
     "working": ("worker", "workers", "work", "guard"),
     "serving": ("serve", "up", "token"),
+    "opening": ("open",),
     "agents": ("mcp",),
     "database": ("doctor", "db"),
     "workflows": ("workflow",),

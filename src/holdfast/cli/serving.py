@@ -16,7 +16,7 @@ from holdfast.cli.options import Json
 from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import chosen_store, opened, place, shown_url
 from holdfast.cli.tables import say_table
-from holdfast.cli.terminal import escape, note, say, say_json
+from holdfast.cli.terminal import escape, is_terminal, note, say, say_json
 from holdfast.cli.words import ago
 from holdfast.errors import InvalidInput
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.server.bind import Bind
     from holdfast.server.gate import Rules
     from holdfast.server.server import HttpServer
+    from holdfast.service.tokens import Tokens
 
 token = group("token", "Print the token of this project; make, list and revoke others.", alone=True)
 
@@ -140,12 +141,22 @@ def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServ
     engine = program.engine
     where = replace(place(), url=program.settings.url)
     server = HttpServer(Application(engine, where, rules), bind)
-    Tokens(engine).own()
+    tokens = Tokens(engine)
+    tokens.own()
     say(server.url)
     # Whoever started it may be waiting to read where it is.
     sys.stdout.flush()
     note(f"token {token_path(program.settings.url)}   (holdfast token prints it)")
+    _say_way_in(server.url, tokens)
     yield server
+
+
+def _say_way_in(url: str, tokens: Tokens) -> None:
+    """A link that is good once, where a person reads it; what is kept as a log gets none."""
+    if is_terminal(sys.stderr):
+        note(f"open  {url}{tokens.link_own()['path']}   (once, within 10 minutes)")
+    else:
+        note("open  holdfast open lets a browser in")
 
 
 @token.callback(invoke_without_command=True)

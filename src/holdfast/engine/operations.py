@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.engine.access_operations import GrantAccess, RevokeAccess
 from holdfast.engine.asked import Bounds, Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
+from holdfast.engine.browser_operations import BrowserOperation
 from holdfast.engine.durable_operations import (
     Ask,
     RecordEffect,
@@ -389,4 +390,5 @@ Operation = (
     | NoteStop
     | GrantAccess
     | RevokeAccess
+    | BrowserOperation
 )

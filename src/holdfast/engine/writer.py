@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from holdfast.engine import (
     access,
     advance,
+    browsers,
     creation,
     durable,
     hooks,
@@ -24,6 +25,7 @@ from holdfast.engine import (
     workers,
 )
 from holdfast.engine.access_operations import AccessOperation
+from holdfast.engine.browser_operations import BrowserOperation
 from holdfast.engine.control import control
 from holdfast.engine.durable_operations import (
     Ask,
@@ -112,7 +114,7 @@ class Writer:
         batch.together(RegisterHooks, lambda chosen: hooks.register(group, chosen))
         batch.each(RemoveHook, lambda operation: hooks.remove(group, operation))
         batch.together(WorkerOperation, lambda chosen: workers.carry_out(group, chosen))
-        batch.together(AccessOperation, lambda chosen: access.carry_out(group, chosen))
+        let_in(group, batch)
         batch.together(NoteStop, lambda chosen: workers.note_stops(group, chosen))
         batch.together(Renew, lambda chosen: lifecycle.renew(group, chosen))
         batch.together(RecordEffect, lambda chosen: durable.record(group, chosen))
@@ -153,6 +155,12 @@ class Writer:
             group.tx.run("send_hint", sender=self._name)
         self.last = group
         return batch.replies
+
+
+def let_in(group: Group, batch: Batch) -> None:
+    """Tokens of the server, and the browsers that come with what one may do."""
+    batch.together(AccessOperation, lambda chosen: access.carry_out(group, chosen))
+    batch.together(BrowserOperation, lambda chosen: browsers.carry_out(group, chosen))
 
 
 def derived(group: Group, reply: TransitionResult) -> TransitionResult:

@@ -138,6 +138,18 @@ class Token(Described):
     role: str
 
 
+class Link(Described):
+    path: str = Field(description="To be opened on this server, by one browser, once")
+    expires_at: str
+
+
+class Session(Described):
+    name: str
+    role: str
+    csrf: str | None = Field(None, description="To be sent as X-Holdfast-CSRF with each change")
+    expires_at: str | None = None
+
+
 def _problem(description: str) -> dict[str, Any]:
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {"description": description, "content": content}
@@ -146,7 +158,10 @@ def _problem(description: str) -> dict[str, Any]:
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: _problem("The body is no JSON: `invalid_json`"),
     401: _problem("No token, or one that is not good: `unauthorized`"),
-    403: _problem("A good token, but not for this; or a foreign host or origin: `forbidden`"),
+    403: _problem(
+        "A good token, but not for this; a page that proves nothing; a foreign host or origin: "
+        "`forbidden`, `csrf`, `foreign_host`, `foreign_origin`"
+    ),
     404: _problem("There is no such thing: `not_found`"),
     409: _problem("Refused as it stands, with the code of the reason: `stale_token`, …"),
     413: _problem("The body is too long: `too_large`"),

@@ -15,6 +15,7 @@ from holdfast.server.answers import Problem
 from holdfast.server.gate import Gate, Rules
 from holdfast.server.routes import (
     agents,
+    browsers,
     claims,
     events,
     health,
@@ -28,7 +29,8 @@ from holdfast.server.serving import Serving
 from holdfast.service.place import Place
 
 TABLES = tuple(
-    each.table for each in (workflows, runs, tasks, plans, claims, events, standing, agents, health)
+    each.table
+    for each in (workflows, runs, tasks, plans, claims, events, standing, agents, browsers, health)
 )
 
 
@@ -44,7 +46,7 @@ class Application:
         routing.install(self.app, *TABLES)
         vars(self.app)["openapi"] = self._describe
         self._document: dict[str, Any] | None = None
-        self.gate: ASGIApp = Gate(self.app, engine.access, engine.clock, chosen)
+        self.gate: ASGIApp = Gate(self.app, engine, chosen)
 
     def _describe(self) -> dict[str, Any]:
         if self._document is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, get_args
@@ -60,6 +61,12 @@ def tell(
     told = {"type": f"urn:holdfast:problem:{code}", "title": title, "status": status}
     said = {**told, "code": code, "detail": detail, **more}
     return Answer(said, status, headers=dict(headers or {}), media_type=MEDIA)
+
+
+def too_many(said: str, wait: float) -> Answer:
+    seconds = math.ceil(wait)
+    detail = f"{said}; ask again in {seconds} s"
+    return tell(429, "too_many_requests", detail, {"Retry-After": str(seconds)})
 
 
 def answer_error(error: HoldfastError) -> Answer:

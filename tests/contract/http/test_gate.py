@@ -11,11 +11,20 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
+from holdfast.server import gate
 from holdfast.server.gate import Rules
+from holdfast.server.recognition import LOOKING
 from holdfast.server.routing import ANYONE, Guarded
 from holdfast.service.tokens import Tokens
+from tests.contract.http.browsing import follow
 from tests.contract.http.served import ROLES, Served, served
 
+# What is answered without a token, and what it says then: no code is no way in.
+OPEN = {
+    ("GET", "/healthz"): "200 None",
+    ("GET", "/enter"): "422 invalid_input",
+    ("POST", "/enter"): "401 unauthorized",
+}
 UNKNOWN = {"task_id": "t_" + "0" * 20, "run_id": "r_" + "0" * 20, "name": "nobody"}
 
 
@@ -56,9 +65,10 @@ def test_every_route_refuses_whoever_may_not_take_it(patient_server: Served) -> 
     tokens.revoke("gone")
     routes = _routes(server)
     assert len(routes) > 55
+    assert {(method, path) for method, path, _ in routes if path in gate.OPEN} == {*OPEN}
     for method, path, route in routes:
-        if path == "/healthz":
-            assert _ask(server, method, path, None) == "200 None"
+        if path in gate.OPEN:
+            assert _ask(server, method, path, None) == OPEN[method, path]
             continue
         for bad in (None, "wrong", expired, revoked, server.tokens["admin"][:-1]):
             assert _ask(server, method, path, bad) == "401 unauthorized", (method, path)
@@ -73,6 +83,18 @@ def test_every_route_refuses_whoever_may_not_take_it(patient_server: Served) -> 
         for origin in ("https://evil.example", "null", "http://127.0.0.1:1"):
             told = _ask(server, method, path, good, Origin=origin)
             assert told == "403 foreign_origin", (method, path, origin)
+
+
+def test_no_route_takes_a_change_from_a_cookie_alone(patient_server: Served) -> None:
+    server = patient_server
+    with follow(server, "admin") as browser:
+        cookie = "; ".join(f"{key}={value}" for key, value in browser.cookies.items())
+    for method, path, _ in _routes(server):
+        if method not in LOOKING and path not in gate.OPEN:
+            told = _ask(server, method, path, None, Cookie=cookie)
+            assert told == "403 csrf", (method, path)
+    for bad in (cookie[:-1], "holdfast=", "x" * 9_000):
+        assert _ask(server, "GET", "/api/v1/runs", None, Cookie=bad) == "401 unauthorized"
 
 
 def test_a_route_that_names_nobody_lets_nobody_in(quick_server: Served) -> None:
