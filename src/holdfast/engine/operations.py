@@ -118,7 +118,7 @@ class RetryTask(Controlled):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReopenTask(Controlled):
-    pass
+    follow_up: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

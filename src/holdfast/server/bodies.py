@@ -97,6 +97,12 @@ class Reason(Body):
     reason: Any = None
 
 
+class FollowUp(Body):
+    message: Annotated[
+        Any, Field(description="What is to be done now; the `feedback` of who does it")
+    ]
+
+
 class GiveAnswer(Body):
     answer: Any
 

@@ -152,6 +152,12 @@ def answer_task(task_id: TaskId, body: bodies.GiveAnswer, asks: AsksAs) -> Answe
     return Answer(asks.service.commands.answer(task_id, body.answer))
 
 
+@table.route("POST", "/tasks/{task_id}/continue", STEERERS, answers=answers.Changed)
+def continue_task(task_id: TaskId, body: bodies.FollowUp, asks: AsksAs) -> Answer:
+    """Do an ended task again with a message to who did it, and all that needs it."""
+    return Answer(asks.service.commands.follow_up(task_id, body.message))
+
+
 def _version(text: str | None) -> int | None:
     if text is None or text == "*":
         return None
