@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import stat
 import subprocess
@@ -53,6 +54,12 @@ def test_a_server_begins_with_a_token_of_its_own_and_drains(tmp_path: Path) -> N
         assert holdfast(tmp_path, "token").stdout.strip() == path.read_text().strip()
         assert client.get("/runs").status_code == 200
         assert httpx.get(f"{client.base_url}runs").status_code == 401
+        client.post("/tokens", json={"name": "ci", "role": "worker"})
+        kept = tmp_path / ".holdfast" / "audit.log"
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        (line,) = map(json.loads, kept.read_text().splitlines())
+        assert (line["did"], line["became"]) == ("POST /api/v1/tokens", "201")
+        assert (line["role"], line["about"]) == ("admin", "ci worker")
         answers: list[httpx.Response] = []
         body = {"worker": "w", "wait_seconds": 60}
         waits = threading.Thread(target=lambda: answers.append(client.post("/claims", json=body)))

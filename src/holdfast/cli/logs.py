@@ -14,7 +14,13 @@ class Plain(logging.Handler):
         note(escape(self.format(record), keep="\n\t"))
 
 
+# What they tell of every call is no news, and may name what nobody should read.
+_LOUD = ("httpx", "httpcore", "mcp", "uvicorn")
+
+
 def show_logs(level: int) -> None:
     handler = Plain()
     handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", datefmt="%H:%M:%S"))
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    for name in _LOUD:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))

@@ -136,11 +136,13 @@ def _store(app: str | None) -> Iterator[Holdfast]:
 def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServer]:
     from holdfast.server.application import Application
     from holdfast.server.server import HttpServer
+    from holdfast.service.audit import keep_audit
     from holdfast.service.tokens import Tokens, token_path
 
     engine = program.engine
     where = replace(place(), url=program.settings.url)
     server = HttpServer(Application(engine, where, rules), bind)
+    keep_audit(program.settings.url)
     tokens = Tokens(engine)
     tokens.own()
     say(server.url)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import HoldfastError
 from holdfast.model.access import Access
+from holdfast.service import audit
 from holdfast.service.service import Service
-
-audit = logging.getLogger("holdfast.audit")
 
 
 class Forbidden(HoldfastError):
@@ -33,10 +31,10 @@ class Caller:
             raise Forbidden(f"this token is not for the agents {', '.join(outside)}")
         return agents or self.access.agents or ()
 
-    def note(self, tool: str, told: str) -> None:
+    def note(self, tool: str, told: str, about: str = "") -> None:
         """Keep in the audit what they changed, or tried to."""
-        role = "" if self.access is None else f" ({self.access.role})"
-        audit.info("%s%s MCP %s %s", self.service.actor, role, tool, told)
+        role = None if self.access is None else self.access.role
+        audit.tell(self.service.actor, f"MCP {tool}", told, role=role, about=about)
 
 
 Asking = Callable[[], Caller]

@@ -17,6 +17,8 @@ from holdfast.service.wording import in_commands
 
 Tool = Callable[..., Any]
 
+# What tells which task or run a call was about, in what it gave or was given.
+_NAMES = ("id", "task_id", "run_id", "parent_id", "identifier")
 _CODES = {
     Forbidden: "forbidden",
     InvalidInput: "invalid_input",
@@ -58,16 +60,17 @@ class Toolbox:
             try:
                 given = method(*args, **kwargs)
             except HoldfastError as error:
-                self._note(method, code_of(error))
+                self._note(method, code_of(error), kwargs)
                 return refuse(f"{code_of(error)}: {in_commands(str(error))}")
-            self._note(method, "ok")
+            self._note(method, "ok", given if "id" in given else kwargs)
             return given
 
         return call
 
-    def _note(self, method: Tool, told: str) -> None:
+    def _note(self, method: Tool, told: str, named: dict[str, Any]) -> None:
         if not self.looks:
-            self.asking().note(method.__name__, told)
+            about = next((str(named[each]) for each in _NAMES if named.get(each)), "")
+            self.asking().note(method.__name__, told, ascii(about)[1:-1][:60])
 
 
 def refuse(text: str) -> CallToolResult:

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from holdfast.engine.engine import Engine
 from holdfast.server import problems, routing
 from holdfast.server.answers import Problem
+from holdfast.server.examples import illustrate
 from holdfast.server.gate import Gate, Rules
 from holdfast.server.routes import (
     agents,
@@ -58,6 +59,7 @@ class Application:
             )
             parts = made.setdefault("components", {})
             parts.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
+            illustrate(parts["schemas"])
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             made["security"] = [{"token": []}]
             self._document = made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from dataclasses import dataclass
 from functools import partial
@@ -16,12 +15,15 @@ from holdfast.model.access import Access
 from holdfast.server.limits import Limiter, Rate, address_of
 from holdfast.server.problems import Answer, Problem, answer_error, tell, too_many
 from holdfast.server.recognition import LOOKING, Headers, recognise, shows_something
+from holdfast.service import audit
 from holdfast.service.links import PATH
 from holdfast.settings import MEBIBYTE
 
 OPEN = frozenset({"/healthz", PATH})
 ACCESS = "holdfast.access"
 SESSION = "holdfast.session"
+# What a change was about, for the audit: the route may say what its path does not.
+ABOUT = "holdfast.about"
 # Whether the token is still good, for what goes on long after it was looked at.
 LOOK_AGAIN = "holdfast.look_again"
 # Counts that somebody has shown what is not good; gives how long to wait, where it is too often.
@@ -48,8 +50,6 @@ _NEEDED = (
     "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours, and "
     "`holdfast open` lets a browser in"
 )
-
-audit = logging.getLogger("holdfast.audit")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,8 +166,13 @@ class _Sealed:
 
     def _tell(self, status: int) -> None:
         scope: dict[str, Any] = dict(self._scope)
-        if scope["method"] in LOOKING or (scope["path"] == TOOLS and status < REFUSED):
+        told_elsewhere = scope["path"] == TOOLS or scope.get(ABOUT, "") is None
+        if scope["method"] in LOOKING or (told_elsewhere and status < REFUSED):
             return
         access: Access | None = scope.get(ACCESS)
-        who = "nobody" if access is None else f"{access.name} ({access.role})"
-        audit.info("%s %s %s %d", who, scope["method"], ascii(scope["path"])[1:-1], status)
+        did = f"{scope['method']} {ascii(scope['path'])[1:-1]}"
+        about = str(scope.get(ABOUT) or "")
+        if access is None:
+            audit.tell("nobody", did, str(status), about=about)
+        else:
+            audit.tell(access.name, did, str(status), role=access.role, about=about)

@@ -19,6 +19,7 @@ from holdfast.worker.context import Context
 from holdfast.worker.durable import Suspended
 from holdfast.worker.execution import StepFailed
 from holdfast.worker.filling import fill
+from holdfast.worker.http_logs import redacting
 from holdfast.worker.post import InvalidOutput, Post, own_reads
 from holdfast.worker.questions import questions_of
 
@@ -68,7 +69,8 @@ class HttpStep:
         if call is None:
             raise InvalidInput("work", "is no HTTP call")
         try:
-            status, headers, body = await self._send(call, name)
+            with redacting(self._post.secrets.redaction):
+                status, headers, body = await self._send(call, name)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             final = isinstance(error, _UNSENDABLE)
             told = str(error) or type(error).__name__

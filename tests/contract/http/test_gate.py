@@ -148,7 +148,7 @@ def test_every_change_carries_its_actor_and_is_in_the_audit(
     assert [each.actor for each in server.hf.tasks.events(task["id"])] == ["operator", "admin"]
     said = [each.getMessage() for each in caplog.records if each.name == "holdfast.audit"]
     assert said == [
-        "operator (operator) POST /api/v1/tasks 201",
+        f"operator (operator) POST /api/v1/tasks 201 {task['id']}",
         f"admin (admin) POST /api/v1/tasks/{task['id']}/cancel 200",
     ]
 

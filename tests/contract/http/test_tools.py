@@ -51,8 +51,11 @@ def test_an_agent_plans_another_works_and_a_third_judges(
     actors = {each.actor for task in tasks for each in server.hf.tasks.events(task.id)}
     assert actors == {"operator", "worker", "advance"}
     said = [each.getMessage() for each in caplog.records if each.name == "holdfast.audit"]
-    assert said[0] == "operator (operator) MCP create_task ok"
-    assert "worker (worker) MCP guard already_terminal" in said
+    assert said[0] == f"operator (operator) MCP create_task ok {planned}"
+    refused = [each for each in said if "MCP guard already_terminal" in each]
+    assert [each.partition(" t_")[0] for each in refused] == [
+        "worker (worker) MCP guard already_terminal"
+    ] * 2
     assert not [each for each in said if "POST /mcp" in each or "get_task" in each]
 
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.model.access import Role
-from holdfast.server.answers import PROBLEMS
+from holdfast.server.answers import PROBLEMS, Reply
 from holdfast.server.door import AsksAs, Door
 from holdfast.server.problems import JSON, Problem, not_json
 from holdfast.server.routing import ANYONE, LOOKERS, Table
@@ -65,6 +65,7 @@ class Spoken(Response):
     "POST",
     "/mcp",
     ANYONE,
+    answers=Reply,
     also={
         202: {"description": "A notification, which needs no answer"},
         400: _either(400),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import Request
 from starlette.responses import PlainTextResponse, Response
 
+from holdfast.server import answers
 from holdfast.server.door import AsksAs
 from holdfast.server.metrics import MEDIA, exposition
 from holdfast.server.problems import Answer, Problem
@@ -13,13 +14,13 @@ from holdfast.server.routing import ANYONE, LOOKERS, Table
 table = Table(tag="health", prefix="")
 
 
-@table.route("GET", "/healthz", ANYONE)
+@table.route("GET", "/healthz", ANYONE, answers=answers.Alive)
 async def alive() -> Answer:
     """That the process answers; it says nothing of the store."""
     return Answer({"ok": True})
 
 
-@table.route("GET", "/readyz", ANYONE)
+@table.route("GET", "/readyz", ANYONE, answers=answers.Alive)
 def ready(asks: AsksAs) -> Answer:
     """That the store answers, and that the server is not about to stop."""
     if asks.serving.closing:
@@ -34,7 +35,7 @@ def metrics(asks: AsksAs) -> Response:
     return Response(exposition(asks.service.statistics(), asks.serving.refused), media_type=MEDIA)
 
 
-@table.route("GET", "/openapi.json", ANYONE)
+@table.route("GET", "/openapi.json", ANYONE, answers=answers.Document)
 async def document(request: Request) -> Answer:
     """All of this, as OpenAPI."""
     return Answer(request.app.openapi())

@@ -18,6 +18,8 @@ from holdfast.service.intake import read_changes, read_new_task
 from holdfast.service.views import View
 
 table = Table(tag="tasks")
+# Of many, as many are named in the audit.
+SHOWN = 8
 _VERSION = re.compile(r'(?:W/)?"?(\d{1,9})"?')
 
 
@@ -39,8 +41,11 @@ def make(asks: AsksAs, body: bodies.NewTask | bodies.NewTasks, parent: str | Non
     own = {} if parent is None else {"parent": parent, "enqueue": False}
     if isinstance(body, bodies.NewTasks):
         wanted = [read_new_task({**each.given(), **own}, settings) for each in body.tasks]
-        return Answer(asks.service.commands.add_tasks(wanted), 201)
+        many = asks.service.commands.add_tasks(wanted)
+        asks.note(*(each["id"] for each in many["items"][:SHOWN]))
+        return Answer(many, 201)
     told = asks.service.commands.add_task(read_new_task({**body.given(), **own}, settings))
+    asks.note(told["id"])
     return Answer(told, 201 if told["created"] else 200)
 
 
@@ -85,7 +90,7 @@ def delete_task(task_id: TaskId, asks: AsksAs) -> Answer:
     return Answer(asks.service.commands.delete(task_id))
 
 
-@table.route("GET", "/tasks/{task_id}/why", LOOKERS)
+@table.route("GET", "/tasks/{task_id}/why", LOOKERS, answers=answers.Why)
 def explain_task(task_id: TaskId, asks: AsksAs) -> Answer:
     """Why it is not running, clause by clause, and what would change that."""
     return Answer(asks.service.why(task_id))
@@ -98,7 +103,7 @@ def list_attempts(task_id: TaskId, asks: AsksAs) -> Answer:
     return Answer({"items": asks.service.queries.attempts(task_id)})
 
 
-@table.route("GET", "/tasks/{task_id}/logs", LOOKERS)
+@table.route("GET", "/tasks/{task_id}/logs", LOOKERS, answers=answers.LogText)
 def read_logs(
     task_id: TaskId,
     asks: AsksAs,
@@ -111,7 +116,7 @@ def read_logs(
     return Answer(told)
 
 
-@table.route("GET", "/tasks/{task_id}/effects", LOOKERS)
+@table.route("GET", "/tasks/{task_id}/effects", LOOKERS, answers=answers.Effects)
 def list_effects(task_id: TaskId, asks: AsksAs) -> Answer:
     """What it remembers in its present epoch, by name."""
     asks.service.queries.task(task_id)

@@ -39,6 +39,7 @@ async def add_workflow(request: Request, asks: AsksAs) -> Answer:
         raise Problem(400, "invalid_encoding", "the definition is not UTF-8") from error
     name = "body.json" if kind == JSON else "body.yaml"
     workflow = await in_thread(lambda: read_workflow_text(text, name=name))
+    asks.note(workflow.name, workflow.version)
     told = await in_thread(asks.service.commands.add_workflow, workflow)
     return Answer(told, 201 if told["created"] else 200)
 
