@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from holdfast.bus.envelope import Envelope
-from holdfast.bus.handler import Handler, Park
+from holdfast.bus.handler import HandleAll, Handler, Park
 from holdfast.engine.engine import Engine
 from holdfast.engine.joined import Joined
 from holdfast.errors import InvalidInput, KeyConflict, NotFound
@@ -18,66 +19,102 @@ from holdfast.model.run import NewRun
 logger = logging.getLogger(__name__)
 
 ACTOR = "bus"
+START = "run.start"
 
 Told = Mapping[str, Any]
 Order = Callable[[Joined, str, Told], TransitionResult]
+Report = Callable[[Joined, str, Told], Future[TransitionResult]]
 
 
 def command_handler(engine: Engine) -> Handler:
     """For `workflow.commands`: starts, cancels, retries, decisions of people, signals."""
     orders = {**_RUN_ORDERS, **_TASK_ORDERS}
 
-    def handle(envelope: Envelope, connection: object) -> None:
-        if envelope.type == "run.start":
-            _start(engine, envelope, connection)
+    def handle(envelopes: Sequence[Envelope], connection: object) -> None:
+        if envelopes[0].type == START:
+            _start(engine, envelopes, connection)
         else:
+            (envelope,) = envelopes
             _carry_out(engine, orders, envelope, connection)
 
-    types = frozenset({"run.start", *orders})
-    return Handler(name="commands", handle=_parking(handle), types=types, steers=True)
+    return Handler(
+        name="commands",
+        handle_all=_parking(handle),
+        types=frozenset({START, *orders}),
+        steers=True,
+        # Runs that are new have nothing in common; what is there already is steered one by one.
+        apart=lambda envelope: envelope.message_id if envelope.type == START else None,
+    )
 
 
 def result_handler(engine: Engine) -> Handler:
     """For `agent.results`: what agents tell of their attempts, fenced by the token of each."""
 
-    def handle(envelope: Envelope, connection: object) -> None:
-        _carry_out(engine, _RESULTS, envelope, connection)
+    def handle(envelopes: Sequence[Envelope], connection: object) -> None:
+        with engine.join_group(connection) as joined:
+            answers = [
+                _RESULTS[each.type](joined, _about(each, "task_id"), _told(each))
+                for each in envelopes
+            ]
+        for envelope, answer in zip(envelopes, answers, strict=True):
+            _hear(envelope, _about(envelope, "task_id"), answer.result())
 
-    types = frozenset(_RESULTS)
-    return Handler(name="results", handle=_parking(handle), types=types, steers=True)
+    return Handler(
+        name="results",
+        handle_all=_parking(handle),
+        types=frozenset(_RESULTS),
+        steers=True,
+        apart=lambda envelope: envelope.task_id,
+    )
 
 
-def _parking(handle: Callable[[Envelope, object], None]) -> Callable[[Envelope, object], None]:
+def _parking(handle: HandleAll) -> HandleAll:
     """Leave what can never be accepted to people, without trying it again."""
 
-    def handle_or_park(envelope: Envelope, connection: object) -> None:
+    def handle_or_park(envelopes: Sequence[Envelope], connection: object) -> None:
         try:
-            handle(envelope, connection)
+            handle(envelopes, connection)
         except (InvalidInput, KeyConflict, NotFound) as error:
             raise Park(str(error)) from error
 
     return handle_or_park
 
 
-def _start(engine: Engine, envelope: Envelope, connection: object) -> None:
+def _start(engine: Engine, envelopes: Sequence[Envelope], connection: object) -> None:
+    known: dict[tuple[object, object], Workflow] = {}
+    with engine.join_group(connection) as joined:
+        started = [
+            joined.runs.start.submit(_new_run(engine, each, connection, known), actor=ACTOR)
+            for each in envelopes
+        ]
+    for each in started:
+        each.result()
+
+
+def _new_run(
+    engine: Engine,
+    envelope: Envelope,
+    connection: object,
+    known: dict[tuple[object, object], Workflow],
+) -> NewRun:
     told = _told(envelope)
-    run = NewRun(
-        workflow=_workflow(engine, told, connection),
+    name, version = told.get("workflow"), told.get("version")
+    if not isinstance(name, str):
+        raise InvalidInput("workflow", "must be the name of a workflow that the store knows")
+    if (name, version) not in known:
+        known[name, version] = _workflow(engine, name, version, connection)
+    return NewRun(
+        workflow=known[name, version],
         input=told.get("input"),
         key=told.get("key"),
         priority=told.get("priority", 0),
         trace=envelope.trace,
     )
-    engine.join(connection).runs.start(run, actor=ACTOR)
 
 
-def _workflow(engine: Engine, told: Told, connection: object) -> Workflow:
+def _workflow(engine: Engine, name: str, wanted: object, connection: object) -> Workflow:
     """The newest version of the workflow that is named, or the one that is asked for."""
-    name = told.get("workflow")
-    if not isinstance(name, str):
-        raise InvalidInput("workflow", "must be the name of a workflow that the store knows")
     rows = engine.database.join(connection).read("versions_of_workflow", name=name)
-    wanted = told.get("version")
     for row in rows:
         if wanted in {None, row["version"]}:
             return read_workflow(row["definition"])
@@ -87,17 +124,24 @@ def _workflow(engine: Engine, told: Told, connection: object) -> Workflow:
 def _carry_out(
     engine: Engine, orders: Mapping[str, Order], envelope: Envelope, connection: object
 ) -> None:
-    kind = envelope.type
-    field = "task_id" if orders is _RESULTS or kind in _TASK_ORDERS else "run_id"
-    identifier = getattr(envelope, field)
+    identifier = _about(envelope, "task_id" if envelope.type in _TASK_ORDERS else "run_id")
+    answer = orders[envelope.type](engine.join(connection), identifier, _told(envelope))
+    _hear(envelope, identifier, answer)
+
+
+def _about(envelope: Envelope, field: str) -> str:
+    identifier: str | None = getattr(envelope, field)
     if identifier is None:
-        raise InvalidInput(field, f"is missing, and {kind} is about one")
-    answer = orders[kind](engine.join(connection), identifier, _told(envelope))
+        raise InvalidInput(field, f"is missing, and {envelope.type} is about one")
+    return identifier
+
+
+def _hear(envelope: Envelope, identifier: str, answer: TransitionResult) -> None:
     if answer.reason is Refusal.NOT_FOUND:
         raise NotFound(identifier)
     if not answer.ok:
         # An answer, and no failure: what is late or decided already stays as it is.
-        logger.info("%s %s was refused: %s", kind, envelope.message_id, answer.reason)
+        logger.info("%s %s was refused: %s", envelope.type, envelope.message_id, answer.reason)
 
 
 def _told(envelope: Envelope) -> Told:
@@ -129,16 +173,16 @@ _TASK_ORDERS: dict[str, Order] = {
     "task.reject": lambda to, task, told: to.tasks.reject(task, told.get("reason"), actor=ACTOR),
     "task.answer": lambda to, task, told: to.tasks.answer(task, _need(told, "answer"), actor=ACTOR),
 }
-_RESULTS: dict[str, Order] = {
-    "attempt.completed": lambda to, task, told: to.work.complete(
+_RESULTS: dict[str, Report] = {
+    "attempt.completed": lambda to, task, told: to.work.complete.submit(
         task, _need(told, "token"), told.get("output"), usage=told.get("usage")
     ),
-    "attempt.failed": lambda to, task, told: to.work.fail(
+    "attempt.failed": lambda to, task, told: to.work.fail.submit(
         task,
         _need(told, "token"),
         told.get("error"),
         retryable=told.get("retryable", True),
         usage=told.get("usage"),
     ),
-    "attempt.released": lambda to, task, told: to.work.release(task, _need(told, "token")),
+    "attempt.released": lambda to, task, told: to.work.release.submit(task, _need(told, "token")),
 }
