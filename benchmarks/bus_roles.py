@@ -51,7 +51,7 @@ class Told:
     redis_url: str
     faults: Sequence[str] = ()
     mortality: int = 30
-    patience: float = 10.0
+    patience: float = 20.0
 
 
 class DoublingBus(RedisBus):

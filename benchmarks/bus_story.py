@@ -51,7 +51,8 @@ PIPELINE = Workflow.define(
 )
 TURNS = " ".join(f"WHEN '{step}' THEN {turn}" for turn, step in enumerate(STEPS, 1))
 WATCH = """
-SELECT (SELECT count(*) FROM effect) AS effects, (SELECT count(*) FROM holdfast_run) AS started
+SELECT (SELECT count(*) FROM effect) AS effects, (SELECT count(*) FROM holdfast_run) AS started,
+  (SELECT count(*) FROM holdfast_run WHERE status = 'failed') AS failed
 """
 COUNT = f"""
 SELECT (SELECT count(*) FROM effect) AS effects,
@@ -118,7 +119,7 @@ class Story:
             commands, results = command_handler(engine), result_handler(engine)
             stack.enter_context(consume(engine, bus, Channel.COMMANDS, "commands-1", commands))
             stack.enter_context(consume(engine, bus, Channel.RESULTS, "results-1", results))
-            offers = OfferOptions(agents=["default"], count=1_000, again=told.patience)
+            offers = OfferOptions(agents=["default"], count=200, again=told.patience)
             stack.enter_context(Offers(engine, bus, offers))
             stack.enter_context(Relay(engine, bus))
             keepers = [
@@ -136,6 +137,8 @@ class Story:
         """Wait for the end, and have the faults come at even distances before it."""
         told, left = self._told, list(self._told.faults)
         while (found := _count(self._engine, WATCH))["effects"] < self._stages:
+            if found["failed"]:
+                return
             due = self._stages * (len(told.faults) - len(left) + 1) / (len(told.faults) + 1)
             # What was published straight to Redis, as the commands are, is only as safe as that.
             if left and found["started"] == told.runs and found["effects"] >= due:

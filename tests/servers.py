@@ -100,10 +100,12 @@ def database(server: str, template: str = "template0") -> Iterator[str]:
     """A database on a server, made from a template and dropped in the end; gives its URL."""
     name = f"holdfast_{uuid.uuid4().hex}"
     parts = urlsplit(server)
+    # Not one connection for both: the server may be restarted in between.
     with psycopg.connect(server, autocommit=True) as admin:
         made = SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
         admin.execute(made.format(Identifier(name), Identifier(template)))
-        yield f"{parts.scheme}://{parts.netloc}/{name}" + (parts.query and f"?{parts.query}")
+    yield f"{parts.scheme}://{parts.netloc}/{name}" + (parts.query and f"?{parts.query}")
+    with psycopg.connect(server, autocommit=True) as admin:
         admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
 

@@ -30,8 +30,9 @@ class Handler:
     until the one that it fails on is found.
 
     One that `steers` runs and tasks has each message in a transaction alone, so that rows are
-    locked in the one order, and workers are told of it. With `handle_all` it has several there: no
-    two for which `apart` gives the same, and alone whatever it gives nothing for.
+    locked in the one order, and workers are told of it. With `handle_all` it has several there, at
+    most `most` of them: no two for which `apart` gives the same, and alone whatever it gives
+    nothing for.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Handler:
     types: frozenset[str] | None = None
     steers: bool = False
     apart: Callable[[Envelope], str | None] = _by_itself
+    most: int = 1_000
 
     def __post_init__(self) -> None:
         if (self.handle is None) == (self.handle_all is None):

@@ -62,7 +62,7 @@ def count_together(jobs: Sequence[Job]) -> int:
     if first.handle_all is None:
         return 1
     met: set[str] = set()
-    for job in jobs:
+    for job in jobs[: first.most]:
         key = first.apart(job.envelope) if job.handler is first else None
         if key is None or key in met:
             break

@@ -22,6 +22,8 @@ from holdfast.model.trace import derive_span_id, derive_trace_id
 from holdfast.store.database import Row
 
 OFFERED = "task.offered"
+# While the others of a set are claimed, the leases of the first run already.
+AT_ONCE = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,6 +100,7 @@ class Claimant:
             types=frozenset({OFFERED}),
             steers=True,
             apart=lambda envelope: envelope.task_id,
+            most=AT_ONCE,
         )
 
     def _claim(self, envelopes: Sequence[Envelope], connection: object) -> object:
