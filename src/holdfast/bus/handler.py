@@ -27,7 +27,7 @@ class Handler:
 
     With `handle_all` in place of `handle` it gets, in their order, the messages that are done in
     one transaction, and does them with as few statements as it can. If it fails, it is given fewer,
-    until the one that it fails on is found.
+    until the one that it fails on is found. With both, `handle` gets what comes alone.
 
     One that `steers` runs and tasks has each message in a transaction alone, so that rows are
     locked in the one order, and workers are told of it. With `handle_all` it has several there, at
@@ -44,19 +44,18 @@ class Handler:
     most: int = 1_000
 
     def __post_init__(self) -> None:
-        if (self.handle is None) == (self.handle_all is None):
-            raise InvalidInput("handler", f"{self.name!r} needs either `handle` or `handle_all`")
+        if self.handle is None and self.handle_all is None:
+            raise InvalidInput("handler", f"{self.name!r} has neither `handle` nor `handle_all`")
 
     def wants(self, envelope: Envelope) -> bool:
         return self.types is None or envelope.type in self.types
 
     def do(self, envelopes: Sequence[Envelope], connection: object) -> object:
         """Handle several, which is one where each is handled by itself."""
+        if self.handle is not None and len(envelopes) == 1:
+            return self.handle(envelopes[0], connection)
         if self.handle_all is not None:
             return self.handle_all(envelopes, connection)
-        if self.handle is not None:
-            (envelope,) = envelopes
-            return self.handle(envelope, connection)
         raise AssertionError
 
 

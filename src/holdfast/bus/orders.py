@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.bus.envelope import Envelope
-from holdfast.bus.handler import HandleAll, Handler, Park
+from holdfast.bus.handler import Handler, Park
 from holdfast.engine.engine import Engine
 from holdfast.engine.joined import Joined
 from holdfast.errors import InvalidInput, KeyConflict, NotFound
@@ -19,31 +19,34 @@ from holdfast.model.run import NewRun
 logger = logging.getLogger(__name__)
 
 ACTOR = "bus"
-START = "run.start"
 
 Told = Mapping[str, Any]
 Order = Callable[[Joined, str, Told], TransitionResult]
 Report = Callable[[Joined, str, Told], Future[TransitionResult]]
+T = TypeVar("T")
 
 
 def command_handler(engine: Engine) -> Handler:
     """For `workflow.commands`: starts, cancels, retries, decisions of people, signals."""
     orders = {**_RUN_ORDERS, **_TASK_ORDERS}
 
-    def handle(envelopes: Sequence[Envelope], connection: object) -> None:
-        if envelopes[0].type == START:
-            _start(engine, envelopes, connection)
+    def handle(envelope: Envelope, connection: object) -> None:
+        if envelope.type == "run.start":
+            _start(engine, [envelope], connection)
         else:
-            (envelope,) = envelopes
             _carry_out(engine, orders, envelope, connection)
+
+    def start(envelopes: Sequence[Envelope], connection: object) -> None:
+        _start(engine, envelopes, connection)
 
     return Handler(
         name="commands",
-        handle_all=_parking(handle),
-        types=frozenset({START, *orders}),
+        handle=_parking(handle),
+        handle_all=_parking(start),
+        types=frozenset({"run.start", *orders}),
         steers=True,
         # Runs that are new have nothing in common; what is there already is steered one by one.
-        apart=lambda envelope: envelope.message_id if envelope.type == START else None,
+        apart=lambda envelope: envelope.message_id if envelope.type == "run.start" else None,
     )
 
 
@@ -51,13 +54,14 @@ def result_handler(engine: Engine) -> Handler:
     """For `agent.results`: what agents tell of their attempts, fenced by the token of each."""
 
     def handle(envelopes: Sequence[Envelope], connection: object) -> None:
+        about = [_about(each, "task_id") for each in envelopes]
         with engine.join_group(connection) as joined:
             answers = [
-                _RESULTS[each.type](joined, _about(each, "task_id"), _told(each))
-                for each in envelopes
+                _RESULTS[each.type](joined, task_id, _told(each))
+                for each, task_id in zip(envelopes, about, strict=True)
             ]
-        for envelope, answer in zip(envelopes, answers, strict=True):
-            _hear(envelope, _about(envelope, "task_id"), answer.result())
+        for each, task_id, answer in zip(envelopes, about, answers, strict=True):
+            _hear(each, task_id, answer.result())
 
     return Handler(
         name="results",
@@ -68,12 +72,12 @@ def result_handler(engine: Engine) -> Handler:
     )
 
 
-def _parking(handle: HandleAll) -> HandleAll:
+def _parking(handle: Callable[[T, object], None]) -> Callable[[T, object], None]:
     """Leave what can never be accepted to people, without trying it again."""
 
-    def handle_or_park(envelopes: Sequence[Envelope], connection: object) -> None:
+    def handle_or_park(told: T, connection: object) -> None:
         try:
-            handle(envelopes, connection)
+            handle(told, connection)
         except (InvalidInput, KeyConflict, NotFound) as error:
             raise Park(str(error)) from error
 
@@ -83,28 +87,21 @@ def _parking(handle: HandleAll) -> HandleAll:
 def _start(engine: Engine, envelopes: Sequence[Envelope], connection: object) -> None:
     known: dict[tuple[object, object], Workflow] = {}
     with engine.join_group(connection) as joined:
-        started = [
-            joined.runs.start.submit(_new_run(engine, each, connection, known), actor=ACTOR)
-            for each in envelopes
-        ]
+        started = []
+        for envelope in envelopes:
+            told = _told(envelope)
+            named = told.get("workflow"), told.get("version")
+            if named not in known:
+                known[named] = _workflow(engine, told, connection)
+            run = _new_run(envelope, told, known[named])
+            started.append(joined.runs.start.submit(run, actor=ACTOR))
     for each in started:
         each.result()
 
 
-def _new_run(
-    engine: Engine,
-    envelope: Envelope,
-    connection: object,
-    known: dict[tuple[object, object], Workflow],
-) -> NewRun:
-    told = _told(envelope)
-    name, version = told.get("workflow"), told.get("version")
-    if not isinstance(name, str):
-        raise InvalidInput("workflow", "must be the name of a workflow that the store knows")
-    if (name, version) not in known:
-        known[name, version] = _workflow(engine, name, version, connection)
+def _new_run(envelope: Envelope, told: Told, workflow: Workflow) -> NewRun:
     return NewRun(
-        workflow=known[name, version],
+        workflow=workflow,
         input=told.get("input"),
         key=told.get("key"),
         priority=told.get("priority", 0),
@@ -112,9 +109,13 @@ def _new_run(
     )
 
 
-def _workflow(engine: Engine, name: str, wanted: object, connection: object) -> Workflow:
+def _workflow(engine: Engine, told: Told, connection: object) -> Workflow:
     """The newest version of the workflow that is named, or the one that is asked for."""
+    name = told.get("workflow")
+    if not isinstance(name, str):
+        raise InvalidInput("workflow", "must be the name of a workflow that the store knows")
     rows = engine.database.join(connection).read("versions_of_workflow", name=name)
+    wanted = told.get("version")
     for row in rows:
         if wanted in {None, row["version"]}:
             return read_workflow(row["definition"])

@@ -91,11 +91,9 @@ def test_of_a_set_that_fails_only_the_poisoned_message_and_its_run_wait(books: B
     assert books.written == ["m4", "m5", "m6", *others]
 
 
-def test_a_handler_is_given_one_message_or_all_of_them_but_not_both() -> None:
-    with pytest.raises(InvalidInput, match="either"):
+def test_a_handler_that_does_nothing_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="neither"):
         Handler(name="none")
-    with pytest.raises(InvalidInput, match="either"):
-        Handler(name="both", handle=lambda *_: None, handle_all=lambda *_: None)
 
 
 def tell(task_id: str, token: str, kind: str = "attempt.completed") -> Envelope:
