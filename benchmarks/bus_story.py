@@ -119,7 +119,7 @@ class Story:
             commands, results = command_handler(engine), result_handler(engine)
             stack.enter_context(consume(engine, bus, Channel.COMMANDS, "commands-1", commands))
             stack.enter_context(consume(engine, bus, Channel.RESULTS, "results-1", results))
-            offers = OfferOptions(agents=["default"], count=200, again=told.patience)
+            offers = OfferOptions(agents=["default"], count=500, again=told.patience)
             stack.enter_context(Offers(engine, bus, offers))
             stack.enter_context(Relay(engine, bus))
             keepers = [

@@ -45,6 +45,8 @@ class OfferOptions:
 class Offers(Rounds):
     """Start one with each process: the one that holds the lease offers, the others wait."""
 
+    rest = 0.05
+
     def __init__(self, engine: Engine, bus: ExecutionBus, options: OfferOptions) -> None:
         self._bus = bus
         self._agents = [clean_name("agents", each) for each in options.agents]

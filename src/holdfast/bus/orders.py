@@ -8,13 +8,17 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from holdfast.bus.envelope import Envelope
+from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.handler import Handler, Park
+from holdfast.bus.replies import Replies, answer_to
+from holdfast.engine.edge import then
 from holdfast.engine.engine import Engine
 from holdfast.engine.joined import Joined
 from holdfast.errors import InvalidInput, KeyConflict, NotFound
 from holdfast.model.graph import Workflow, read_workflow
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
+from holdfast.model.task import Renewal
 
 logger = logging.getLogger(__name__)
 
@@ -50,10 +54,14 @@ def command_handler(engine: Engine) -> Handler:
     )
 
 
-def result_handler(engine: Engine) -> Handler:
-    """For `agent.results`: what agents tell of their attempts, fenced by the token of each."""
+def result_handler(engine: Engine, bus: RedisBus | None = None) -> Handler:
+    """For `agent.results`: what agents tell of their attempts, fenced by the token of each.
 
-    def handle(envelopes: Sequence[Envelope], connection: object) -> None:
+    With a `bus` whoever names a `reply_to` is answered there.
+    """
+    replies = None if bus is None else Replies(engine, bus)
+
+    def handle(envelopes: Sequence[Envelope], connection: object) -> object:
         about = [_about(each, "task_id") for each in envelopes]
         with engine.join_group(connection) as joined:
             answers = [
@@ -62,6 +70,8 @@ def result_handler(engine: Engine) -> Handler:
             ]
         for each, task_id, answer in zip(envelopes, about, answers, strict=True):
             _hear(each, task_id, answer.result())
+        told = zip(envelopes, answers, strict=True)
+        return replies and replies.after([answer_to(each, one.result()) for each, one in told])
 
     return Handler(
         name="results",
@@ -72,12 +82,12 @@ def result_handler(engine: Engine) -> Handler:
     )
 
 
-def _parking(handle: Callable[[T, object], None]) -> Callable[[T, object], None]:
+def _parking(handle: Callable[[T, object], object]) -> Callable[[T, object], object]:
     """Leave what can never be accepted to people, without trying it again."""
 
-    def handle_or_park(told: T, connection: object) -> None:
+    def handle_or_park(told: T, connection: object) -> object:
         try:
-            handle(told, connection)
+            return handle(told, connection)
         except (InvalidInput, KeyConflict, NotFound) as error:
             raise Park(str(error)) from error
 
@@ -158,6 +168,18 @@ def _need(told: Told, field: str) -> Any:  # noqa: ANN401 - whatever the message
     return told[field]
 
 
+def _renew(to: Joined, task: str, told: Told) -> Future[TransitionResult]:
+    renewal = Renewal(
+        task_id=task,
+        token=_need(told, "token"),
+        progress=told.get("progress"),
+        usage=told.get("usage"),
+    )
+    return then(
+        to.work.renew.submit([renewal], lease=told.get("lease_seconds")), lambda answers: answers[0]
+    )
+
+
 _RUN_ORDERS: dict[str, Order] = {
     "run.cancel": lambda to, run, _: to.runs.cancel(run, actor=ACTOR),
     "run.pause": lambda to, run, _: to.runs.pause(run, actor=ACTOR),
@@ -185,5 +207,6 @@ _RESULTS: dict[str, Report] = {
         retryable=told.get("retryable", True),
         usage=told.get("usage"),
     ),
+    "attempt.renewed": _renew,
     "attempt.released": lambda to, task, told: to.work.release.submit(task, _need(told, "token")),
 }
