@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
 
 from holdfast.errors import HoldfastError, InvalidInput, NotFound, StoreUnreachable
 from holdfast.model.result import Refusal, TransitionResult
+from holdfast.worker.hushed import hushed
 
 CONNECT = 10.0
 # Beyond what the server itself waits.
@@ -27,15 +29,20 @@ class Client:
             base_url=f"{self.url}/api/v1", headers=headers, timeout=timeout, limits=limits
         )
 
-    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    def post(
+        self, path: str, body: dict[str, Any], headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         """What a call answers; raises `Refusing` where it is refused as it stands."""
         try:
-            answer = self._http.post(path, json=body)
+            with hushed():
+                answer = self._http.post(path, json=body, headers=headers)
             told = answer.json()
         except (httpx.TransportError, ValueError) as error:
             raise StoreUnreachable(f"{self.url} does not answer: {error!r}") from error
         if answer.is_success:
             return dict(told)
+        if answer.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+            raise TokenRefused(self.url, str(told.get("detail")))
         raise _error(answer.status_code, told)
 
     def transition(self, path: str, body: dict[str, Any]) -> TransitionResult:
@@ -48,6 +55,13 @@ class Client:
 
     def close(self) -> None:
         self._http.close()
+
+
+class TokenRefused(InvalidInput):
+    """The token is not good, or not for this; to ask again would be told the same."""
+
+    def __init__(self, url: str, detail: str) -> None:
+        super().__init__("token", f"{url} does not take it: {detail}")
 
 
 class Refusing(HoldfastError):
@@ -64,8 +78,6 @@ def _error(status: int, told: dict[str, Any]) -> HoldfastError:
         reason = _REFUSALS[code]
         current = told.get("current")
         return Refusing(TransitionResult(ok=False, reason=reason, detail=detail, status=current))
-    if status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-        return InvalidInput("token", detail)
     if status == httpx.codes.NOT_FOUND:
         return NotFound(detail)
     if status >= httpx.codes.INTERNAL_SERVER_ERROR:
