@@ -214,6 +214,14 @@ class Work:
         return self._desk.submit(self.reports.release(held, until=until, usage=usage))
 
     @operation
+    def reach_limit(
+        self, task_id: str, token: str, until: Moment, *, usage: object = None
+    ) -> Future[TransitionResult]:
+        """Give a task back, and hold all in line for its agent until a usage limit lifts."""
+        held = self._held(task_id, token)
+        return self._desk.submit(self.reports.reach_limit(held, until, usage))
+
+    @operation
     def ask(
         self,
         task_id: str,

@@ -112,11 +112,9 @@ class Protocol:
         return self._answered(task_id, answer)
 
     def reach_limit(self, task_id: str, token: str, until: Moment, usage: object = None) -> View:
-        """Give back what an agent's usage limit stopped, until that lifts; it costs nothing."""
-        told = self.release(task_id, token, until, usage)
-        if not told["repeated"]:
-            self._engine.tasks.hold(task_id, "limit", until=until, actor="worker")
-        return {**told, "task": self._queries.task(task_id)}
+        """Give back what an agent's usage limit stopped, and hold what else is for that agent."""
+        answer = self._engine.work.reach_limit(task_id, token, until, usage=usage)
+        return self._answered(task_id, answer)
 
     def release(
         self, task_id: str, token: str, until: Moment | None = None, usage: object = None

@@ -6,7 +6,7 @@ from fastapi import Request
 from starlette.responses import PlainTextResponse, Response
 
 from holdfast.server.door import AsksAs
-from holdfast.server.metrics import MEDIA, exposition
+from holdfast.server.metrics import MEDIA, Counts, exposition
 from holdfast.server.problems import Answer, Problem
 from holdfast.server.routing import ANYONE, LOOKERS, Table
 
@@ -31,7 +31,17 @@ def ready(asks: AsksAs) -> Answer:
 @table.route("GET", "/metrics", LOOKERS, kind=PlainTextResponse)
 def metrics(asks: AsksAs) -> Response:
     """Counts for Prometheus."""
-    return Response(exposition(asks.service.statistics(), asks.serving.refused), media_type=MEDIA)
+    serving, commits = asks.serving, asks.engine.commits
+    counts = Counts(
+        stored=asks.service.statistics(),
+        reading=serving.meter.read(),
+        refused=dict(serving.refused),
+        groups=dict(commits.sizes),
+        operations=commits.written,
+        waiting=serving.waiting,
+        readers=serving.readers,
+    )
+    return Response(exposition(counts), media_type=MEDIA)
 
 
 @table.route("GET", "/openapi.json", ANYONE)

@@ -135,7 +135,7 @@ def _say(operation: Complete | Fail | Release | Ask | Suspend | NoteStop) -> tup
             said = {"error": _json(operation.error), "retryable": operation.retryable}
             return "fail", {**said, "usage": _json(operation.usage)}
         case Release():
-            return "release", _present(until=operation.until)
+            return _give_back(operation)
         case Ask():
             note = _note(operation.name, operation.value)
             return "ask", {"question": _json(operation.question), **note}
@@ -143,6 +143,12 @@ def _say(operation: Complete | Fail | Release | Ask | Suspend | NoteStop) -> tup
             return "release", {"until": operation.until, **_note(operation.name, operation.value)}
         case NoteStop():
             return "stop", {"ended": operation.ended, "left": operation.left}
+
+
+def _give_back(operation: Release) -> tuple[str, Any]:
+    if operation.limit is None:
+        return "release", _present(until=operation.until)
+    return "fail", _present(limit_until=operation.limit, usage=_json(operation.usage))
 
 
 def _note(name: str | None, value: str) -> dict[str, Any]:
