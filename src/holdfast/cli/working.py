@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.logs import show_logs
+from holdfast.cli.logs import LogJson, show_logs
 from holdfast.cli.options import Agents, Json, Tags, read_lease
 from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import chosen_store, opened, place, project, shown_url
@@ -63,9 +63,10 @@ def worker(
     allow_any: Annotated[
         bool, typer.Option("--allow-any", help="For a server: whatever it says.")
     ] = False,
+    log_json: LogJson = False,
 ) -> None:
     """Pull and run steps until Ctrl-C; what runs then may finish, a second Ctrl-C ends at once."""
-    show_logs(logging.INFO)
+    show_logs(logging.INFO, json=log_json)
     said = project()
     if concurrency is None:
         concurrency = said.agents if app is None else said.functions

@@ -156,6 +156,7 @@ class Protocol:
             effects=work.effects(assignment.task_id) if assignment.attempt > 1 else {},
             needed=work.needed_around(assignment.task_id) if inside else {},
             secrets=work.secrets_of(workflow, version) if workflow and version else frozenset(),
+            trace_id=work.trace_of(assignment.run_id or assignment.task_id),
         )
 
     def guard(self, task_id: str, token: str) -> View:

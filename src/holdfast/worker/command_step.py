@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.errors import ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.model.work import Work
+from holdfast.tracing import write_header
 from holdfast.worker.command import (
     IDLE,
     OVER,
@@ -135,6 +136,8 @@ class CommandStep:
         environment = inherited(secrets) | dict(work.env)
         environment |= variables(self._assignment, turn.files, self._post.engine.settings.url)
         environment |= self._post.secrets.own
+        if (place := write_header()) is not None:
+            environment["TRACEPARENT"] = place
         if 0 < len(prompt.encode()) <= SHORT_PROMPT:
             environment["HOLDFAST_PROMPT"] = prompt
         command = Command(

@@ -15,6 +15,7 @@ from holdfast.model.effect import Wait
 from holdfast.model.shape import misfits
 from holdfast.model.task import Assignment
 from holdfast.model.work import HttpCall, Work
+from holdfast.tracing import write_header
 from holdfast.worker.context import Context
 from holdfast.worker.durable import Suspended
 from holdfast.worker.execution import StepFailed
@@ -113,6 +114,8 @@ class HttpStep:
         headers["Holdfast-Attempt"] = str(self._context.attempt)
         if self._context.run_id is not None:
             headers["Holdfast-Run"] = self._context.run_id
+        if (place := write_header()) is not None:
+            headers["traceparent"] = place
         return headers
 
     def _wait_if_told(self, status: int, headers: httpx.Headers) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import httpx
 
 from holdfast.errors import HoldfastError, InvalidInput, NotFound, StoreUnreachable
 from holdfast.model.result import Refusal, TransitionResult
+from holdfast.tracing import write_header
 from holdfast.worker.hushed import hushed
 
 CONNECT = 10.0
@@ -29,10 +29,10 @@ class Client:
             base_url=f"{self.url}/api/v1", headers=headers, timeout=timeout, limits=limits
         )
 
-    def post(
-        self, path: str, body: dict[str, Any], headers: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """What a call answers; raises `Refusing` where it is refused as it stands."""
+        place = write_header()
+        headers = None if place is None else {"traceparent": place}
         try:
             with hushed():
                 answer = self._http.post(path, json=body, headers=headers)
@@ -51,7 +51,8 @@ class Client:
             told = self.post(path, body)
         except Refusing as refused:
             return refused.answer
-        return TransitionResult(ok=True, repeated=bool(told.get("repeated")))
+        status = told.get("task", {}).get("status")
+        return TransitionResult(ok=True, repeated=bool(told.get("repeated")), status=status)
 
     def close(self) -> None:
         self._http.close()

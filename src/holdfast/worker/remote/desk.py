@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 from holdfast.clock import Clock
@@ -50,7 +51,8 @@ class Sending:
 
     def enter(self, entry: Entry[Operation], entered: Callable[[], None]) -> None:
         entered()
-        self._threads.submit(self._tell, entry)
+        # In the span of whoever reports.
+        self._threads.submit(copy_context().run, self._tell, entry)
 
     def hear(self, answer: Mapping[str, Any]) -> None:
         """Keep what the worker is told; another server than the one that told it may answer."""

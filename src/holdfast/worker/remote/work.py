@@ -150,6 +150,10 @@ class RemoteWork:
         return dict(self._sending.held.around(task_id).needed)
 
     @reading
+    def trace_of(self, root: str) -> str:
+        return self._sending.held.trace(root)
+
+    @reading
     def workflows_since(self, _: int) -> list[tuple[str, str, int]]:
         """Those whose steps it gets are known by their assignments; of others it hears nothing."""
         return []
