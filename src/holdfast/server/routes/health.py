@@ -9,6 +9,7 @@ from holdfast.server.door import AsksAs
 from holdfast.server.metrics import MEDIA, Counts, exposition
 from holdfast.server.problems import Answer, Problem
 from holdfast.server.routing import ANYONE, LOOKERS, Table
+from holdfast.service.health import check_ready
 
 table = Table(tag="health", prefix="")
 
@@ -21,10 +22,11 @@ async def alive() -> Answer:
 
 @table.route("GET", "/readyz", ANYONE)
 def ready(asks: AsksAs) -> Answer:
-    """That the store answers, and that the server is not about to stop."""
+    """That the store can be read and written, and that the server is not about to stop."""
     if asks.serving.closing:
         raise Problem(503, "shutting_down", "this server is going", {"Retry-After": "1"})
     asks.engine.workers.list()
+    check_ready(asks.engine)
     return Answer({"ok": True})
 
 
