@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from typing import Any, Generic, Protocol, TypeVar
@@ -154,6 +154,9 @@ class GroupCommit(Generic[O]):
         self._closed = False
         self._waiting: deque[Entry[O]] = deque()
         self._thread: Running | None = None
+        # For whoever measures: how many groups were written, by the bits of their size.
+        self.sizes: Counter[int] = Counter()
+        self.written = 0
 
     def start(self) -> None:
         self._thread = self._threads.start("holdfast-writer", self._loop)
@@ -291,6 +294,8 @@ class GroupCommit(Generic[O]):
         return replies
 
     def _resolve(self, group: Sequence[Entry[O]], replies: Replies) -> None:
+        self.sizes[len(group).bit_length()] += 1
+        self.written += len(group)
         try:
             self._on_commit(replies)
         except Exception:
