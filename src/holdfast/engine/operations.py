@@ -6,16 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.engine.access_operations import GrantAccess, RevokeAccess
-from holdfast.engine.asked import (
-    LEAST,
-    Bounds,
-    Keys,
-    Report,
-    RunOperation,
-    Sized,
-    TaskOperation,
-    TaskRow,
-)
+from holdfast.engine.asked import Bounds, Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
 from holdfast.engine.durable_operations import (
     Ask,
     RecordEffect,
@@ -49,8 +40,8 @@ class Complete(Report):
     usage: str | None = None
 
     @property
-    def size(self) -> int:
-        return LEAST + len(self.output) + len(self.usage or "")
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.output, self.usage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
