@@ -11,6 +11,7 @@ from anyio.to_thread import run_sync
 
 from holdfast.engine.engine import Engine
 from holdfast.server.stream import Hub
+from holdfast.service.meter import Meter
 from holdfast.service.place import Place
 from holdfast.service.service import Service
 from holdfast.service.visitors import Visitors
@@ -30,6 +31,7 @@ class Serving:
     closing: bool = False
     refused: Counter[str] = field(default_factory=Counter)
     visitors: Visitors = field(init=False)
+    meter: Meter = field(init=False)
     _room: WaitingRoom | None = None
     _hub: Hub | None = None
     _tools: Endpoint | None = None
@@ -37,6 +39,7 @@ class Serving:
 
     def __post_init__(self) -> None:
         self.visitors = Visitors(self.engine)
+        self.meter = Meter(self.engine)
 
     @property
     def room(self) -> WaitingRoom:
@@ -54,6 +57,11 @@ class Serving:
         if self._hub is None:
             self._hub = Hub(self.engine, Service(self.place, self.engine).history)
         return self._hub
+
+    @property
+    def readers(self) -> int:
+        """How many read events as they come."""
+        return 0 if self._hub is None else self._hub.readers
 
     async def tools(self) -> Endpoint:
         """The tools of agents; what they need takes a second to load, when the first comes."""
