@@ -59,7 +59,6 @@ def test_what_is_logged_of_a_call_tells_no_secret(
     caplog.set_level(logging.DEBUG)
     with service(Reply(body=b'{"n": 1}', headers={"X-Echo": SECRETS["API_KEY"]})) as to:
         steps.done(call(to, headers={"X": "{{ secret.API_KEY }}"}))
-    assert caplog.records
     assert "correct-horse" not in caplog.text
 
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
 
 from holdfast.cli.options import Json
 from holdfast.cli.registry import command
-from holdfast.cli.session import place
 from holdfast.cli.terminal import is_terminal, say, say_json
-from holdfast.errors import InvalidInput, StoreUnreachable
+from holdfast.errors import StoreUnreachable
 
-SERVER = "http://127.0.0.1:8765"
+HERE = "http://127.0.0.1:8765"
 
 
 @command("open", example="holdfast open")
 def open_browser(
     server: Annotated[
-        str | None, typer.Option(help="The server; HOLDFAST_SERVER, or the one on this machine.")
+        str | None,
+        typer.Option(help=f"The URL of the server; {HERE}.", envvar="HOLDFAST_SERVER"),
     ] = None,
     show: Annotated[
         bool, typer.Option("--print", help="Print the link, and start no browser.")
@@ -27,31 +26,20 @@ def open_browser(
     json: Json = False,
 ) -> None:
     """Open Holdfast in a browser, by a link that is good once and for ten minutes."""
-    from holdfast.worker.remote.client import Client
+    from holdfast.cli.remote import client_of
 
-    url = server or os.environ.get("HOLDFAST_SERVER") or SERVER
-    client = Client(url, _token())
-    try:
-        made = client.post("/links", {})
-    except StoreUnreachable as error:
-        raise StoreUnreachable(f"no server answers at {url}; `holdfast up` starts one") from error
-    finally:
-        client.close()
+    url = server or HERE
+    with client_of(url) as client:
+        try:
+            made = client.post("/links", {})
+        except StoreUnreachable as error:
+            said = f"no server answers at {url}; `holdfast up` starts one"
+            raise StoreUnreachable(said) from error
     link = client.url + made["path"]
     if json:
         say_json({"url": link, "expires_at": made["expires_at"]})
     elif show or not is_terminal() or not _start(link):
         say(link)
-
-
-def _token() -> str:
-    from holdfast.service.tokens import read_token
-
-    token = os.environ.get("HOLDFAST_TOKEN") or read_token(place().url)
-    if token is None:
-        reason = "is missing; `holdfast up` makes the one of this project, or set HOLDFAST_TOKEN"
-        raise InvalidInput("token", reason)
-    return token
 
 
 def _start(link: str) -> bool:

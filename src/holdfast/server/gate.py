@@ -45,6 +45,8 @@ HEADERS = (
 OF_TOKEN = Rate(often=5_000, burst=10_000)
 # With what is not good.
 OF_ADDRESS = Rate(often=0.5, burst=30)
+# How much is read of who has shown nothing.
+OF_STRANGER = 10_000
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?")
 _NEEDED = (
     "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours, and "
@@ -80,15 +82,16 @@ class Gate:
     async def _admit(self, scope: Scope, receive: Receive, send: _Sealed) -> None:
         headers = _single(scope["headers"])
         scope[FAIL] = partial(self._failed.take, address_of(scope.get("client")))
-        refusal = self._refuse(headers)
+        limit = OF_STRANGER if scope["path"] in OPEN else self._rules.max_body
+        refusal = self._refuse(headers, limit)
         if refusal is None and scope["path"] not in OPEN:
             refusal = await self._recognise(scope, headers)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        await self._app(scope, _Measured(receive, self._rules.max_body), send)
+        await self._app(scope, _Measured(receive, limit), send)
 
-    def _refuse(self, headers: Headers) -> Answer | None:
+    def _refuse(self, headers: Headers, limit: int) -> Answer | None:
         host = headers.get(b"host", "")
         named = _HOST.fullmatch(host)
         if named is None or named["name"].lower() not in self._rules.hosts:
@@ -98,8 +101,8 @@ class Gate:
         if origin is not None and origin not in own | self._rules.origins:
             return tell(403, "foreign_origin", "pages of that origin may not ask this server")
         length = headers.get(b"content-length", "0")
-        if not length.isdecimal() or int(length[:20]) > self._rules.max_body:
-            return tell(413, "too_large", too_large(self._rules.max_body))
+        if not length.isdecimal() or int(length[:20]) > limit:
+            return tell(413, "too_large", too_large(limit))
         return None
 
     async def _recognise(self, scope: Scope, headers: Headers) -> Answer | None:

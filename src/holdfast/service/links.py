@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.errors import NotFound
+from holdfast.model.access import Access
 from holdfast.service.views import View, tell_time
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ class Links:
         secret = self._secret()
         ends_at = self._engine.browsers.enter(code, secret)
         return None if ends_at is None else Entered(secret=secret, ends_at=ends_at)
+
+    def who(self, secret: str) -> Access | None:
+        """What a browser may do that shows this."""
+        found = self._engine.browsers.find(secret)
+        return None if found is None else found.access
 
     def leave(self, secret: str) -> View:
         """Have what a browser shows be good for nothing from now on."""

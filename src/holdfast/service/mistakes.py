@@ -52,6 +52,7 @@ _WANTED: dict[str, Say] = {
     "finite_number": lambda _: "a finite number",
     "literal_error": lambda said: str(said["expected"]),
     "string_pattern_mismatch": lambda said: f"like {said['pattern']}",
+    "string_too_long": lambda said: f"{said['max_length']} characters long at most",
     "too_long": lambda said: f"{said['max_length']} entries long at most",
 }
 

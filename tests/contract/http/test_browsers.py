@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 
@@ -34,19 +35,26 @@ def test_a_link_lets_one_browser_in_and_its_page_says_who_it_is(server: Served) 
         assert browser.get("/api/v1/runs").status_code == 401
 
 
-def test_a_link_that_is_only_looked_at_is_not_used_up(quick_server: Served) -> None:
+def test_a_link_that_is_only_looked_at_is_not_used_up(
+    quick_server: Served, caplog: pytest.LogCaptureFixture
+) -> None:
     server = quick_server
     path = server("viewer").post("/links").json()["path"]
     code = path.partition("code=")[2]
     for _ in range(3):
         assert server.stranger.get(path).status_code == 200
+    caplog.set_level(logging.INFO, "holdfast.audit")
     entered = server.stranger.post("/enter", data={"code": code})
     assert entered.status_code == 200
+    assert caplog.messages[-1] == "viewer (viewer) POST /enter 200"
+    assert code not in caplog.text
     rules = entered.headers["set-cookie"].split("; ")[1:]
     assert rules[:3] == ["Path=/", "HttpOnly", "SameSite=Strict"]
     assert re.fullmatch(r"Max-Age=4\d{4}", rules[3])
     server.stranger.cookies.clear()
-    for wrong in (code, "", "nonsense", "x" * 20_000, "\x00", "%ff"):
+    long = server.stranger.post("/enter", data={"code": "x" * 20_000})
+    assert told(long) == "413 too_large"
+    for wrong in (code, "", "nonsense", "x" * 2_000, "\x00", "%ff"):
         assert told(server.stranger.post("/enter", data={"code": wrong})) == "401 unauthorized"
     refused = server.stranger.post("/enter", data={"code": code}, headers={"Origin": "null"})
     assert told(refused) == "403 foreign_origin"

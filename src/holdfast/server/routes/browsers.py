@@ -14,7 +14,7 @@ from holdfast.server import answers
 from holdfast.server.answers import PROBLEMS
 from holdfast.server.cookies import write_cookie
 from holdfast.server.door import AsksAs, in_thread
-from holdfast.server.gate import FAIL, SESSION
+from holdfast.server.gate import ACCESS, FAIL, SESSION
 from holdfast.server.pages import Page, ask_to_enter, front, let_in
 from holdfast.server.problems import Answer, tell, too_many
 from holdfast.server.recognition import Session
@@ -24,7 +24,6 @@ from holdfast.service.links import PATH, Links, proof_of
 from holdfast.service.views import present, tell_time
 
 table = Table(tag="browsers", prefix="")
-MOST_FORM = 10_000
 _FORM = {
     "requestBody": {
         "required": True,
@@ -50,16 +49,18 @@ async def show_link(code: Annotated[str, Query(max_length=200)]) -> Page:
 @table.route("POST", PATH, ANYONE, kind=HTMLResponse, also=_REFUSED, extra=_FORM)
 async def enter(request: Request) -> Response:
     """Use up the code of a link, and get the cookie of a browser. It needs no token."""
-    body = (await request.body())[:MOST_FORM].decode(errors="replace")
-    (code, *_) = parse_qs(body).get("code", [""])
+    (code, *_) = parse_qs((await request.body()).decode(errors="replace")).get("code", [""])
     serving: Serving = request.app.state.serving
-    entered = await in_thread(Links(serving.engine).follow, code) if code else None
-    if entered is None:
+    links = Links(serving.engine)
+    entered = await in_thread(links.follow, code) if code else None
+    known = None if entered is None else await in_thread(links.who, entered.secret)
+    if entered is None or known is None:
         wait = request.scope[FAIL]()
         if wait is not None:
             return too_many("too much from there was not good", wait)
         said = "this link was used, or is too old; `holdfast open` makes another"
         return tell(401, "unauthorized", said)
+    request.scope[ACCESS] = known
     answer = let_in()
     seconds = (entered.ends_at - serving.engine.clock.now()) // MICROSECONDS
     host = request.headers["host"]
