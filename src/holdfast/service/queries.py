@@ -146,15 +146,6 @@ class Queries:
         rows = self._view(lambda tx: tx.read("latest_events", count=count))
         return [view_event(read_event(row)) for row in reversed(rows)]
 
-    def events_after(self, after: int, missing: Sequence[int], limit: int = PAGE) -> list[View]:
-        """Events of the whole store behind one, and those that were not there at the last look."""
-        rows = self._view(
-            lambda tx: tx.read(
-                "events_after", rows=[(each,) for each in missing], after=after, count=limit
-            )
-        )
-        return [view_event(read_event(row)) for row in rows]
-
     def schedules(self, *, limit: int = PAGE, after: str | None = None) -> View:
         found = self._engine().schedules.list(limit=limit, after=after)
         return _page([view_schedule(each) for each in found], limit, "name")
