@@ -14,6 +14,7 @@ from holdfast.server import problems, routing
 from holdfast.server.answers import Problem
 from holdfast.server.gate import Gate, Rules
 from holdfast.server.routes import (
+    bus,
     claims,
     events,
     health,
@@ -27,7 +28,7 @@ from holdfast.server.serving import Serving
 from holdfast.service.place import Place
 
 TABLES = tuple(
-    each.table for each in (workflows, runs, tasks, plans, claims, events, standing, health)
+    each.table for each in (workflows, runs, tasks, plans, claims, events, standing, bus, health)
 )
 
 

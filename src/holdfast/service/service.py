@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.service.buses import Buses
     from holdfast.service.commands import Commands
     from holdfast.service.history import History
+    from holdfast.service.parked import ParkedMessages
     from holdfast.service.previews import Previews
     from holdfast.service.protocol import Protocol
     from holdfast.service.tokens import Tokens
@@ -125,6 +126,12 @@ class Service:
         from holdfast.service.buses import Buses
 
         return Buses(self._writer, url)
+
+    @cached_property
+    def parked(self) -> ParkedMessages:
+        from holdfast.service.parked import ParkedMessages
+
+        return ParkedMessages(self._engine)
 
     @cached_property
     def tokens(self) -> Tokens:
