@@ -19,13 +19,15 @@ class Handler:
     What it does there, and nothing else, is done once. Without `types` it gets every message. One
     that `steers` runs and tasks has each message in a transaction alone, so that rows are locked in
     the one order, and workers are told of it. What it returns, if it can be called, is called after
-    the commit, unless the process ends in between.
+    the commit, unless the process ends in between. `at_last` stands in for `handle` at the last
+    try, after which what fails is parked.
     """
 
     name: str
     handle: Handle
     types: frozenset[str] | None = None
     steers: bool = False
+    at_last: Handle | None = None
 
     def wants(self, envelope: Envelope) -> bool:
         return self.types is None or envelope.type in self.types

@@ -123,7 +123,7 @@ class Inbox:
                 # Taken out: the same message twice in a batch is one.
                 if job.claim in claimed:
                     claimed.remove(job.claim)
-                    after.append(self._handle(job, connection, place))
+                    after.append(self._handle(job, connection, place=place))
         self._follow(jobs[0], after)
 
     def try_again(self, slots: Iterable[int], *, count: int = 100) -> int:
@@ -148,7 +148,8 @@ class Inbox:
         try:
             with self._standing.begin() as connection:
                 tx = self._engine.database.join(connection)
-                after = self._handle(job, connection, 0) if self._claim(tx, [job]) else None
+                claimed = self._claim(tx, [job])
+                after = self._handle(job, connection, tries=row["tries"]) if claimed else None
                 tx.run("remove_delivery", handler=name, message_id=job.envelope.message_id)
             self._follow(job, [after])
         except HandlerFailed as failure:
@@ -200,9 +201,11 @@ class Inbox:
         claimed = tx.write("claim_messages", rows=rows)
         return {(row["message_id"], row["handler"]) for row in claimed}
 
-    def _handle(self, job: Job, connection: object, place: int) -> object:
+    def _handle(self, job: Job, connection: object, *, place: int = 0, tries: int = 0) -> object:
+        last = tries + 1 >= self._retry.max_attempts
+        handle = (job.handler.at_last if last else None) or job.handler.handle
         try:
-            after = job.handler.handle(job.envelope, connection)
+            after = handle(job.envelope, connection)
             if not self._standing.sound:
                 _refuse_end(job)
         except Exception as error:

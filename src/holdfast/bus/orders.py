@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from holdfast.bus.envelope import Envelope
 from holdfast.bus.handler import Handler, Park
 from holdfast.engine.engine import Engine
+from holdfast.engine.expect_operations import Meant
 from holdfast.engine.joined import Joined
 from holdfast.errors import InvalidInput, KeyConflict, NotFound
 from holdfast.model.graph import Workflow, read_workflow
@@ -27,14 +29,19 @@ def command_handler(engine: Engine) -> Handler:
     """For `workflow.commands`: starts, cancels, retries, decisions of people, signals."""
     orders = {**_RUN_ORDERS, **_TASK_ORDERS}
 
-    def handle(envelope: Envelope, connection: object) -> None:
+    def handle(envelope: Envelope, connection: object, *, patient: bool = True) -> None:
         if envelope.type == "run.start":
             _start(engine, envelope, connection)
-        else:
+        elif _is_expected(engine, envelope, connection, patient=patient):
             _carry_out(engine, orders, envelope, connection)
 
-    types = frozenset({"run.start", *orders})
-    return Handler(name="commands", handle=_parking(handle), types=types, steers=True)
+    return Handler(
+        name="commands",
+        handle=_parking(handle),
+        types=frozenset({"run.start", *orders}),
+        steers=True,
+        at_last=_parking(partial(handle, patient=False)),
+    )
 
 
 def result_handler(engine: Engine) -> Handler:
@@ -45,6 +52,36 @@ def result_handler(engine: Engine) -> Handler:
 
     types = frozenset(_RESULTS)
     return Handler(name="results", handle=_parking(handle), types=types, steers=True)
+
+
+class Early(Exception):
+    """A command is for a version of its run or task that has not come yet: it is tried again."""
+
+
+def _is_expected(engine: Engine, envelope: Envelope, connection: object, *, patient: bool) -> bool:
+    """Whether a command is for the version there is; the row is held still until the commit."""
+    expected = _told(envelope).get("expected_version")
+    target = _target(envelope)
+    if expected is None or target is None:
+        return True
+    meant = Meant(
+        asked=envelope.type,
+        expected_version=expected,
+        actor=ACTOR,
+        message_id=envelope.message_id,
+        patient=patient,
+    )
+    found = engine.join(connection).expectations.check(target, meant)
+    if found.early and patient:
+        message = f"{target} is at version {found.version}, and {envelope.type} is for {expected}"
+        raise Early(message)
+    if not found.met:
+        logger.info("%s %s was refused: version_conflict", envelope.type, envelope.message_id)
+    return found.met
+
+
+def _target(envelope: Envelope) -> str | None:
+    return envelope.task_id if envelope.type in _TASK_ORDERS else envelope.run_id
 
 
 def _parking(handle: Callable[[Envelope, object], None]) -> Callable[[Envelope, object], None]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import then
+from holdfast.engine.expect_desk import Expectations
 from holdfast.engine.joining import Joining
 from holdfast.engine.operations import Operation
 from holdfast.engine.run_desk import Runs
@@ -26,12 +27,17 @@ class Joined:
     runs: Runs
     work: Work
     signals: Signals
+    expectations: Expectations
 
 
 def join(desk: Desk, connection: object) -> Joined:
     inside = replace(desk, commits=_Commits(desk.joining, connection))
     return Joined(
-        tasks=Tasks(inside), runs=Runs(inside), work=Work(inside), signals=Signals(inside)
+        tasks=Tasks(inside),
+        runs=Runs(inside),
+        work=Work(inside),
+        signals=Signals(inside),
+        expectations=Expectations(inside),
     )
 
 

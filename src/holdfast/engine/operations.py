@@ -15,6 +15,7 @@ from holdfast.engine.durable_operations import (
     Suspend,
     TakeSignal,
 )
+from holdfast.engine.expect_operations import ExpectRun, ExpectTask
 from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
 from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.schedule_operations import (
@@ -389,4 +390,6 @@ Operation = (
     | NoteStop
     | GrantAccess
     | RevokeAccess
+    | ExpectTask
+    | ExpectRun
 )

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from holdfast.engine import (
     access,
     advance,
+    conflicts,
     creation,
     durable,
     hooks,
@@ -33,6 +34,7 @@ from holdfast.engine.durable_operations import (
     Suspend,
     TakeSignal,
 )
+from holdfast.engine.expect_operations import Expect
 from holdfast.engine.facts import Facts
 from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
@@ -104,15 +106,7 @@ class Writer:
         batch = Batch(operations)
         if self._dialect == "postgresql":
             locks.lock(group, operations)
-        # Before any counter is held: who inserts a name may wait for another process.
-        batch.together(PutSchedule, lambda chosen: schedules.put(group, chosen))
-        batch.together(AddWorkflow, lambda chosen: creation.add_workflows(group, chosen))
-        batch.each(SteerSchedule, lambda operation: schedules.steer(group, operation))
-        # Before any counter is locked: hooks come between tasks and counters in every process.
-        batch.together(RegisterHooks, lambda chosen: hooks.register(group, chosen))
-        batch.each(RemoveHook, lambda operation: hooks.remove(group, operation))
-        batch.together(WorkerOperation, lambda chosen: workers.carry_out(group, chosen))
-        batch.together(AccessOperation, lambda chosen: access.carry_out(group, chosen))
+        arrange(group, batch)
         batch.together(NoteStop, lambda chosen: workers.note_stops(group, chosen))
         batch.together(Renew, lambda chosen: lifecycle.renew(group, chosen))
         batch.together(RecordEffect, lambda chosen: durable.record(group, chosen))
@@ -123,6 +117,7 @@ class Writer:
         batch.together(Suspend, lambda chosen: durable.suspend(group, chosen))
         batch.together(Lose, lambda chosen: lifecycle.lose(group, chosen))
         advance.derive(group)
+        batch.each(Expect, lambda operation: conflicts.expect(group, operation))
         batch.each(Controlled, lambda operation: derived(group, control(operation, group)))
         batch.each(ControlledRun, lambda o: derived(group, runs.control_run(group, o)))
         advance.follow(group)
@@ -153,6 +148,19 @@ class Writer:
             group.tx.run("send_hint", sender=self._name)
         self.last = group
         return batch.replies
+
+
+def arrange(group: Group, batch: Batch) -> None:
+    """What stands around the work: schedules, workflows, hooks, workers, tokens."""
+    # Before any counter is held: who inserts a name may wait for another process.
+    batch.together(PutSchedule, lambda chosen: schedules.put(group, chosen))
+    batch.together(AddWorkflow, lambda chosen: creation.add_workflows(group, chosen))
+    batch.each(SteerSchedule, lambda operation: schedules.steer(group, operation))
+    # Before any counter is locked: hooks come between tasks and counters in every process.
+    batch.together(RegisterHooks, lambda chosen: hooks.register(group, chosen))
+    batch.each(RemoveHook, lambda operation: hooks.remove(group, operation))
+    batch.together(WorkerOperation, lambda chosen: workers.carry_out(group, chosen))
+    batch.together(AccessOperation, lambda chosen: access.carry_out(group, chosen))
 
 
 def derived(group: Group, reply: TransitionResult) -> TransitionResult:

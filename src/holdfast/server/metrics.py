@@ -36,6 +36,13 @@ class _Counts(Collector):
         for code, number in self._refused.items():
             refused.add_metric([code], number)
         yield refused
+        yield conflicts(self._counted)
+
+
+def conflicts(counted: View) -> Metric:
+    """As many as the store tells of, whichever process refused them."""
+    text = "Commands and edits refused because they were for another version"
+    return CounterMetricFamily("holdfast_conflicts", text, counted["conflicts"])
 
 
 def exposition(counted: View, refused: Mapping[str, int]) -> bytes:

@@ -18,6 +18,7 @@ from holdfast.model.starting import place_paths
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.service.called import with_called
+from holdfast.service.expecting import await_version
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
 from holdfast.service.views import View, view_lease, view_schedule
@@ -85,6 +86,9 @@ class Commands:
         return self._changed(task_id, self._engine.tasks.reset)
 
     def edit(self, task_id: str, changes: dict[str, object], version: int | None = None) -> View:
+        """Change a task that has not started; with a version, only while it is at that."""
+        if version is not None:
+            await_version(self._engine, task_id, version)
         edit = self._engine.tasks.edit
         return self._changed(task_id, edit, changes, expected_version=version)
 
