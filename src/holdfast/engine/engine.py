@@ -21,6 +21,7 @@ from holdfast.engine.lease_desk import Leases
 from holdfast.engine.listeners import Listeners
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.recovery import Recovery
+from holdfast.engine.removal_desk import Removals
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.schedule_desk import Schedules
 from holdfast.engine.signal_desk import Signals
@@ -107,6 +108,7 @@ class Engine:
         self.hooks = Hooks(self._desk)
         self.imports = Imports(self._desk)
         self.schedules = Schedules(self._desk)
+        self.removals = Removals(self._desk)
         self.recovery = Recovery(
             self._desk,
             self.work,

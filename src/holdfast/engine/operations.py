@@ -18,6 +18,7 @@ from holdfast.engine.durable_operations import (
 from holdfast.engine.expect_operations import ExpectRun, ExpectTask
 from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
 from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
+from holdfast.engine.removal_operations import Removal
 from holdfast.engine.schedule_operations import (
     PauseSchedule,
     PutSchedule,
@@ -392,4 +393,5 @@ Operation = (
     | RevokeAccess
     | ExpectTask
     | ExpectRun
+    | Removal
 )

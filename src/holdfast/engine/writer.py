@@ -19,6 +19,7 @@ from holdfast.engine import (
     locks,
     picker,
     pulls,
+    removal,
     runs,
     schedules,
     slots,
@@ -58,6 +59,7 @@ from holdfast.engine.operations import (
     StartRun,
     Sweep,
 )
+from holdfast.engine.removal_operations import Removal
 from holdfast.engine.schedule_operations import PutSchedule, SteerSchedule, Tick
 from holdfast.engine.taking import Handed, Takers
 from holdfast.engine.worker_operations import NoteStop, WorkerOperation
@@ -134,6 +136,7 @@ class Writer:
         batch.together(AcquireLease, lambda chosen: leases.acquire_all(group, chosen))
         batch.each(RenewLease, lambda operation: leases.renew(group, operation))
         batch.each(ReleaseLease, lambda operation: leases.release(group, operation))
+        batch.each(Removal, lambda operation: removal.remove(group, operation))
         batch.each(Sweep, lambda _: sweep(group))
         self._parked = self._parked and slots.unpark(group)
         batch.together(Claim, lambda chosen: picker.claim(group, chosen))
