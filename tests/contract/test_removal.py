@@ -139,6 +139,7 @@ def test_what_a_group_has_not_acknowledged_stays(
             write(moved, passed, holes)
             assert (keeper.remove(RUNS), keeper.remove(TASKS)) == ([], [])
         write(moved, newest, "[]")
+    create(engine, "not read yet")
     assert (keeper.remove(RUNS), keeper.remove(TASKS)) == ([run.id], [task])
     bus.close()
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.options import Json, Limit
-from holdfast.cli.registry import command, group
-from holdfast.cli.session import opened
+from holdfast.cli.registry import Store, command, group
+from holdfast.cli.session import chosen_store, opened
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, note, paint, say, say_json
 from holdfast.cli.words import count, one_line
@@ -20,7 +20,9 @@ from holdfast.cli.words import count, one_line
 if TYPE_CHECKING:
     from holdfast.service.buses import Buses
 
-bus = group("bus", "Messages: groups and how far behind they are, what waits, what is parked.")
+bus = group(
+    "bus", "Messages: who relays them, groups and how far behind they are, what waits.", alone=True
+)
 
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="workflow.events and the like.")]
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group of a service.")]
@@ -34,6 +36,28 @@ def _buses() -> Iterator[Buses]:
         yield buses
 
 
+@bus.callback(invoke_without_command=True)
+def show_bus(context: typer.Context, db: Store = None, json: Json = False) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    chosen_store.set(db or chosen_store.get())
+    with _buses() as buses:
+        told = buses.status()
+    if json:
+        say_json(told)
+        return
+    where = "Redis" if told["bus"] == "redis" else "the store"
+    answers = "answers" if told["ok"] else f"does not answer: {told.get('detail', '')}"
+    say(f"messages are in {where}, which {escape(answers)}")
+    for duty in ("relay/redis", "retention"):
+        holder = told["duties"].get(duty)
+        if holder or duty == "retention" or told["bus"] == "redis":
+            name = duty.partition("/")[0]
+            say(f"{name:<10}{escape(holder) if holder else 'nobody: holdfast worker does it'}")
+    if told["items"]:
+        _say_groups(told)
+
+
 @command("groups", of=bus, example="holdfast bus groups")
 def groups(json: Json = False) -> None:
     """List the groups of each channel, and how many messages each has before it."""
@@ -42,14 +66,18 @@ def groups(json: Json = False) -> None:
     if json:
         say_json(page)
     elif page["items"]:
-        rows = [
-            [each["channel"], escape(each["group"])]
-            + [str(each[name]) for name in ("lag", "waiting", "parked")]
-            for each in page["items"]
-        ]
-        say_table(("CHANNEL", "GROUP", "LAG", "WAITING", "PARKED"), rows)
+        _say_groups(page)
     else:
         note("No groups. A program makes one: holdfast.bus.Consumer(…)")
+
+
+def _say_groups(page: dict[str, Any]) -> None:
+    rows = [
+        [each["channel"], escape(each["group"])]
+        + [str(each[name]) for name in ("lag", "waiting", "parked")]
+        for each in page["items"]
+    ]
+    say_table(("CHANNEL", "GROUP", "LAG", "WAITING", "PARKED"), rows)
 
 
 @command("lag", of=bus, example="holdfast bus lag workflow.events accounting")

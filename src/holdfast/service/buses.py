@@ -13,7 +13,7 @@ from holdfast.bus.groups import forget
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.service.parked import ParkedMessages
-from holdfast.service.views import View
+from holdfast.service.views import View, present
 
 
 class Buses:
@@ -23,6 +23,20 @@ class Buses:
         self._engine = engine
         self._parked = ParkedMessages(engine)
         self._bus: ExecutionBus = RedisBus(url) if url else SqlBus(engine)
+
+    def status(self) -> View:
+        """Where the messages are, whether that answers, and which process has which duty."""
+        health = self._bus.health()
+        duties = self._engine.database.view(
+            lambda tx: tx.read("live_leases", first="bus/re", last="bus/rf")
+        )
+        return present(
+            bus="redis" if self._bus.elsewhere else "store",
+            ok=health.ok,
+            detail=health.detail or None,
+            duties={row["key"].removeprefix("bus/"): row["owner"] for row in duties},
+            **self.groups() if health.ok else {"items": []},
+        )
 
     def groups(self) -> View:
         found = [(channel, group) for channel in Channel for group in self._bus.groups(channel)]

@@ -11,7 +11,7 @@ from holdfast.randomness import SystemRandomness
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.views import View
-from holdfast.settings import Project, Settings
+from holdfast.settings import Keep, Project, Settings
 from holdfast.store import migrations
 from holdfast.store.database import Database, Transaction, is_postgresql, open_database
 from holdfast.threads import SystemThreads
@@ -170,6 +170,12 @@ class Service:
         from holdfast.service.health import heal
 
         return heal(self._writer, dry_run=dry_run)
+
+    def clean(self, keep: Keep, *, dry_run: bool = False) -> View:
+        """Remove what was kept long enough, or tell what that is."""
+        from holdfast.service.cleaning import clean
+
+        return clean(self._writer, self.place, keep, dry_run=dry_run)
 
     def rehearse(self, workflow: Workflow) -> None:
         """Let stubs do all that can be done of the runs in this store."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -20,12 +22,16 @@ from holdfast.bus import (
 )
 from holdfast.engine.engine import Engine
 from holdfast.model.retry import RetryPolicy
+from holdfast.service.upkeep import upkeep
+from holdfast.settings import Keep
 from tests import servers
 from tests.contract.bus.worlds import message
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import create
+from tests.race.racers import eventually
 
 COMMANDS = Subscription(channel=Channel.COMMANDS, group="service")
+DUTIES = {"relay/redis", "retention"}
 SERVICE = {"channel": "workflow.commands", "group": "service"}
 
 
@@ -147,4 +153,11 @@ def test_the_bus_may_be_a_redis(
         assert typed.json("bus", "groups")["items"] == [
             {**SERVICE, "lag": 1, "waiting": 0, "parked": 0}
         ]
+        assert "relay     nobody" in typed.ok("bus")
+        with upkeep(engine, Keep(), url):
+            assert eventually(
+                lambda: set(typed.json("bus")["duties"]) == {"relay/redis", "retention"}
+            )
+            assert f"relay     {socket.gethostname()}:{os.getpid()}" in typed.ok("bus")
+        assert typed.json("bus")["duties"] == {}
     assert "is the server running" in typed.refused(5, "bus", "groups")

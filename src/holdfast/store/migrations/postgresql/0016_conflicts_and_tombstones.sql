@@ -31,3 +31,8 @@ SELECT min(passed) AS passed FROM (
     AND NOT EXISTS (
       SELECT 1 FROM holdfast_position AS relay
       WHERE relay.channel = 'workflow.events' AND relay.consumers LIKE 'relay/%')) AS readers;
+
+-- The last number that was given to an event and to a message, whatever has become of those.
+CREATE VIEW holdfast_last_number AS
+SELECT COALESCE(pg_sequence_last_value('holdfast_event_seq_seq'::regclass), 0) AS event,
+  COALESCE(pg_sequence_last_value('holdfast_message_seq_seq'::regclass), 0) AS message;

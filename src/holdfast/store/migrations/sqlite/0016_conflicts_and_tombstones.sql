@@ -31,3 +31,8 @@ SELECT min(passed) AS passed FROM (
     AND NOT EXISTS (
       SELECT 1 FROM holdfast_position AS relay
       WHERE relay.channel = 'workflow.events' AND relay.consumers LIKE 'relay/%')) AS readers;
+
+-- The last number that was given to an event and to a message, whatever has become of those.
+CREATE VIEW holdfast_last_number AS
+SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'holdfast_event'), 0) AS event,
+  COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'holdfast_message'), 0) AS message;
