@@ -21,7 +21,7 @@ MODULES = {
     "working": ("worker", "workers", "work", "guard"),
     "serving": ("serve", "up", "token"),
     "agents": ("mcp",),
-    "database": ("doctor", "db"),
+    "database": ("doctor", "clean", "db"),
     "workflows": ("workflow",),
     "schedules": ("schedule", "lease"),
     "buses": ("bus",),
