@@ -18,6 +18,9 @@ CREATE TABLE holdfast_tombstone (
 
 CREATE UNIQUE INDEX holdfast_tombstone_key ON holdfast_tombstone (kind, key) WHERE key IS NOT NULL;
 
+-- What is removed takes with it whatever was sent to it.
+CREATE INDEX holdfast_signal_target ON holdfast_signal (target);
+
 -- Up to where every reader has read the events: the groups in the store, and the relays, with what
 -- was acknowledged to them. While a group elsewhere has no relay, nothing has reached it.
 CREATE VIEW holdfast_read_by_all AS
