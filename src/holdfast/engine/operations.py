@@ -63,6 +63,8 @@ class Fail(Report):
 class Release(Report):
     until: int | None = None
     usage: str | None = None
+    # When the usage limit lifts that its agent has reached.
+    limit: int | None = None
 
     @property
     def texts(self) -> tuple[str | None, ...]:
