@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.acceptance.terminals import ROOT, holdfast
+from tests.acceptance.test_elsewhere import NODE
 from tests.acceptance.test_serving import serving
 
 PAGE = (ROOT / "docs" / "how-to" / "http.md").read_text(encoding="utf-8")
@@ -16,6 +17,7 @@ PAGE = (ROOT / "docs" / "how-to" / "http.md").read_text(encoding="utf-8")
 
 def test_the_workers_of_the_page_do_a_run_between_them(tmp_path: Path) -> None:
     begin, shell = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    (script,) = re.findall(r"^```ts\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     (program,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     holdfast(tmp_path, "init", "--bare")
     with serving(tmp_path, "serve") as (_, client):
@@ -37,6 +39,9 @@ def test_the_workers_of_the_page_do_a_run_between_them(tmp_path: Path) -> None:
         assert started.startswith('{"id":"r_')
         reported = run("/bin/bash", "-c", shell)
         assert '"status":"done"' in reported
+        typed = tmp_path / "worker.ts"
+        typed.write_text(script)
+        assert run(NODE, str(typed)).splitlines() == ["read done"]
         short = program.replace('"wait_seconds": 5', '"wait_seconds": 1')
         assert run(sys.executable, "-c", short).splitlines() == ["post | Post them", "done"]
         run_id = started.partition('"id":"')[2].partition('"')[0]

@@ -59,7 +59,7 @@ def test_a_server_begins_with_a_token_of_its_own_and_drains(tmp_path: Path) -> N
         waits.start()
         while not client.get("/workers").json()["items"]:
             pass
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGHUP)
         assert process.wait(PATIENCE) == 0
         waits.join(PATIENCE)
     assert [each.json()["assignments"] for each in answers] == [[]]

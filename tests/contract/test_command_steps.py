@@ -49,7 +49,7 @@ def test_a_command_knows_its_attempt_its_store_and_its_input(
     named = dict(line.split("=", 1) for line in lines)
     assert named["HOLDFAST_TASK"] == task.id
     assert named["HOLDFAST_ATTEMPT"] == "1"
-    assert named["HOLDFAST_TOKEN"] == "[secret HOLDFAST_TOKEN]"
+    assert named["HOLDFAST_ATTEMPT_TOKEN"] == "[secret HOLDFAST_ATTEMPT_TOKEN]"
     assert named["HOLDFAST_DB"] == f"sqlite:///{sqlite_url.removeprefix('sqlite:///')}"
     assert named["HOLDFAST_PROMPT"] == '{"told": true}'
     assert named["HOLDFAST_X"] == "1"

@@ -108,6 +108,28 @@ def test_a_limit_is_lifted_only_from_an_open_task_that_has_it(
     assert engine.tasks.cancel(paused).ok
 
 
+def test_a_limit_holds_what_is_in_line_for_its_agent_until_the_latest_that_was_said(
+    engine: Engine, clock: ManualClock
+) -> None:
+    later = clock.now() + 5_000_000
+    reached, beside = create(engine), create(engine)
+    others = (
+        create(engine, agent="other"),
+        create(engine, enqueue=False),
+        start(engine, Workflow.define("gated", (Step(id="gate", approval="?"),))).steps["gate"],
+    )
+
+    def limit(until: int, count: int = 10) -> set[str]:
+        return write(engine, "limit_agent", task_id=reached, until=until, count=count)
+
+    assert limit(later) == {reached, beside}
+    assert all(engine.tasks.get(each).holds == 0 for each in others)
+    assert limit(later) == limit(later - 1) == set()
+    assert engine.tasks.unhold(beside, "limit").ok
+    assert limit(later + 1, count=1) == {reached}
+    assert limit(later + 1) == {beside}
+
+
 def test_only_a_queued_task_becomes_due_and_only_once(engine: Engine, clock: ManualClock) -> None:
     later = clock.now() + 5_000_000
     queued = create(engine, scheduled_for=later)

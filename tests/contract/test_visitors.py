@@ -35,16 +35,31 @@ def test_a_worker_that_keeps_leases_and_asks_for_nothing_lives_and_hears(
     assert visitors.keep("a stranger") is None
 
 
-def drained(engine: Engine, clock: ManualClock) -> Visitors:
+def drained(engine: Engine, clock: ManualClock, offer: Offer = ANNA) -> Visitors:
     visitors = Visitors(engine)
-    visitors.see(ANNA, 1)
+    visitors.see(offer, 1)
     assert names(engine) == ["anna"]
     assert engine.workers.drain("anna").ok
     clock.advance(engine.settings.renewal)
-    visitors.see(ANNA, 1)
+    visitors.see(offer, 1)
     assert names(engine) == ["anna"]
-    assert visitors.see(ANNA, 1) == "drain"
+    assert visitors.see(offer, 1) == "drain"
     return visitors
+
+
+def test_who_does_not_tell_its_starts_apart_is_told_to_go_for_a_lease_however_often_it_asks(
+    engine: Engine, clock: ManualClock
+) -> None:
+    plain = Offer(worker="anna", agents=["writer"])
+    visitors = drained(engine, clock, plain)
+    for _ in range(2):
+        assert visitors.see(plain, 1) == "drain"
+        assert names(engine) == ["anna"]
+        clock.advance(engine.settings.renewal)
+    clock.advance(engine.settings.renewal)
+    assert visitors.see(plain, 1) is None
+    assert names(engine) == ["anna"]
+    assert [each.told for each in engine.workers.list()] == [None]
 
 
 def test_who_was_told_to_go_comes_back_under_its_name_as_another_process(

@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 import logging
+import sys
+from typing import Annotated, TextIO
+
+import typer
 
 from holdfast.cli.terminal import escape, note
+
+LogJson = Annotated[
+    bool,
+    typer.Option(
+        "--log-json",
+        envvar="HOLDFAST_LOG_JSON",
+        help="Log lines of JSON, with run, task and attempt.",
+    ),
+]
 
 
 class Plain(logging.Handler):
@@ -14,7 +27,18 @@ class Plain(logging.Handler):
         note(escape(self.format(record), keep="\n\t"))
 
 
-def show_logs(level: int) -> None:
-    handler = Plain()
-    handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", datefmt="%H:%M:%S"))
+class Lines(logging.StreamHandler[TextIO]):
+    """Writes JSON, which needs no care for a terminal."""
+
+    def __init__(self) -> None:
+        from holdfast.logs import JsonLines
+
+        super().__init__(sys.stderr)
+        self.setFormatter(JsonLines())
+
+
+def show_logs(level: int, *, json: bool = False) -> None:
+    handler: logging.Handler = Lines() if json else Plain()
+    if not json:
+        handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", datefmt="%H:%M:%S"))
     logging.basicConfig(level=level, handlers=[handler], force=True)

@@ -46,6 +46,10 @@ TaskAddress = Annotated[
         autocompletion=complete_id,
     ),
 ]
+Agents = Annotated[
+    list[str] | None, typer.Option("--agent", "-a", help="An agent it serves; default.")
+]
+Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="A tag it offers.")]
 WorkflowName = Annotated[
     str, typer.Argument(metavar="WORKFLOW", help="A workflow.", autocompletion=complete_workflow)
 ]

@@ -18,6 +18,9 @@ from holdfast.model.text import digest
 
 if TYPE_CHECKING:
     from holdfast.cli.working import Permission
+    from holdfast.worker.remote.client import Client
+
+TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
 
 
 def work_for(
@@ -25,32 +28,52 @@ def work_for(
 ) -> None:
     """Run what a server gives until Ctrl-C."""
     from holdfast.service.place import make_home
-    from holdfast.service.tokens import read_token
     from holdfast.worker.options import WorkerOptions
     from holdfast.worker.pool import Worker
     from holdfast.worker.remote.allowed import Allowed, RemoteExecutors
     from holdfast.worker.remote.office import RemoteOffice
     from holdfast.worker.state import State
 
-    if not url.startswith(("http://", "https://")):
-        raise InvalidInput("server", f"{url!r} is no URL of a server, as http://host:8765")
-    token = os.environ.get("HOLDFAST_TOKEN") or read_token(place().url)
-    if token is None:
-        reason = "is missing; set HOLDFAST_TOKEN to what `holdfast token create` printed there"
-        raise InvalidInput("token", reason)
+    token = _token(url)
     found = place()
     make_home(found.home)
     office = RemoteOffice(url, token, **({} if lease is None else read_lease(lease)))
     allowed = Allowed(names=frozenset(permission.names), anything=permission.anything)
-    executors = RemoteExecutors(office, office.client, allowed, State(root=found.home / "remote"))
+    executors = RemoteExecutors(office, allowed, State(root=found.home / "remote"))
     executors.begin()
     note(f"server {url}")
     root = found.home / "remote"
     try:
         with _named(root, dict(options)) as chosen:
             Worker(office, executors, WorkerOptions(**chosen), executors.clean).run()
+        if office.refused is not None:
+            raise office.refused
     finally:
         office.close()
+
+
+@contextmanager
+def client_of(url: str) -> Iterator[Client]:
+    """Whom to ask at a server, with the token that is at hand."""
+    from holdfast.worker.remote.client import Client
+
+    client = Client(url, _token(url))
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _token(url: str) -> str:
+    from holdfast.service.tokens import read_token
+
+    if not url.startswith(("http://", "https://")):
+        raise InvalidInput("server", f"{url!r} is no URL of a server, as http://host:8765")
+    token = os.environ.get(TOKEN) or read_token(place().url)
+    if token is None:
+        reason = f"is missing; set {TOKEN} to what `holdfast token create` printed there"
+        raise InvalidInput("token", reason)
+    return token
 
 
 @contextmanager

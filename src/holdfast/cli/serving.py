@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.logs import show_logs
+from holdfast.cli.logs import LogJson, show_logs
 from holdfast.cli.options import Json
 from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import chosen_store, opened, place, shown_url
@@ -52,8 +52,10 @@ def serve(
     public: Public = False,
     allow_host: Names = None,
     allow_origin: Origins = None,
+    log_json: LogJson = False,
 ) -> None:
-    """Serve the store over HTTP until Ctrl-C or SIGTERM, then let what is under way end."""
+    """Serve the store over HTTP until Ctrl-C, SIGTERM or SIGHUP, then let what runs end."""
+    show_logs(logging.INFO, json=log_json)
     bind = _bind(host, port, public=public)
     from holdfast.server.server import until_signalled
 
@@ -75,8 +77,10 @@ def up(
     ] = None,
     allow_host: Names = None,
     allow_origin: Origins = None,
+    log_json: LogJson = False,
 ) -> None:
     """Serve the store, and work in it, in one process; Ctrl-C lets what runs finish."""
+    show_logs(logging.INFO, json=log_json)
     bind = _bind(host, port, public=public)
     from holdfast.server.server import until_signalled
 
@@ -109,7 +113,6 @@ def _bind(host: str, port: int, *, public: bool) -> Bind:
 def _store(app: str | None) -> Iterator[Holdfast]:
     from holdfast.cli.working import program_of
 
-    show_logs(logging.INFO)
     with program_of(app, None) as program:
         note(f"store {shown_url(program.settings.url)}")
         yield program

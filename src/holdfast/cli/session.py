@@ -30,6 +30,11 @@ def place() -> Place:
     return find_place(db=chosen_store.get(), environment=os.environ, here=Path.cwd())
 
 
+def chosen_server() -> str | None:
+    """The server that the environment names, unless a store was typed."""
+    return None if chosen_store.get() else os.environ.get("HOLDFAST_SERVER")
+
+
 def project() -> Project:
     """The settings of the project that this is typed in."""
     from holdfast.service.project import find_project

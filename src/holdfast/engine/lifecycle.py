@@ -18,6 +18,8 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 
 R = TypeVar("R", bound=Report)
+# Whoever stands behind them finds the limit again.
+LIMITED_AT_ONCE = 1_000
 _TASK_ID = attrgetter("task_id")
 
 
@@ -81,6 +83,12 @@ def release(group: Group, reports: Sequence[Release]) -> list[TransitionResult]:
     changed = group.change_tasks(
         "release_tasks", rows=[(r.task_id, r.fence, r.until, r.usage) for r in reports]
     )
+    given_back = {row["entity"] for row in changed}
+    for each in reports:
+        if each.limit is not None and each.task_id in given_back:
+            group.change_tasks(
+                "limit_agent", task_id=each.task_id, until=each.limit, count=LIMITED_AT_ONCE
+            )
     return _answer(group, reports, changed, answer_report)
 
 

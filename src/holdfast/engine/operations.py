@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.engine.access_operations import GrantAccess, RevokeAccess
-from holdfast.engine.asked import Bounds, Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
+from holdfast.engine.asked import (
+    LEAST,
+    Bounds,
+    Keys,
+    Report,
+    RunOperation,
+    Sized,
+    TaskOperation,
+    TaskRow,
+)
 from holdfast.engine.durable_operations import (
     Ask,
     RecordEffect,
@@ -40,8 +49,8 @@ class Complete(Report):
     usage: str | None = None
 
     @property
-    def texts(self) -> tuple[str | None, ...]:
-        return (self.output, self.usage)
+    def size(self) -> int:
+        return LEAST + len(self.output) + len(self.usage or "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +70,8 @@ class Fail(Report):
 class Release(Report):
     until: int | None = None
     usage: str | None = None
+    # When the usage limit lifts that its agent has reached.
+    limit: int | None = None
 
     @property
     def texts(self) -> tuple[str | None, ...]:

@@ -70,6 +70,10 @@ class Reports:
         chosen = None if until is None else parse_moment("until", until, self._desk.now)
         return Release(**held, until=chosen, usage=small("usage", usage))
 
+    def reach_limit(self, held: Held, until: Moment, usage: object = None) -> Release:
+        lifts = parse_moment("until", until, self._desk.now)
+        return Release(**held, limit=lifts, usage=small("usage", usage))
+
     def ask(self, held: Held, question: object, *, note: tuple[str, object] | None = None) -> Ask:
         text = encode_json("question", question, limit=validation.JSON_SCALAR_LIMIT)
         return Ask(**held, question=text, **self._note(note))

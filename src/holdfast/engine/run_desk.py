@@ -25,6 +25,7 @@ from holdfast.engine.operations import (
 )
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.engine.tasks import USER
+from holdfast.engine.traced import Starting
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.budget import to_millionths
 from holdfast.model.event import Event
@@ -68,6 +69,13 @@ class Runs:
         connection: object = None,
     ) -> Future[T]:
         """The same, for whoever makes something else of the answer."""
+        starting = Starting()
+        run = starting.follow(run)
+
+        def told(created: Created) -> T:
+            starting.tell(created, run.workflow.name, run.trace)
+            return read(created)
+
         start = validation.new_run(
             run,
             self._desk.ids,
@@ -76,7 +84,7 @@ class Runs:
         )
         if run.workflow.called_by_name and connection is None:
             self._check_called(run.workflow)
-        return self._desk.submit(start, connection, read=read)
+        return self._desk.submit(start, connection, read=told)
 
     def _check_called(self, workflow: Workflow) -> None:
         """Refuse what would fail later: a step that calls what the store does not know."""

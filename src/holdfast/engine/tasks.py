@@ -33,6 +33,7 @@ from holdfast.engine.operations import (
     UnholdTask,
 )
 from holdfast.engine.records import read_event
+from holdfast.engine.traced import Starting
 from holdfast.engine.wanted import WANTED_AT_ONCE, Wanted, read_wanted
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.attempts import read_attempts, with_stops
@@ -86,8 +87,15 @@ class Tasks:
         connection: object = None,
     ) -> Future[T]:
         """The same, for whoever makes something else of the answer."""
+        starting = Starting()
+        task = starting.follow(task)
+
+        def told(created: list[Created]) -> T:
+            starting.tell(created[0], task.title, task.trace)
+            return read(created)
+
         operation = CreateTasks(tasks=(self._row(task),), actor=validation.actor(actor))
-        return self._desk.submit(operation, connection, read=read)
+        return self._desk.submit(operation, connection, read=told)
 
     @operation
     def enqueue(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:

@@ -36,6 +36,7 @@ from holdfast.model.retry import positive_microseconds
 from holdfast.model.step import every
 from holdfast.model.task import Assignment, NewTask, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, encode_json
+from holdfast.model.trace import derive_trace_id
 from holdfast.store.group import Entry
 
 EXPIRED_AT_ONCE = 1_000
@@ -214,6 +215,14 @@ class Work:
         return self._desk.submit(self.reports.release(held, until=until, usage=usage))
 
     @operation
+    def reach_limit(
+        self, task_id: str, token: str, until: Moment, *, usage: object = None
+    ) -> Future[TransitionResult]:
+        """Give a task back, and hold all in line for its agent until a usage limit lifts."""
+        held = self._held(task_id, token)
+        return self._desk.submit(self.reports.reach_limit(held, until, usage))
+
+    @operation
     def ask(
         self,
         task_id: str,
@@ -316,6 +325,12 @@ class Work:
         named = {"name": workflow, "version": version}
         (row,) = self._desk.view(lambda tx: tx.read("workflow_definition", **named))
         return wanted_secrets(every(read_steps(row["definition"])))
+
+    @reading
+    def trace_of(self, root: str) -> str:
+        """The trace of a run or a lone task: the one it was started with, or its own."""
+        rows = self._desk.view(lambda tx: tx.read("trace_of", entity=root))
+        return str(rows[0]["trace_id"]) if rows else derive_trace_id(root)
 
     @reading
     def workflows_since(self, moment: int) -> list[tuple[str, str, int]]:

@@ -31,6 +31,11 @@ def derive_span_id(message_id: str) -> str:
     return _digest("span", message_id)[:16]
 
 
+def derive_start_span(root: str) -> str:
+    """The span in which a run or a lone task was asked for."""
+    return derive_span_id(f"start {root}")
+
+
 def derive_message_id(cause: str, kind: str) -> str:
     """The id of what follows a message: whoever handles that twice sends the same twice."""
     return f"{kind}:{_digest('message', f'{cause} {kind}')[:32]}"

@@ -24,6 +24,7 @@ from holdfast.server.routes import (
     workflows,
 )
 from holdfast.server.serving import Serving
+from holdfast.server.traced import Traced
 from holdfast.service.place import Place
 
 TABLES = tuple(
@@ -42,7 +43,7 @@ class Application:
         routing.install(self.app, *TABLES)
         vars(self.app)["openapi"] = self._describe
         self._document: dict[str, Any] | None = None
-        self.gate: ASGIApp = Gate(self.app, engine.access.find, rules or Rules())
+        self.gate: ASGIApp = Gate(Traced(self.app), engine.access.find, rules or Rules())
 
     def _describe(self) -> dict[str, Any]:
         if self._document is None:

@@ -3,42 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from holdfast.service.meter import BOUNDS, Reading, Waits
 from holdfast.service.views import View
 
 MEDIA = CONTENT_TYPE_LATEST
+LOST = "task.lost"
 
 
-class _Counts(Collector):
-    def __init__(self, counted: View, refused: Mapping[str, int]) -> None:
-        self._counted = counted
-        self._refused = refused
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """What the store holds, what goes on in it, and what this server does."""
+
+    stored: View
+    reading: Reading
+    refused: Mapping[str, int]
+    # How many groups were written, by the bits that the number of their operations has.
+    groups: Mapping[int, int]
+    operations: int
+    waiting: int
+    readers: int
+
+
+class _Collector(Collector):
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
 
     def collect(self) -> Iterator[Metric]:
+        yield from self._stored()
+        yield from self._going_on()
+        yield from self._served()
+
+    def _stored(self) -> Iterator[Metric]:
+        stored = self._counts.stored
         tasks = GaugeMetricFamily(
             "holdfast_tasks", "Tasks that wait or run", labels=["agent", "state"]
         )
-        for agent, states in self._counted["agents"].items():
+        for agent, states in stored["agents"].items():
             for state, number in states.items():
                 tasks.add_metric([agent, state], number)
         yield tasks
-        yield GaugeMetricFamily(
-            "holdfast_runs", "Runs that have not ended", self._counted["runs"]["running"]
+        yield _gauge("holdfast_runs", "Runs that have not ended", stored["runs"]["running"])
+        yield _gauge("holdfast_workers", "Workers that live", stored["workers"])
+
+    def _going_on(self) -> Iterator[Metric]:
+        reading = self._counts.reading
+        yield _counter(
+            "holdfast_events", "Events of the store since this server began", "type", reading.events
         )
-        yield GaugeMetricFamily("holdfast_workers", "Workers that live", self._counted["workers"])
-        refused = CounterMetricFamily(
-            "holdfast_refusals", "What this server refused", labels=["code"]
+        yield CounterMetricFamily(
+            "holdfast_leases_lost",
+            "Attempts whose lease ran out, since this server began",
+            reading.events[LOST],
         )
-        for code, number in self._refused.items():
-            refused.add_metric([code], number)
-        yield refused
+        yield _waits(reading.waits)
+        lags = GaugeMetricFamily(
+            "holdfast_bus_lag", "Messages that a group has to read", labels=["channel", "group"]
+        )
+        for each in reading.lags:
+            lags.add_metric([each.channel, each.group], each.messages)
+        yield lags
+        parked = GaugeMetricFamily(
+            "holdfast_bus_parked", "Messages that wait for a person", labels=["handler"]
+        )
+        for handler, number in reading.parked.items():
+            parked.add_metric([handler], number)
+        yield parked
+
+    def _served(self) -> Iterator[Metric]:
+        counts = self._counts
+        yield _counter("holdfast_refusals", "What this server refused", "code", counts.refused)
+        yield _groups(counts.groups, counts.operations)
+        yield _gauge("holdfast_long_polls", "Workers that wait here for work", counts.waiting)
+        yield _gauge("holdfast_stream_readers", "Readers of events here", counts.readers)
 
 
-def exposition(counted: View, refused: Mapping[str, int]) -> bytes:
+def exposition(counts: Counts) -> bytes:
     registry = CollectorRegistry()
-    registry.register(_Counts(counted, refused))
+    registry.register(_Collector(counts))
     return generate_latest(registry)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, text, value)
+
+
+def _counter(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
+    made = CounterMetricFamily(name, text, labels=[label])
+    for each, number in sorted(values.items()):
+        made.add_metric([each], number)
+    return made
+
+
+def _waits(waits: Waits) -> Metric:
+    text = "How long tasks were ready before they were claimed, of the newest at each look"
+    bounds = [*(str(float(each)) for each in BOUNDS), "+Inf"]
+    return _histogram(
+        "holdfast_dispatch_seconds",
+        text,
+        dict(zip(bounds, waits.counts, strict=True)),
+        waits.seconds,
+    )
+
+
+def _groups(groups: Mapping[int, int], operations: int) -> Metric:
+    most = max(groups, default=0)
+    by_size = {str(2**bits - 1.0): groups.get(bits, 0) for bits in range(1, most + 1)}
+    text = "Operations that were written in one transaction"
+    return _histogram("holdfast_group_size", text, {**by_size, "+Inf": 0}, operations)
+
+
+def _histogram(name: str, text: str, counts: Mapping[str, int], total: float) -> Metric:
+    so_far, buckets = 0, []
+    for bound, number in counts.items():
+        so_far += number
+        buckets.append((bound, float(so_far)))
+    return HistogramMetricFamily(name, text, buckets=buckets, sum_value=total)

@@ -15,6 +15,7 @@ from holdfast.server.application import Application
 from holdfast.server.bind import Bind
 
 BACKLOG = 2_048
+HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # How long what is under way may take before its connection is cut.
 DRAIN = 30
 # A worker that works for a while need not connect anew to report.
@@ -88,7 +89,7 @@ def _listen(bind: Bind) -> socket.socket:
 
 
 def until_signalled(server: HttpServer, also: Callable[[], None] = lambda: None) -> None:
-    """Serve until Ctrl-C or SIGTERM, then drain."""
+    """Serve until Ctrl-C, SIGTERM or SIGHUP, then drain."""
 
     def hear(number: int, _: object) -> None:
         also()
@@ -96,7 +97,8 @@ def until_signalled(server: HttpServer, also: Callable[[], None] = lambda: None)
         # A second one does what it does anywhere.
         signal.signal(number, signal.SIG_DFL)
 
-    heard = (signal.SIGINT, signal.SIGTERM)
+    # Under nohup a closed terminal is to be ignored, and stays so.
+    heard = [each for each in HEARD if signal.getsignal(each) is not signal.SIG_IGN]
     before = {each: signal.signal(each, hear) for each in heard}
     try:
         server.run()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from holdfast.engine.engine import Engine
 from holdfast.server.stream import Hub
+from holdfast.service.meter import Meter
 from holdfast.service.place import Place
 from holdfast.service.service import Service
 from holdfast.service.visitors import Visitors
@@ -22,11 +23,13 @@ class Serving:
     closing: bool = False
     refused: Counter[str] = field(default_factory=Counter)
     visitors: Visitors = field(init=False)
+    meter: Meter = field(init=False)
     _room: WaitingRoom | None = None
     _hub: Hub | None = None
 
     def __post_init__(self) -> None:
         self.visitors = Visitors(self.engine)
+        self.meter = Meter(self.engine)
 
     @property
     def room(self) -> WaitingRoom:
@@ -44,6 +47,11 @@ class Serving:
         if self._hub is None:
             self._hub = Hub(self.engine, Service(self.place, self.engine).history)
         return self._hub
+
+    @property
+    def readers(self) -> int:
+        """How many read events as they come."""
+        return 0 if self._hub is None else self._hub.readers
 
     def close(self) -> None:
         """Answer who waits, and end the streams: they hold up whoever wants to stop."""

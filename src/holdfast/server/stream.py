@@ -111,6 +111,10 @@ class Hub:
         self._unsubscribe = engine.on_hint(self._hint)
         self._looking: asyncio.Task[None] | None = None
 
+    @property
+    def readers(self) -> int:
+        return len(self._readers)
+
     async def read(self, asked: Asked) -> AsyncIterator[bytes]:
         """What comes, from a cursor or from now on, until the server stops or the token ends."""
         after, run_id = asked.after, asked.run_id

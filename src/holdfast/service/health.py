@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 
 from holdfast.engine.engine import Engine
+from holdfast.engine.operations import Sweep
+from holdfast.errors import StoreUnreachable
 from holdfast.model.status import RunStatus
 from holdfast.service.agents import installed_agents
 from holdfast.service.place import Place
@@ -19,6 +21,7 @@ from holdfast.worker.disk import free_beside, tell_low
 from holdfast.worker.state import state_of
 
 PAGE = 1_000
+READY_WITHIN = 5.0
 # Of the folders with logs: a doctor does not look through a million.
 LOGS = 10_000
 
@@ -41,6 +44,15 @@ def examine(engine: Engine, place: Place, project: Project) -> View:
         "agents": installed_agents(),
         "versions": versions(),
     }
+
+
+def check_ready(engine: Engine) -> None:
+    """Have the writer write a group, if only an empty one; raises what stands in its way."""
+    within = min(READY_WITHIN, engine.settings.patience)
+    try:
+        engine.commits.submit(Sweep()).result(within)
+    except TimeoutError as error:
+        raise StoreUnreachable(f"the store has not written for {within:g} s") from error
 
 
 def heal(engine: Engine, *, dry_run: bool = False) -> View:

@@ -112,11 +112,9 @@ class Protocol:
         return self._answered(task_id, answer)
 
     def reach_limit(self, task_id: str, token: str, until: Moment, usage: object = None) -> View:
-        """Give back what an agent's usage limit stopped, until that lifts; it costs nothing."""
-        told = self.release(task_id, token, until, usage)
-        if not told["repeated"]:
-            self._engine.tasks.hold(task_id, "limit", until=until, actor="worker")
-        return {**told, "task": self._queries.task(task_id)}
+        """Give back what an agent's usage limit stopped, and hold what else is for that agent."""
+        answer = self._engine.work.reach_limit(task_id, token, until, usage=usage)
+        return self._answered(task_id, answer)
 
     def release(
         self, task_id: str, token: str, until: Moment | None = None, usage: object = None
@@ -158,6 +156,7 @@ class Protocol:
             effects=work.effects(assignment.task_id) if assignment.attempt > 1 else {},
             needed=work.needed_around(assignment.task_id) if inside else {},
             secrets=work.secrets_of(workflow, version) if workflow and version else frozenset(),
+            trace_id=work.trace_of(assignment.run_id or assignment.task_id),
         )
 
     def guard(self, task_id: str, token: str) -> View:

@@ -40,7 +40,6 @@ class Visitors:
             if visit.told is None:
                 # The name is another's, until that is silent or told to go.
                 return None
-            self._forget(visit)
             visit = None
         return self._hear_from(visit or self._begin(offer, places))
 
@@ -54,7 +53,9 @@ class Visitors:
         return None if visit is None or self._now >= visit.ends else visit
 
     def _begin(self, offer: Offer, places: int) -> Visit:
-        self._visits.pop(offer.worker, None)
+        before = self._visits.pop(offer.worker, None)
+        if before is not None and before.told is not None:
+            self._forget(before)
         visit = Visit(offer=offer, places=places, due=self._now, ends=self._now)
         self._visits[offer.worker] = visit
         while len(self._visits) > MOST:
@@ -63,7 +64,9 @@ class Visitors:
 
     def _hear_from(self, visit: Visit) -> str | None:
         now, settings = self._now, self._engine.settings
-        visit.ends = now + settings.lease
+        # Who does not tell one start from the next is told to go for a lease, and then is another.
+        if visit.told is None or visit.offer.process is not None:
+            visit.ends = now + settings.lease
         if now >= visit.due:
             visit.due = now + settings.renewal
             with suppress(HoldfastError):

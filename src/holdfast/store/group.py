@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from typing import Any, Generic, Protocol, TypeVar
@@ -154,6 +154,9 @@ class GroupCommit(Generic[O]):
         self._closed = False
         self._waiting: deque[Entry[O]] = deque()
         self._thread: Running | None = None
+        # For whoever measures: how many groups were written, by the bits of their size.
+        self.sizes: Counter[int] = Counter()
+        self.written = 0
 
     def start(self) -> None:
         self._thread = self._threads.start("holdfast-writer", self._loop)
@@ -245,13 +248,15 @@ class GroupCommit(Generic[O]):
         room = GROUP_BYTES
         while self._waiting and room > 0 and max(len(group), len(behind)) < self._size:
             entry = self._waiting.popleft()
-            free = seen.isdisjoint(entry.operation.keys)
-            seen.update(entry.operation.keys)
+            operation = entry.operation
+            keys = operation.keys
+            free = seen.isdisjoint(keys)
+            seen.update(keys)
             if not free:
                 behind.append(entry)
             elif entry.begin():
                 group.append(entry)
-                room -= entry.operation.size
+                room -= operation.size
         self._waiting.extendleft(reversed(behind))
         return group
 
@@ -289,6 +294,8 @@ class GroupCommit(Generic[O]):
         return replies
 
     def _resolve(self, group: Sequence[Entry[O]], replies: Replies) -> None:
+        self.sizes[len(group).bit_length()] += 1
+        self.written += len(group)
         try:
             self._on_commit(replies)
         except Exception:

@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.errors import ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.model.work import Work
+from holdfast.tracing import write_header
 from holdfast.worker.command import (
     IDLE,
     OVER,
@@ -101,7 +102,7 @@ class CommandStep:
         """Run the command, and read what it answered."""
         limit = self._post.engine.settings.max_output
         work = fill(self._work, self._post.secrets, turn.prompt or "")
-        present = self._post.secrets.also({"HOLDFAST_TOKEN": self._assignment.token})
+        present = self._post.secrets.also({"HOLDFAST_ATTEMPT_TOKEN": self._assignment.token})
         transcript = Transcript(turn.spool, present, limit)
         self._give(turn)
         ended = self._run(work, turn, transcript)
@@ -134,6 +135,9 @@ class CommandStep:
             secrets = self._post.asked.by(self._assignment)
         environment = inherited(secrets) | dict(work.env)
         environment |= variables(self._assignment, turn.files, self._post.engine.settings.url)
+        environment |= self._post.secrets.own
+        if (place := write_header()) is not None:
+            environment["TRACEPARENT"] = place
         if 0 < len(prompt.encode()) <= SHORT_PROMPT:
             environment["HOLDFAST_PROMPT"] = prompt
         command = Command(

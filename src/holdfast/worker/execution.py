@@ -19,7 +19,9 @@ from holdfast.errors import (
     UnknownOutcome,
     tell_error,
 )
+from holdfast.logs import About, logging_about
 from holdfast.model.result import TransitionResult
+from holdfast.model.status import TERMINAL
 from holdfast.model.task import Assignment
 from holdfast.store.group import Entry
 from holdfast.threads import program_ends
@@ -27,13 +29,16 @@ from holdfast.worker.context import Context, Tenure
 from holdfast.worker.durable import Asking, AttemptEnded, Suspended
 from holdfast.worker.encoding import InvalidEffect
 from holdfast.worker.office import Office
+from holdfast.worker.traced import Traced, Untraced, attempt
 
 TRACEBACK_LINES = 30
 LENGTH = 2_000
 SHOWN = 10
 
 log = logging.getLogger("holdfast.worker")
+UNTRACED = Untraced()
 Answer = TransitionResult | BaseException
+_AWAY = (StoreUnreachable, UnknownOutcome)
 
 
 class UnknownFunction(Exception):
@@ -105,6 +110,7 @@ class Execution:
         self.vacated = vacated
         self.finished = finished
         self.ended = Tenure(deadline)
+        self.traced: Traced | Untraced = UNTRACED
         self.context = Context(engine, assignment, self.ended)
         self.task_id = assignment.task_id
         self.key = (assignment.task_id, assignment.attempt)
@@ -116,6 +122,15 @@ class Execution:
     @deadline.setter
     def deadline(self, moment: float) -> None:
         self.ended.deadline = moment
+
+    @property
+    def about(self) -> About:
+        """What a line of the log says of it."""
+        return {
+            "run": self.assignment.run_id,
+            "task": self.task_id,
+            "attempt": self.assignment.attempt,
+        }
 
     def end(self) -> None:
         """Tell the step that its attempt is over; a coroutine is cancelled, once."""
@@ -135,30 +150,34 @@ class Execution:
 
     def call(self, invocation: Invocation) -> None:
         """Run a plain function in this thread, and report; nobody waits for the answer."""
-        try:
-            result = invocation.function(**invocation.arguments)
-        except Suspended as suspended:
-            self.leave(self.suspend, suspended)
-        except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-            self.leave(self.fail, error)
-        else:
-            self.leave(self.complete, invocation, result)
+        with logging_about(self.about), attempt(self.engine, self.assignment) as self.traced:
+            try:
+                result = invocation.function(**invocation.arguments)
+            except Suspended as suspended:
+                self.leave(self.suspend, suspended)
+            except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
+                self.leave(self.fail, error)
+                self.traced.fail(self.raised or type(error).__name__)
+            else:
+                self.leave(self.complete, invocation, result)
 
     async def await_(self, invocation: Invocation) -> None:
         """Run a coroutine function on the worker's loop, and report."""
         self.context.asynchronous = True
-        try:
-            awaitable = invocation.function(**invocation.arguments)
-            if not isinstance(awaitable, Awaitable):
-                message = f"{invocation.function!r} gave no awaitable"
-                raise TypeError(message)  # noqa: TRY301 - reported like any other failure
-            result = await awaitable
-        except Suspended as suspended:
-            self.leave(self.suspend, suspended)
-        except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-            self.leave(self.fail, error)
-        else:
-            self.leave(self.complete, invocation, result)
+        with logging_about(self.about), attempt(self.engine, self.assignment) as self.traced:
+            try:
+                awaitable = invocation.function(**invocation.arguments)
+                if not isinstance(awaitable, Awaitable):
+                    message = f"{invocation.function!r} gave no awaitable"
+                    raise TypeError(message)  # noqa: TRY301 - reported like any other failure
+                result = await awaitable
+            except Suspended as suspended:
+                self.leave(self.suspend, suspended)
+            except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
+                self.leave(self.fail, error)
+                self.traced.fail(self.raised or type(error).__name__)
+            else:
+                self.leave(self.complete, invocation, result)
 
     def leave(self, report: Callable[..., bool], *said: Any) -> None:
         """The function has returned: report, and finish when the answer to that is there."""
@@ -225,7 +244,13 @@ class Execution:
             log.error("%s: its report was not written, its lease will run out: %s", self, answer)
         elif not answer.ok:
             log.warning("%s: its report was refused: %s", self, answer.detail or answer.reason)
-        elif self.raised is not None:
+        else:
+            self._heard(answer)
+
+    def _heard(self, answer: TransitionResult) -> None:
+        if answer.status in TERMINAL:
+            self.traced.end(str(answer.status))
+        if self.raised is not None:
             again = "it is tried again" if answer.status == "queued" else "it is not tried again"
             log.warning("%s raised %s; %s", self, self.raised, answer.detail or again)
 
@@ -285,7 +310,7 @@ class Courier(Entry[Operation]):
 
     def tell(self, reply: Answer) -> None:
         sender = self._sender
-        if isinstance(reply, StoreUnreachable | UnknownOutcome) and sender.in_time():
+        if isinstance(reply, _AWAY) and sender.in_time():
             # Where it cannot be sent again, what the store said is the better reason.
             with suppress(Exception):
                 sender.post(self)

@@ -15,10 +15,12 @@ from holdfast.model.effect import Wait
 from holdfast.model.shape import misfits
 from holdfast.model.task import Assignment
 from holdfast.model.work import HttpCall, Work
+from holdfast.tracing import write_header
 from holdfast.worker.context import Context
 from holdfast.worker.durable import Suspended
 from holdfast.worker.execution import StepFailed
 from holdfast.worker.filling import fill
+from holdfast.worker.hushed import hushed
 from holdfast.worker.post import InvalidOutput, Post, own_reads
 from holdfast.worker.questions import questions_of
 
@@ -85,22 +87,23 @@ class HttpStep:
     async def _send(self, call: HttpCall, name: str) -> tuple[int, httpx.Headers, bytes]:
         limit = self._post.engine.settings.max_output
         timeout = httpx.Timeout(self._work.idle_timeout, connect=CONNECT)
-        async with (
-            httpx.AsyncClient(timeout=timeout) as client,
-            client.stream(
-                call.method,
-                call.url,
-                headers=self._headers(call, name),
-                content=None if call.body is None else json.dumps(call.body).encode(),
-            ) as response,
-        ):
-            body = b""
-            async for piece in response.aiter_bytes():
-                body += piece
-                if len(body) > limit:
-                    message = f"{call.method} {call.url} answered more than {limit} bytes"
-                    raise HttpFailed(message, retryable=False)
-            return response.status_code, response.headers, body
+        with hushed():
+            async with (
+                httpx.AsyncClient(timeout=timeout) as client,
+                client.stream(
+                    call.method,
+                    call.url,
+                    headers=self._headers(call, name),
+                    content=None if call.body is None else json.dumps(call.body).encode(),
+                ) as response,
+            ):
+                body = b""
+                async for piece in response.aiter_bytes():
+                    body += piece
+                    if len(body) > limit:
+                        message = f"{call.method} {call.url} answered more than {limit} bytes"
+                        raise HttpFailed(message, retryable=False)
+                return response.status_code, response.headers, body
 
     def _headers(self, call: HttpCall, name: str) -> httpx.Headers:
         headers = httpx.Headers(dict(call.headers))
@@ -111,6 +114,8 @@ class HttpStep:
         headers["Holdfast-Attempt"] = str(self._context.attempt)
         if self._context.run_id is not None:
             headers["Holdfast-Run"] = self._context.run_id
+        if (place := write_header()) is not None:
+            headers["traceparent"] = place
         return headers
 
     def _wait_if_told(self, status: int, headers: httpx.Headers) -> None:

@@ -23,16 +23,23 @@ _IN_URL = re.compile(r"://([^@/]*:[^@/]*@[^/?]*)|[?&](password=[^&]*)")
 class Secrets:
     """From the file that `HOLDFAST_SECRETS` names, else from the worker's own environment.
 
-    What is in the file, and the password of the store, is known from the start; a variable of the
-    environment is a secret once a step of its workflow may ask for it.
+    What is in the file, the password of the store, and what is the worker's `own` and goes to its
+    commands alone, is known from the start; a variable of the environment is a secret once a step
+    of its workflow may ask for it.
     """
 
-    def __init__(self, url: str, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        url: str,
+        environment: Mapping[str, str] = os.environ,
+        own: Mapping[str, str] | None = None,
+    ) -> None:
+        self.own = dict(own or {})
         self._environment = environment
         self._lock = threading.Lock()
         path = environment.get(FILE)
         self._kept = {} if path is None else _read(Path(path))
-        self._known = {**_credentials(url, environment), **self._kept}
+        self._known = {**_credentials(url, environment), **self.own, **self._kept}
         self.redaction = Redaction(self._known)
 
     def get(self, name: str) -> str:

@@ -65,7 +65,7 @@ def variables(assignment: Assignment, files: Files, url: str) -> dict[str, str]:
         "HOLDFAST_TASK": task.id,
         "HOLDFAST_RUN": task.run_id,
         "HOLDFAST_ATTEMPT": str(assignment.attempt),
-        "HOLDFAST_TOKEN": assignment.token,
+        "HOLDFAST_ATTEMPT_TOKEN": assignment.token,
         "HOLDFAST_STEP": task.step,
         "HOLDFAST_WORKFLOW": assignment.workflow,
         "HOLDFAST_USD_PER_ATTEMPT": None if most is None else f"{most:g}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
-from tests.contract.cli.typed import Typed
+from tests.contract.cli.typed import Typed, logs_as_before
 from tests.engines import opened
 
 
@@ -33,13 +32,15 @@ def typed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Typed]:
-    for name in ("HOLDFAST_HOME", "HOLDFAST_TASK", "HOLDFAST_TOKEN", "NO_COLOR"):
+    for name in (
+        "HOLDFAST_HOME",
+        "HOLDFAST_SERVER",
+        "HOLDFAST_TASK",
+        "HOLDFAST_ATTEMPT_TOKEN",
+        "NO_COLOR",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOLDFAST_DB", url)
     monkeypatch.chdir(tmp_path)
-    root = logging.getLogger()
-    level, handlers = root.level, root.handlers[:]
-    yield Typed(capsys)
-    # A command shows logs in its own way, which is not for the tests that come after.
-    root.setLevel(level)
-    root.handlers[:] = handlers
+    with logs_as_before():
+        yield Typed(capsys)

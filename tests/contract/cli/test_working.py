@@ -109,9 +109,9 @@ def test_a_step_is_found_in_the_environment_and_missing_it_is_said(
     assert "task: is missing; name it, or set HOLDFAST_TASK" in typed.refused(2, "guard")
     monkeypatch.setenv("HOLDFAST_TASK", lone)
     assert "token: is missing" in typed.refused(2, "guard")
-    monkeypatch.setenv("HOLDFAST_TOKEN", got["token"])
+    monkeypatch.setenv("HOLDFAST_ATTEMPT_TOKEN", got["token"])
     typed.ok("guard")
-    monkeypatch.setenv("HOLDFAST_TOKEN", NOT_GENUINE)
+    monkeypatch.setenv("HOLDFAST_ATTEMPT_TOKEN", NOT_GENUINE)
     typed.refused(1, "guard")
 
 

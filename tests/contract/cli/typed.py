@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,3 +47,15 @@ class Typed:
         assert (said.code, said.out) == (code, ""), said
         assert said.err.startswith("error: ")
         return said.err
+
+
+@contextmanager
+def logs_as_before() -> Iterator[None]:
+    """A command shows logs in its own way, which is not for the tests that come after."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers

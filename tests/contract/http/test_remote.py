@@ -74,3 +74,17 @@ def test_a_full_worker_tells_of_its_usage_stays_known_and_hears(
             assert eventually(lambda: [each.name for each in server.hf.workers.list()] == ["far"])
             assert server.hf.workers.drain("far").ok
             assert eventually(lambda: far.told() == "drain")
+
+
+def test_a_worker_that_was_told_to_go_is_given_nothing_more(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    with served(sqlite_url, tmp_path / "home", renewal=0.05, lease=1) as server:
+        assert server.claim("plain") == []
+        assert eventually(lambda: [each.name for each in server.hf.workers.list()] == ["plain"])
+        assert server.hf.workers.drain("plain").ok
+        asked = {"worker": "plain"}
+        assert eventually(lambda: "told" in server("worker").post("/claims", json=asked).json())
+        server.add()
+        assert server.claim("plain", wait_seconds=20) == []
+        assert len(server.claim("another")) == 1

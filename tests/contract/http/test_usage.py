@@ -13,10 +13,23 @@ def test_an_attempt_that_a_usage_limit_stopped_keeps_what_it_has_used(server: Se
     task = server.add()
     (got,) = server.claim()
     body = {"token": got["token"], "limit_until": "1h", "usage": {"usd": 3}}
-    told = server("worker").post(f"/claims/{task['id']}/fail", json=body).json()["task"]
+    place = f"/claims/{task['id']}/fail"
+    told = server("worker").post(place, json=body).json()["task"]
     assert (told["status"], told["holds"], told["usage"]) == ("queued", ["limit"], {"usd": 3})
     (attempt,) = server.hf.tasks.attempts(task["id"])
     assert (attempt.outcome, attempt.usage) == ("released", {"usd": 3})
+    assert server("worker").post(place, json=body).json()["repeated"]
+
+
+def test_a_usage_limit_holds_all_that_is_in_line_for_the_agent(server: Served) -> None:
+    first, second = (server.add(agent="planner")["id"] for _ in range(2))
+    beside = server.add(agent="developer")["id"]
+    (got,) = server.claim(agents=["planner"])
+    body = {"token": got["token"], "limit_until": "1h"}
+    assert server("worker").post(f"/claims/{first}/fail", json=body).status_code == 200
+    assert server.claim(agents=["planner"], max=9) == []
+    assert server().get(f"/tasks/{second}").json()["holds"] == ["limit"]
+    assert [each["task"]["id"] for each in server.claim(agents=["developer"])] == [beside]
 
 
 def test_a_run_at_its_budget_goes_on_when_more_is_added(quick_server: Served) -> None:

@@ -25,7 +25,9 @@ def _assignment() -> tuple[Assignment, set[str]]:
 
 def test_an_assignment_arrives_with_every_field_it_has() -> None:
     sent, names = _assignment()
-    around = Around(effects={"mail": 1}, needed={"plan": 2}, secrets=frozenset({"KEY"}))
+    around = Around(
+        effects={"mail": 1}, needed={"plan": 2}, secrets=frozenset({"KEY"}), trace_id="a" * 32
+    )
     got, beside = unpack(json.loads(json.dumps(pack(sent, around))))
     assert beside == around
     for name in names - {"task"}:

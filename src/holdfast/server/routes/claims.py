@@ -20,7 +20,7 @@ from holdfast.server.routing import WORKERS, Table
 from holdfast.service.artifacts import keep_artifact
 from holdfast.service.intake import read_moment, read_new_task
 from holdfast.service.protocol import Offer, request_key
-from holdfast.service.views import present, view_assignment
+from holdfast.service.views import View, present, view_assignment
 from holdfast.service.waiting import Ask, Waiter
 
 table = Table(tag="claims")
@@ -47,6 +47,8 @@ async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
         named = body.task_id
         given = await in_thread(lambda: asks.service.protocol.claim_by_id(offer, named, known))
         return Answer(given | present(told=told))
+    if told is not None and known is None:
+        return Answer(present(assignments=[], told=told))
     ask_for = Ask(most=body.max or 1, request=known, passing=tuple(body.passing or ()))
     found = await asks.engine.work.claim.aio(
         offer.worker,
@@ -101,6 +103,7 @@ def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
     ]
     told = None if body.worker is None else asks.serving.visitors.keep(body.worker)
     kept = asks.service.protocol.renew_many(renewals, body.lease_seconds)
+    _count(asks, kept["leases"])
     return Answer(kept | present(told=told))
 
 
@@ -111,7 +114,14 @@ def complete_many(body: bodies.CompleteMany, asks: AsksAs) -> Answer:
         Result(task_id=each.task_id, token=each.token, output=each.output, usage=each.usage)
         for each in body.results
     ]
-    return Answer(asks.service.protocol.complete_many(results))
+    told = asks.service.protocol.complete_many(results)
+    _count(asks, told["results"])
+    return Answer(told)
+
+
+def _count(asks: Door, told: Sequence[View]) -> None:
+    """Keep what was refused among others that were not, as what is refused alone is."""
+    asks.serving.refused.update(str(each["reason"]) for each in told if not each["ok"])
 
 
 @table.route("POST", "/claims/{task_id}/complete", WORKERS, answers=answers.Changed)

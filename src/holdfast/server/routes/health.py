@@ -6,9 +6,10 @@ from fastapi import Request
 from starlette.responses import PlainTextResponse, Response
 
 from holdfast.server.door import AsksAs
-from holdfast.server.metrics import MEDIA, exposition
+from holdfast.server.metrics import MEDIA, Counts, exposition
 from holdfast.server.problems import Answer, Problem
 from holdfast.server.routing import ANYONE, LOOKERS, Table
+from holdfast.service.health import check_ready
 
 table = Table(tag="health", prefix="")
 
@@ -21,17 +22,28 @@ async def alive() -> Answer:
 
 @table.route("GET", "/readyz", ANYONE)
 def ready(asks: AsksAs) -> Answer:
-    """That the store answers, and that the server is not about to stop."""
+    """That the store can be read and written, and that the server is not about to stop."""
     if asks.serving.closing:
         raise Problem(503, "shutting_down", "this server is going", {"Retry-After": "1"})
     asks.engine.workers.list()
+    check_ready(asks.engine)
     return Answer({"ok": True})
 
 
 @table.route("GET", "/metrics", LOOKERS, kind=PlainTextResponse)
 def metrics(asks: AsksAs) -> Response:
     """Counts for Prometheus."""
-    return Response(exposition(asks.service.statistics(), asks.serving.refused), media_type=MEDIA)
+    serving, commits = asks.serving, asks.engine.commits
+    counts = Counts(
+        stored=asks.service.statistics(),
+        reading=serving.meter.read(),
+        refused=dict(serving.refused),
+        groups=dict(commits.sizes),
+        operations=commits.written,
+        waiting=serving.waiting,
+        readers=serving.readers,
+    )
+    return Response(exposition(counts), media_type=MEDIA)
 
 
 @table.route("GET", "/openapi.json", ANYONE)

@@ -6,6 +6,10 @@ INSERT INTO holdfast_trace (entity, trace_id, causation_id, correlation_id)
 SELECT r.root, r.trace, r.cause, r.matter FROM {rows} AS r WHERE true
 ON CONFLICT (entity) DO NOTHING
 
+-- name: trace_of
+-- purpose: the trace that a run or a lone task was started with, if it was given one
+SELECT trace_id FROM holdfast_trace WHERE entity = :entity
+
 -- name: newest_number
 -- purpose: where a group begins that wants nothing of the past
 SELECT COALESCE((SELECT max(seq) FROM holdfast_event), 0) AS event,

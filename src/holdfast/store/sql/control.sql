@@ -319,6 +319,27 @@ WHERE id = :task_id
   AND status IN ('idle', 'queued', 'running')
   AND (holds & :reason) <> 0
 
+-- name: limit_agent
+-- purpose: hold a task, and those in line for the same agent, until the agent's usage limit lifts
+-- guards: queued, of that agent, and not held for that as long already
+-- changes: task
+-- event: 'task.held'
+-- data: '{"holds":' || holds || '}'
+UPDATE holdfast_task SET
+  holds = holds | 16,
+  held_until = :until,
+  version = version + 1, previous = status,
+  changed_by = 'worker', changed_at = (SELECT holdfast_now())
+WHERE id IN (
+  SELECT id FROM holdfast_task
+  WHERE agent = (SELECT reached.agent FROM holdfast_task AS reached WHERE reached.id = :task_id)
+    AND status = 'queued'
+    AND status IN ('idle', 'queued', 'failed', 'cancelled')
+    AND created_at >= 0
+    AND kind = 'work'
+    AND ((holds & 16) = 0 OR held_until < :until)
+  ORDER BY id <> :task_id, id LIMIT :count {skip_locked})
+
 -- name: lift_limits
 -- purpose: remove hold limit from tasks whose limit has run out
 -- guards: held with a time that has passed

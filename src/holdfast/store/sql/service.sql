@@ -100,7 +100,7 @@ ORDER BY id DESC LIMIT :count
 SELECT * FROM holdfast_task
 WHERE status = 'failed'
   AND status IN ('idle', 'queued', 'failed', 'cancelled')
-  AND version >= 1
+  AND created_at >= 0
   AND run_id IS NULL
   AND parent_id IS NULL
   AND finished_at >= :since
@@ -111,7 +111,7 @@ ORDER BY id DESC LIMIT :count
 SELECT * FROM holdfast_task
 WHERE status IN ('idle', 'queued')
   AND status IN ('idle', 'queued', 'failed', 'cancelled')
-  AND version >= 1
+  AND created_at >= 0
   AND NOT blocked
   AND run_holds = 0
   AND (kind = 'approval' OR (holds & 6) <> 0)
@@ -169,15 +169,21 @@ SELECT * FROM holdfast_event WHERE seq > :after ORDER BY seq LIMIT :count
 
 -- name: open_tasks_by_agent
 -- purpose: how many tasks wait or run, by agent and by what they wait for
-SELECT agent,
-  CASE WHEN status = 'running' THEN 'running' WHEN blocked THEN 'blocked'
-    WHEN holds <> 0 OR run_holds <> 0 THEN 'held' WHEN NOT due THEN 'scheduled' ELSE 'ready' END AS state,
-  count(*) AS tasks
-FROM holdfast_task
-WHERE status IN ('queued', 'running')
-  AND kind = 'work'
-GROUP BY 1, 2
-ORDER BY 1, 2
+SELECT agent, state, count(*) AS tasks FROM (
+  SELECT agent,
+    CASE WHEN blocked THEN 'blocked' WHEN holds <> 0 OR run_holds <> 0 THEN 'held'
+      WHEN NOT due THEN 'scheduled' ELSE 'ready' END AS state
+  FROM holdfast_task
+  WHERE status = 'queued'
+    AND status IN ('idle', 'queued', 'failed', 'cancelled')
+    AND created_at >= 0
+    AND kind = 'work'
+  UNION ALL
+  SELECT agent, 'running' FROM holdfast_task
+  WHERE lease_expires_at IS NOT NULL
+    AND attempt >= 1) AS waiting
+GROUP BY agent, state
+ORDER BY agent, state
 
 -- name: count_running_runs
 -- purpose: how many runs have not ended

@@ -8,13 +8,19 @@ from dataclasses import dataclass, replace
 from holdfast.model.task import Assignment
 from holdfast.model.work import Work
 from holdfast.worker.context import Context
-from holdfast.worker.execution import Functions, Invocation, StepFailed, UnknownFunction
+from holdfast.worker.execution import Functions, Invocation, UnknownFunction
 from holdfast.worker.executors import Executors
-from holdfast.worker.office import Office
 from holdfast.worker.remote.client import Client
+from holdfast.worker.remote.office import RemoteOffice
+from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State
 
 CHUNK = 1_000_000
+TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
+
+
+class NotAllowed(UnknownFunction):
+    """Not for this worker to run; another may."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +43,11 @@ class Allowed:
         whole = "http.url" not in work.later
         return whole and any(url.startswith(each) for each in self.names if "://" in each)
 
-    def _refuse(self, what: str, kind: str) -> StepFailed:
-        message = (
-            f"the {kind} {what!r} is not among those that this worker was told to allow; "
-            f"holdfast worker --server … --allow {what}"
+    def _refuse(self, what: str, kind: str) -> NotAllowed:
+        return NotAllowed(
+            f"the {kind} {what!r} is not among those that this worker was told to allow, and is "
+            f"left to others; holdfast worker --server … --allow {what}"
         )
-        return StepFailed(message, retryable=False)
 
 
 class NoFunctions:
@@ -57,21 +62,31 @@ class NoFunctions:
 
 
 class RemoteExecutors(Executors):
-    def __init__(self, office: Office, client: Client, allowed: Allowed, state: State) -> None:
+    def __init__(self, office: RemoteOffice, allowed: Allowed, state: State) -> None:
         functions: Functions = NoFunctions()
-        super().__init__(office, functions, state=state)
-        self._client = client
+        url, own = office.settings.url, {TOKEN: office.token}
+        super().__init__(office, functions, state=state, secrets=Secrets(url, own=own))
+        self._client = office.client
         self._allowed = allowed
         self._state = state
 
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
         work = assignment.work
         if work is not None:
-            self._allowed.check(work)
+            self._check(assignment, work)
         made = super().bind(assignment, context)
         if made.asynchronous:
             return made
         return replace(made, function=self._with_log(made, assignment, context))
+
+    def _check(self, assignment: Assignment, work: Work) -> None:
+        """Leave to others what is not allowed here; whoever looks for it finds why in its log."""
+        try:
+            self._allowed.check(work)
+        except NotAllowed as refused:
+            said = {"token": assignment.token, "chunk": f"{refused}\n"}
+            self._client.transition(f"/claims/{assignment.task_id}/logs", said)
+            raise
 
     def _with_log(self, made: Invocation, assignment: Assignment, context: Context) -> Logged:
         return Logged(made, self._client, self._state, (assignment, context))

@@ -8,6 +8,8 @@ import httpx
 
 from holdfast.errors import HoldfastError, InvalidInput, NotFound, StoreUnreachable
 from holdfast.model.result import Refusal, TransitionResult
+from holdfast.tracing import write_header
+from holdfast.worker.hushed import hushed
 
 CONNECT = 10.0
 # Beyond what the server itself waits.
@@ -29,13 +31,18 @@ class Client:
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """What a call answers; raises `Refusing` where it is refused as it stands."""
+        place = write_header()
+        headers = None if place is None else {"traceparent": place}
         try:
-            answer = self._http.post(path, json=body)
+            with hushed():
+                answer = self._http.post(path, json=body, headers=headers)
             told = answer.json()
         except (httpx.TransportError, ValueError) as error:
             raise StoreUnreachable(f"{self.url} does not answer: {error!r}") from error
         if answer.is_success:
             return dict(told)
+        if answer.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+            raise TokenRefused(self.url, str(told.get("detail")))
         raise _error(answer.status_code, told)
 
     def transition(self, path: str, body: dict[str, Any]) -> TransitionResult:
@@ -44,10 +51,18 @@ class Client:
             told = self.post(path, body)
         except Refusing as refused:
             return refused.answer
-        return TransitionResult(ok=True, repeated=bool(told.get("repeated")))
+        status = told.get("task", {}).get("status")
+        return TransitionResult(ok=True, repeated=bool(told.get("repeated")), status=status)
 
     def close(self) -> None:
         self._http.close()
+
+
+class TokenRefused(InvalidInput):
+    """The token is not good, or not for this; to ask again would be told the same."""
+
+    def __init__(self, url: str, detail: str) -> None:
+        super().__init__("token", f"{url} does not take it: {detail}")
 
 
 class Refusing(HoldfastError):
@@ -64,8 +79,6 @@ def _error(status: int, told: dict[str, Any]) -> HoldfastError:
         reason = _REFUSALS[code]
         current = told.get("current")
         return Refusing(TransitionResult(ok=False, reason=reason, detail=detail, status=current))
-    if status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-        return InvalidInput("token", detail)
     if status == httpx.codes.NOT_FOUND:
         return NotFound(detail)
     if status >= httpx.codes.INTERNAL_SERVER_ERROR:

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 from holdfast.clock import Clock
@@ -50,7 +51,8 @@ class Sending:
 
     def enter(self, entry: Entry[Operation], entered: Callable[[], None]) -> None:
         entered()
-        self._threads.submit(self._tell, entry)
+        # In the span of whoever reports.
+        self._threads.submit(copy_context().run, self._tell, entry)
 
     def hear(self, answer: Mapping[str, Any]) -> None:
         """Keep what the worker is told; another server than the one that told it may answer."""
@@ -135,7 +137,7 @@ def _say(operation: Complete | Fail | Release | Ask | Suspend | NoteStop) -> tup
             said = {"error": _json(operation.error), "retryable": operation.retryable}
             return "fail", {**said, "usage": _json(operation.usage)}
         case Release():
-            return "release", _present(until=operation.until)
+            return _give_back(operation)
         case Ask():
             note = _note(operation.name, operation.value)
             return "ask", {"question": _json(operation.question), **note}
@@ -143,6 +145,12 @@ def _say(operation: Complete | Fail | Release | Ask | Suspend | NoteStop) -> tup
             return "release", {"until": operation.until, **_note(operation.name, operation.value)}
         case NoteStop():
             return "stop", {"ended": operation.ended, "left": operation.left}
+
+
+def _give_back(operation: Release) -> tuple[str, Any]:
+    if operation.limit is None:
+        return "release", _present(until=operation.until)
+    return "fail", _present(limit_until=operation.limit, usage=_json(operation.usage))
 
 
 def _note(name: str | None, value: str) -> dict[str, Any]:

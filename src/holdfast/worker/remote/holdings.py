@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from holdfast.errors import InvalidInput
 from holdfast.model.task import Assignment
+from holdfast.model.trace import derive_trace_id
 from holdfast.worker.remote.wire import Around
 
 KEPT = 10_000
@@ -34,6 +35,13 @@ class Holdings:
 
     def around(self, task_id: str) -> Around:
         return self._held[task_id, max(self._attempts(task_id))][1]
+
+    def trace(self, root: str) -> str:
+        """The trace of what an attempt that is held belongs to."""
+        for assignment, around in reversed(list(self._held.values())):
+            if root in {assignment.run_id, assignment.task_id}:
+                return around.trace_id
+        return derive_trace_id(root)
 
     def attempts(self, wanted: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         """Those of some attempts that were held here."""

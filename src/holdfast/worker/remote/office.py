@@ -16,7 +16,7 @@ from holdfast.settings import Settings
 from holdfast.store.database import Row
 from holdfast.threads import SystemThreads
 from holdfast.worker.office import Living
-from holdfast.worker.remote.client import Client
+from holdfast.worker.remote.client import Client, TokenRefused
 from holdfast.worker.remote.desk import Sending
 from holdfast.worker.remote.work import Ports, RemoteWork
 
@@ -80,6 +80,7 @@ class RemoteOffice:
         self.settings = Settings(url=url.rstrip("/"), **settings)
         self.clock = SystemClock()
         self.threads = SystemThreads()
+        self.token = token
         self.client = Client(url, token)
         self._sending = Sending(self.client, self.clock)
         ports = Ports(
@@ -102,6 +103,11 @@ class RemoteOffice:
 
     def now(self) -> int:
         return self.clock.now()
+
+    @property
+    def refused(self) -> TokenRefused | None:
+        """What ended the work: the server does not take the token."""
+        return self.work.refused
 
     def close(self) -> None:
         self._sending.close()

@@ -16,7 +16,7 @@ from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.store.database import Row
 from holdfast.threads import Threads
-from holdfast.worker.remote.client import Client
+from holdfast.worker.remote.client import Client, TokenRefused
 from holdfast.worker.remote.desk import Sending
 from holdfast.worker.remote.wire import unpack
 
@@ -46,8 +46,11 @@ class Poller:
         self._sending = sending
         self._taker = taker
         self._stopping = threads.event()
+        self._away = False
+        # Why nothing more will ever come: the server does not take this worker's token.
+        self.refused: TokenRefused | None = None
         # Leases count from before a request, so that it may wait for a part of one alone.
-        self._wait = min(LONGEST, taker.lease / MICROSECONDS / 3)
+        self._longest = min(LONGEST, taker.lease / MICROSECONDS / 3)
         self._running = threads.start("holdfast-poll", self._poll)
 
     @property
@@ -70,13 +73,22 @@ class Poller:
                 continue
             try:
                 told = self._client.post("/claims", self._ask(free, request))
+            except TokenRefused as error:
+                self.refused = error
+                return
             except HoldfastError as error:
-                log.warning("cannot ask for work; trying again in %s s: %s", PAUSE, error)
-                self._stopping.wait(PAUSE)
+                self._wait(error)
                 continue
+            self._away = False
             request = uuid.uuid4().hex
             self._sending.hear(told)
             self._deliver(told["assignments"])
+
+    def _wait(self, error: HoldfastError) -> None:
+        if not self._away:
+            log.warning("cannot ask for work; trying again every %s s: %s", PAUSE, error)
+        self._away = True
+        self._stopping.wait(PAUSE)
 
     def _ask(self, free: int, request: str) -> dict[str, Any]:
         taker = self._taker
@@ -86,7 +98,7 @@ class Poller:
             "agents": list(taker.agents),
             "tags": json.loads(taker.tags),
             "max": free,
-            "wait_seconds": self._wait,
+            "wait_seconds": self._longest,
             "lease_seconds": taker.lease / MICROSECONDS,
             "request_id": request,
             "passing": list(taker.passed()),

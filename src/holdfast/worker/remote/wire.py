@@ -12,7 +12,7 @@ from holdfast.model.work import HttpCall, Work
 
 Packed = dict[str, Any]
 
-_TASK = ("id", "run_id", "step", "title", "agent", "item", "timeout", "payload")
+_TASK = ("id", "run_id", "step", "title", "agent", "item", "timeout", "payload", "created_at")
 _COUNTS = ("attempt", "failures", "lost", "epoch", "round")
 _OF_STEP = ("workflow", "workflow_version", "is_step", "step", "run_id", "item_number")
 _OWN = (*_OF_STEP, "timeout", "usd_per_attempt")
@@ -26,6 +26,7 @@ class Around:
     effects: Mapping[str, Any]
     needed: Mapping[str, Any]
     secrets: frozenset[str]
+    trace_id: str
 
 
 def pack(assignment: Assignment, around: Around) -> Packed:
@@ -42,6 +43,7 @@ def pack(assignment: Assignment, around: Around) -> Packed:
         "effects": dict(around.effects),
         "needed": dict(around.needed),
         "secrets": sorted(around.secrets),
+        "trace_id": around.trace_id,
     }
 
 
@@ -65,6 +67,7 @@ def unpack(packed: Packed) -> tuple[Assignment, Around]:
         effects=packed["effects"],
         needed=packed["needed"],
         secrets=frozenset(packed["secrets"]),
+        trace_id=packed["trace_id"],
     )
     return assignment, around
 

@@ -15,7 +15,7 @@ from holdfast.engine.operations import Operation, Renew
 from holdfast.engine.picker import Claimed
 from holdfast.engine.reports import Held, Reports, small
 from holdfast.engine.taking import Taker
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.effect import Child, Recorded
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
@@ -25,7 +25,7 @@ from holdfast.randomness import Randomness
 from holdfast.settings import Settings
 from holdfast.store.group import Entry
 from holdfast.threads import Threads
-from holdfast.worker.remote.client import Client
+from holdfast.worker.remote.client import Client, TokenRefused
 from holdfast.worker.remote.desk import Sending
 from holdfast.worker.remote.polling import Poller
 
@@ -94,8 +94,17 @@ class RemoteWork:
         poller = self._pollers[id(taker)]
         if poller.stopping:
             poller.join()
-        done.set_result(None)
+        if poller.refused is not None and not poller.stopping:
+            done.set_exception(ShuttingDown(str(poller.refused)))
+        else:
+            done.set_result(None)
         return done
+
+    @property
+    def refused(self) -> TokenRefused | None:
+        """Why no work comes any more, if that is so."""
+        found = (each.refused for each in self._pollers.values())
+        return next((each for each in found if each is not None), None)
 
     @operation
     def renew(
@@ -139,6 +148,10 @@ class RemoteWork:
     @reading
     def needed_around(self, task_id: str) -> dict[str, Any]:
         return dict(self._sending.held.around(task_id).needed)
+
+    @reading
+    def trace_of(self, root: str) -> str:
+        return self._sending.held.trace(root)
 
     @reading
     def workflows_since(self, _: int) -> list[tuple[str, str, int]]:

@@ -1,0 +1,47 @@
+"""What is started inside a span goes on in its trace, and its start is a span there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from holdfast.clock import SystemClock
+from holdfast.model.run import Created, NewRun
+from holdfast.model.task import NewTask
+from holdfast.model.trace import Trace, derive_start_span, derive_trace_id
+from holdfast.tracing import Place, Span, tracer
+
+N = TypeVar("N", NewRun, NewTask)
+# Spans are of the clocks of the machines that send them.
+CLOCK = SystemClock()
+
+
+class Starting:
+    """One call that starts runs or tasks: from before it is sent until its answer is read."""
+
+    def __init__(self) -> None:
+        self._tracer = tracer()
+        self._above = None if self._tracer is None else self._tracer.current()
+        self._began = 0 if self._tracer is None else CLOCK.now()
+
+    def follow(self, new: N) -> N:
+        """The same, in the trace that it is asked for in."""
+        if self._above is None or new.trace is not None:
+            return new
+        return replace(new, trace=Trace(trace_id=self._above.trace_id))
+
+    def tell(self, created: Created, name: str, trace: Trace | None) -> None:
+        """Have it be known that something was started by this call."""
+        if self._tracer is None or not created.created:
+            return
+        given = derive_trace_id(created.id) if trace is None else trace.trace_id
+        above = self._above
+        inside = above is not None and above.trace_id == given
+        place = Place(
+            trace_id=given,
+            span_id=derive_start_span(created.id),
+            parent_id=above.span_id if above is not None and inside else None,
+        )
+        kind = "run" if created.id.startswith("r_") else "task"
+        span = Span(name=f"start {name}", place=place, attributes={f"holdfast.{kind}": created.id})
+        self._tracer.record(span, self._began, CLOCK.now())

@@ -1,0 +1,58 @@
+"""What is logged as lines of JSON, each with the run, task and attempt that it is about."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any
+
+from holdfast.tracing import tracer
+
+About = Mapping[str, str | int | None]
+_about: ContextVar[About | None] = ContextVar("holdfast_log_about", default=None)
+
+
+@contextmanager
+def logging_about(about: About) -> Iterator[None]:
+    """Have all that is logged in this context be about something."""
+    before = _about.set(about)
+    try:
+        yield
+    finally:
+        _about.reset(before)
+
+
+class JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds")
+        told: dict[str, Any] = {
+            "at": at.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_find(record),
+            "trace_id": _trace_id(),
+        }
+        if record.exc_info:
+            told["error"] = self.formatException(record.exc_info)
+        return json.dumps({name: value for name, value in told.items() if value is not None})
+
+
+def _find(record: logging.LogRecord) -> About:
+    """What a record is about: something that it names, or else what it was logged in."""
+    named = record.args if isinstance(record.args, tuple) else ()
+    for each in named:
+        about = getattr(each, "about", None)
+        if isinstance(about, Mapping):
+            return about
+    return _about.get() or {}
+
+
+def _trace_id() -> str | None:
+    known = tracer()
+    place = None if known is None else known.current()
+    return None if place is None else place.trace_id

@@ -1,0 +1,77 @@
+"""The worker's protocol for front ends, spoken to a server elsewhere instead of a store here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from holdfast.model.duration import Moment
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.task import Renewal
+from holdfast.service.protocol import Offer
+from holdfast.service.refused import Refused, accepted
+from holdfast.service.views import View, present
+from holdfast.worker.remote.client import Client, Refusing
+
+Said = dict[str, Any]
+
+
+class Elsewhere:
+    """What `Protocol` offers a script, by the calls of a worker; what is refused is `Refused`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def claim(self, offer: Offer, *, most: int = 1, task_id: str | None = None) -> View:
+        asked = present(
+            worker=offer.worker,
+            agents=list(offer.agents) or None,
+            tags=list(offer.tags) or None,
+            lease_seconds=offer.lease,
+            max=most,
+            task_id=task_id,
+        )
+        return self._ask(task_id or "the claim", lambda: self._client.post("/claims", asked))
+
+    def renew(self, renewal: Renewal, lease: float | None = None) -> View:
+        asked = present(
+            task_id=renewal.task_id,
+            token=renewal.token,
+            progress=renewal.progress,
+            usage=renewal.usage,
+        )
+        said = present(leases=[asked], lease_seconds=lease)
+        told = self._ask(renewal.task_id, lambda: self._client.post("/claims/renew", said))
+        (kept,) = told["leases"]
+        reason = None if kept["ok"] else Refusal(kept["reason"])
+        accepted(renewal.task_id, TransitionResult(ok=kept["ok"], reason=reason))
+        return self.guard(renewal.task_id, renewal.token)
+
+    def complete(self, task_id: str, token: str, output: object, usage: object = None) -> View:
+        return self._report(task_id, "complete", token, output=output, usage=usage)
+
+    def fail(self, task_id: str, token: str, error: object, *, retryable: bool = True) -> View:
+        return self._report(task_id, "fail", token, error=error, retryable=retryable)
+
+    def release(self, task_id: str, token: str, until: Moment | None = None) -> View:
+        moment = until.isoformat() if isinstance(until, datetime) else until
+        return self._report(task_id, "release", token, until=moment)
+
+    def guard(self, task_id: str, token: str) -> View:
+        return self._report(task_id, "guard", token)
+
+    def log(self, task_id: str, token: str, chunk: bytes) -> int:
+        text = chunk.decode(errors="replace")
+        return int(self._report(task_id, "logs", token, chunk=text)["bytes"])
+
+    def _report(self, task_id: str, verb: str, token: str, **said: object) -> View:
+        body = {"token": token, **present(**said)}
+        path = f"/claims/{task_id}/{verb}"
+        return self._ask(task_id, lambda: self._client.post(path, body))
+
+    def _ask(self, identifier: str, post: Callable[[], View]) -> View:
+        try:
+            return post()
+        except Refusing as refused:
+            raise Refused(identifier, refused.answer) from refused

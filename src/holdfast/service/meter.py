@@ -1,0 +1,105 @@
+"""What goes on in a store, counted from when a server began: rates, waits, losses, lag."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from holdfast.bus.channel import Channel
+from holdfast.bus.execution_buses.sql import OTHERS
+from holdfast.engine.engine import Engine
+from holdfast.model.retry import MICROSECONDS
+from holdfast.store.database import Row, Transaction
+
+# Of how many claims one look tells the waits, however many there were since the last.
+SAMPLED = 1_000
+# How many messages are counted: a group that is further behind is so many behind at least.
+COUNTED = 10_000
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waits:
+    """How long tasks were ready before somebody had them: how many up to each bound, and more."""
+
+    counts: tuple[int, ...] = (0,) * (len(BOUNDS) + 1)
+    seconds: float = 0.0
+
+    def with_more(self, waited: list[float]) -> Waits:
+        counts = list(self.counts)
+        for each in waited:
+            counts[bisect_left(BOUNDS, each)] += 1
+        return Waits(counts=tuple(counts), seconds=self.seconds + sum(waited))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lag:
+    channel: str
+    group: str
+    messages: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Counts since the meter began, and how far behind the groups of the bus are just now."""
+
+    events: Counter[str] = field(default_factory=Counter)
+    waits: Waits = Waits()
+    lags: tuple[Lag, ...] = ()
+    parked: dict[str, int] = field(default_factory=dict)
+
+
+class Meter:
+    """A look costs what has happened since the one before it, and nothing of all that is done."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._told = Reading()
+        self._counted = self._seen = int(engine.database.view(_newest)["event"])
+
+    def read(self) -> Reading:
+        with self._lock:
+            self._told = self._engine.database.view(self._look)
+            return self._told
+
+    def _look(self, tx: Transaction) -> Reading:
+        newest = _newest(tx)
+        until = self._settled(tx, int(newest["event"]))
+        after, self._counted = self._counted, until
+        events = tx.read("events_by_type", after=after, until=until)
+        waits = tx.read("newest_dispatches", after=after, until=until, count=SAMPLED)
+        return replace(
+            self._told,
+            events=self._told.events + Counter({row["type"]: int(row["events"]) for row in events}),
+            waits=self._told.waits.with_more([row["waited"] / MICROSECONDS for row in waits]),
+            lags=tuple(_lags(tx, newest)),
+            parked={row["handler"]: row["messages"] for row in tx.read("parked_by_handler")},
+        )
+
+    def _settled(self, tx: Transaction, newest: int) -> int:
+        """A number below which none can come any more: who is under way may have taken one."""
+        (snapshot,) = tx.read("snapshot")
+        before, self._seen = self._seen, newest
+        return before if snapshot["oldest"] < snapshot["next"] else newest
+
+
+def _newest(tx: Transaction) -> Row:
+    return tx.read("newest_number")[0]
+
+
+def _lags(tx: Transaction, newest: Row) -> list[Lag]:
+    return [
+        Lag(channel=row["channel"], group=row["consumers"], messages=_lag(tx, row, newest))
+        for row in tx.read("places_of_groups")
+        if not row["consumers"].startswith(OTHERS)
+    ]
+
+
+def _lag(tx: Transaction, group: Row, newest: Row) -> int:
+    if group["channel"] == Channel.EVENTS:
+        return max(0, int(newest["event"]) - int(group["passed"]))
+    asked = {"channel": group["channel"], "passed": group["passed"], "count": COUNTED}
+    return int(tx.read("some_messages_after", **asked)[0]["messages"])

@@ -1,0 +1,41 @@
+-- name: events_by_type
+-- purpose: how many events of each type there are between two numbers
+SELECT type, count(*) AS events FROM holdfast_event
+WHERE seq > :after
+  AND seq <= :until
+GROUP BY type
+ORDER BY type
+
+-- name: newest_dispatches
+-- purpose: how long the newest tasks that were claimed between two numbers had been ready by then
+SELECT CASE WHEN task.scheduled_for > before.at THEN started.at - task.scheduled_for
+  ELSE started.at - before.at END AS waited
+FROM (
+  SELECT entity, version, at FROM holdfast_event
+  WHERE seq > :after
+    AND seq <= :until
+    AND type = 'task.running'
+  ORDER BY seq DESC LIMIT :count) AS started
+JOIN holdfast_event AS before ON before.entity = started.entity AND before.version = started.version - 1
+JOIN holdfast_task AS task ON task.id = started.entity
+
+-- name: places_of_groups
+-- purpose: how far every group of every channel has come, where it is furthest behind
+SELECT channel, consumers, min(passed) AS passed FROM holdfast_position
+GROUP BY channel, consumers
+ORDER BY channel, consumers
+
+-- name: some_messages_after
+-- purpose: how many messages of a channel come after a number, counted up to some
+SELECT count(*) AS messages FROM (
+  SELECT 1 AS one FROM holdfast_message
+  WHERE seq > :passed
+    AND channel = :channel
+  LIMIT :count) AS found
+
+-- name: parked_by_handler
+-- purpose: how many messages are parked for each handler, until somebody replays or drops them
+SELECT handler, count(*) AS messages FROM holdfast_delivery
+WHERE parked_at IS NOT NULL
+GROUP BY handler
+ORDER BY handler

@@ -1,0 +1,89 @@
+"""An attempt as a span below its task, and its task, when it is over, as one below its start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from holdfast.clock import SystemClock
+from holdfast.errors import HoldfastError
+from holdfast.model.task import Assignment
+from holdfast.model.trace import derive_span_id, derive_start_span, derive_trace_id
+from holdfast.tracing import Place, Span, Tracer, Under, tracer
+from holdfast.worker.office import Office
+
+# Spans are of the clocks of the machines that send them.
+CLOCK = SystemClock()
+
+
+class Untraced:
+    """Nobody wants to hear of an attempt."""
+
+    def fail(self, reason: str) -> None: ...
+
+    def end(self, status: str) -> None: ...
+
+
+class Traced:
+    """An attempt under way, in the trace of its run or of its lone task."""
+
+    def __init__(self, tracer: Tracer, assignment: Assignment, trace_id: str) -> None:
+        self._tracer = tracer
+        self._assignment = assignment
+        self._trace_id = trace_id
+        self._under: Under = Untraced()
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        task, number = self._assignment.task, self._assignment.attempt
+        place = Place(trace_id=self._trace_id, parent_id=derive_span_id(task.id))
+        name = f"attempt {number} of {task.step or task.title}"
+        with self._tracer.within(self._span(name, place, attempt=number)) as self._under:
+            yield
+
+    def fail(self, reason: str) -> None:
+        self._under.fail(reason)
+
+    def end(self, status: str) -> None:
+        """Tell of the task, which this attempt has ended."""
+        task = self._assignment.task
+        place = Place(
+            trace_id=self._trace_id,
+            span_id=derive_span_id(task.id),
+            parent_id=derive_start_span(self._assignment.run_id or task.id),
+        )
+        span = self._span(task.step or task.title, place, status=status)
+        self._tracer.record(span, task.created_at, CLOCK.now())
+
+    def _span(self, name: str, place: Place, **more: str | int) -> Span:
+        assignment = self._assignment
+        told: dict[str, str | int | None] = {
+            "task": assignment.task_id,
+            "run": assignment.run_id,
+            "workflow": assignment.workflow,
+            "agent": assignment.task.agent,
+            **more,
+        }
+        present = {f"holdfast.{key}": value for key, value in told.items() if value is not None}
+        return Span(name=name, place=place, attributes=present)
+
+
+@contextmanager
+def attempt(office: Office, assignment: Assignment) -> Iterator[Traced | Untraced]:
+    """Be in the span of an attempt, so that whatever its step does there is below it."""
+    known = tracer()
+    if known is None:
+        yield Untraced()
+        return
+    made = Traced(known, assignment, _trace(office, assignment))
+    with made.within():
+        yield made
+
+
+def _trace(office: Office, assignment: Assignment) -> str:
+    root = assignment.run_id or assignment.task_id
+    try:
+        return office.work.trace_of(root)
+    except HoldfastError:
+        # To know it is worth no attempt.
+        return derive_trace_id(root)

@@ -1,0 +1,46 @@
+"""Lines of JSON in the log, and what they are about."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from holdfast.logs import JsonLines, logging_about
+
+
+class Attempt:
+    about = {"run": None, "task": "t_1", "attempt": 2}  # noqa: RUF012 - never changed
+
+    def __str__(self) -> str:
+        return "attempt 2"
+
+
+def line(message: str, *args: object, error: Exception | None = None) -> dict[str, Any]:
+    raised = None if error is None else (type(error), error, error.__traceback__)
+    record = logging.LogRecord("holdfast.worker", logging.WARNING, "", 0, message, args, raised)
+    record.created = 1.5
+    return dict(json.loads(JsonLines().format(record)))
+
+
+def test_a_line_is_about_the_attempt_that_it_names() -> None:
+    assert line("%s ended\n", Attempt()) == {
+        "at": "1970-01-01T00:00:01.500000Z",
+        "level": "warning",
+        "logger": "holdfast.worker",
+        "message": "attempt 2 ended\n",
+        "task": "t_1",
+        "attempt": 2,
+    }
+
+
+def test_a_line_that_names_none_is_about_the_one_it_was_logged_in() -> None:
+    with logging_about({"run": "r_1", "task": "t_2", "attempt": 1}):
+        told = line("digging %d", 3)
+    assert (told["run"], told["task"], told["attempt"]) == ("r_1", "t_2", 1)
+    assert "task" not in line("nothing")
+
+
+def test_what_was_raised_is_told_with_its_traceback() -> None:
+    told = line("it failed", error=ValueError("a stone"))
+    assert told["error"].endswith("ValueError: a stone")
