@@ -33,7 +33,7 @@ MODULES = {
     "serving": ("serve", "up", "token"),
     "opening": ("open",),
     "agents": ("mcp",),
-    "database": ("doctor", "db"),
+    "database": ("doctor", "clean", "db"),
     "workflows": ("workflow",),
     "schedules": ("schedule", "lease"),
     "buses": ("bus",),

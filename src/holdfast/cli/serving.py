@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import typer
 from holdfast.cli.logs import LogJson, show_logs
 from holdfast.cli.options import Json
 from holdfast.cli.registry import Store, command, group
-from holdfast.cli.session import chosen_store, opened, place, shown_url
+from holdfast.cli.session import chosen_store, opened, place, project, shown_url
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, is_terminal, note, say, say_json
 from holdfast.cli.words import ago
@@ -129,10 +130,12 @@ def _rules(bind: Bind, hosts: list[str] | None, origins: list[str] | None, rate:
 @contextmanager
 def _store(app: str | None) -> Iterator[Holdfast]:
     from holdfast.cli.working import program_of
+    from holdfast.service.upkeep import upkeep
 
     with program_of(app, None) as program:
         note(f"store {shown_url(program.settings.url)}")
-        yield program
+        with upkeep(program.engine, project().keep, os.environ.get("HOLDFAST_BUS")):
+            yield program
 
 
 @contextmanager

@@ -6,8 +6,9 @@ import json
 from functools import singledispatch
 from typing import Any
 
-from holdfast.engine import people, planning, reopening
+from holdfast.engine import conflicts, people, planning, reopening
 from holdfast.engine.answers import refuse
+from holdfast.engine.expect_operations import Meant
 from holdfast.engine.group import Group
 from holdfast.engine.operations import (
     AnswerTask,
@@ -285,6 +286,9 @@ def _edit(operation: EditTask, group: Group) -> TransitionResult:
         return TransitionResult(ok=True, status=rows[0]["status"])
     task = _task(group, operation.task_id)
     if task is not None and operation.expected_version not in {None, task["version"]}:
+        wanted = operation.expected_version or 0
+        meant = Meant(asked="task.edit", expected_version=wanted, actor=operation.actor)
+        conflicts.tell(group, task, meant)
         detail = f"it is at version {task['version']}, not {operation.expected_version}"
         return refuse(Refusal.VERSION_CONFLICT, task["status"], detail)
     return _answer(group, operation, [], "edited")

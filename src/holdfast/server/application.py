@@ -17,6 +17,7 @@ from holdfast.server.gate import Gate, Rules
 from holdfast.server.routes import (
     agents,
     browsers,
+    bus,
     claims,
     events,
     health,
@@ -32,7 +33,19 @@ from holdfast.service.place import Place
 
 TABLES = tuple(
     each.table
-    for each in (workflows, runs, tasks, plans, claims, events, standing, agents, browsers, health)
+    for each in (
+        workflows,
+        runs,
+        tasks,
+        plans,
+        claims,
+        events,
+        standing,
+        bus,
+        agents,
+        browsers,
+        health,
+    )
 )
 
 

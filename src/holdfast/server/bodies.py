@@ -222,3 +222,8 @@ class NewToken(Body):
     role: str
     agents: list[str] | None = None
     expires: str | float | None = None
+
+
+class ParkedMessage(Body):
+    handler: Annotated[str, Field(description="As the list says: `GROUP/NAME`")]
+    message_id: str

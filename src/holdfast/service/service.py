@@ -12,7 +12,7 @@ from holdfast.randomness import SystemRandomness
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.views import View
-from holdfast.settings import Project, Settings
+from holdfast.settings import Keep, Project, Settings
 from holdfast.store import migrations
 from holdfast.store.database import Database, Transaction, is_postgresql, open_database
 from holdfast.threads import SystemThreads
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.service.buses import Buses
     from holdfast.service.commands import Commands
     from holdfast.service.history import History
+    from holdfast.service.parked import ParkedMessages
     from holdfast.service.previews import Previews
     from holdfast.service.protocol import Protocol
     from holdfast.service.tokens import Tokens
@@ -128,6 +129,12 @@ class Service:
         return Buses(self._writer, url)
 
     @cached_property
+    def parked(self) -> ParkedMessages:
+        from holdfast.service.parked import ParkedMessages
+
+        return ParkedMessages(self._engine)
+
+    @cached_property
     def tokens(self) -> Tokens:
         from holdfast.service.tokens import Tokens
 
@@ -164,6 +171,12 @@ class Service:
         from holdfast.service.health import heal
 
         return heal(self._writer, dry_run=dry_run)
+
+    def clean(self, keep: Keep, *, dry_run: bool = False) -> View:
+        """Remove what was kept long enough, or tell what that is."""
+        from holdfast.service.cleaning import clean
+
+        return clean(self._writer, self.place, keep, dry_run=dry_run)
 
     def rehearse(self, workflow: Workflow) -> None:
         """Let stubs do all that can be done of the runs in this store."""

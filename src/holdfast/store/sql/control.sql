@@ -494,3 +494,27 @@ WHERE id = :task_id
   AND run_id IS NULL
   AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need WHERE need.need_id = holdfast_task.id)
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id)
+
+-- name: changes_since
+-- purpose: the first change of a run or task since a version, but for conflicts that were told of
+SELECT version FROM holdfast_event
+WHERE entity = :entity
+  AND version > :seen
+  AND type <> 'run.conflict'
+ORDER BY version LIMIT 1
+
+-- name: tell_conflict
+-- purpose: tell in a run of a command that was refused, because it was for another version
+-- guards: running
+-- changes: run
+-- event: 'run.conflict'
+-- data: CAST(:told AS text)
+UPDATE holdfast_run SET
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :run_id
+  AND status = 'running'
+
+-- name: count_conflicts
+-- purpose: how many commands were refused because they were for another version
+SELECT count(*) AS conflicts FROM holdfast_event WHERE type = 'run.conflict'
