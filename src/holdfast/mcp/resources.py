@@ -59,7 +59,7 @@ class Resources:
     def attempt(self, task_id: str, attempt: str) -> str:
         """The end of what one attempt of a task wrote."""
         if not _NUMBER.fullmatch(attempt):
-            raise ResourceNotFoundError(f"not_found: {ascii(attempt)} is no number of an attempt")
+            raise ResourceNotFoundError(f"not_found: {attempt!a} is no number of an attempt")
         return self._read(task_id, int(attempt))
 
     def _read(self, task_id: str, attempt: int | None) -> str:
