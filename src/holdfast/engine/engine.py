@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine import hooks
 from holdfast.engine.access_desk import AccessTokens
+from holdfast.engine.browser_desk import Browsers
 from holdfast.engine.desk import Desk
 from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
@@ -106,6 +107,7 @@ class Engine:
         self.signals = Signals(self._desk)
         self.workers = Workers(self._desk)
         self.access = AccessTokens(self._desk)
+        self.browsers = Browsers(self._desk)
         self.hooks = Hooks(self._desk)
         self.imports = Imports(self._desk)
         self.schedules = Schedules(self._desk)
