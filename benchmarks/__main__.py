@@ -27,8 +27,8 @@ from benchmarks.waiting import Figure, dispatch, dispatch_across, idle
 from tests import servers
 
 SIZES = Sizes(
-    tasks=5_000,
-    pipelines=1_000,
+    tasks=20_000,
+    pipelines=5_000,
     alone=40,
     finished=1_000_000,
     claims=2_000,

@@ -1,38 +1,68 @@
 """How fast events get from a store to Redis and into an effect, beside the same by hand.
 
-python -m benchmarks.bus_speed --messages 20000
+python -m benchmarks.bus_speed --messages 20000 [--database sqlite]
+
+Each line tells the messages in a second, and how many microseconds of processor time each of them
+cost: by hand of the one process there is, else of the relay and of the consumer, which are two.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
-import threading
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
+import apsw
 import psycopg
 import redis
 
-from holdfast.bus import Channel, Consumer, Envelope, Handler, RedisBus, Relay, Subscription
+from benchmarks.places import DATABASES, Places, durable_settings
+from holdfast.bus import (
+    Channel,
+    Consumer,
+    Envelope,
+    Handler,
+    RedisBus,
+    Relay,
+    RelayOptions,
+    Subscription,
+    read_envelope,
+)
 from holdfast.engine.engine import Engine
 from holdfast.model.task import NewTask
+from holdfast.store.database import sqlite_path
 from tests import servers
 
 BATCH = 200
 HALF = 2_500
-SECONDS = 4
+AT_ONCE = 25
 EVENTS = Subscription(channel=Channel.EVENTS, group="effects")
+MEASURED = "outbox to Redis to idempotent consumer to committed effect"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    messages: int = 20_000
+    seconds: float = 4.0
+
+
+def say(what: str, count: int, seconds: float, costs: Sequence[float]) -> None:
+    each = " and ".join(f"{cost / count * 1e6:.0f}" for cost in costs)
+    print(f"  {what:<74} {count / seconds:>9,.0f} /s, {each} µs", flush=True)
 
 
 def measure(what: str, count: int, work: Callable[[], object]) -> None:
-    begun = time.perf_counter()
+    begun, spent = time.perf_counter(), time.process_time()
     work()
-    print(f"{what:<58} {count / (time.perf_counter() - begun):>9,.0f} /s", flush=True)
+    say(what, count, time.perf_counter() - begun, [time.process_time() - spent])
 
 
 def by_hand_in_redis(client: Any, count: int) -> None:  # noqa: ANN401 - the client's own types
@@ -44,6 +74,7 @@ def by_hand_in_redis(client: Any, count: int) -> None:  # noqa: ANN401 - the cli
     client.xgroup_create("by-hand", "group", "0")
     while entries := _read(client):
         client.xack("by-hand", "group", *entries)
+    client.delete("by-hand")
 
 
 def _read(client: Any) -> list[bytes]:  # noqa: ANN401 - the client's own types
@@ -54,116 +85,200 @@ def _read(client: Any) -> list[bytes]:  # noqa: ANN401 - the client's own types
     return [entry[0] for stream in streams for entry in stream]
 
 
+@contextmanager
+def bare(url: str) -> Iterator[Any]:
+    """A connection without Holdfast, as durable as the store."""
+    if not url.startswith("sqlite"):
+        with psycopg.connect(url, autocommit=True, prepare_threshold=0) as server:
+            yield server
+        return
+    connection = apsw.Connection(str(sqlite_path(url)))
+    connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+    yield connection
+    connection.close()
+
+
 def by_hand_in_sql(url: str, count: int) -> None:
-    with psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection:
+    mark = "?" if url.startswith("sqlite") else "%s"
+    claim = f"INSERT INTO done VALUES ({mark}) ON CONFLICT DO NOTHING"  # noqa: S608 - a mark
+    effect = f"INSERT INTO effect VALUES ({mark})"  # noqa: S608 - a mark
+    with bare(url) as connection:
         connection.execute("CREATE TABLE done (message text PRIMARY KEY)")
         for begun in range(0, count, BATCH):
-            with connection.transaction():
-                for number in range(begun, begun + BATCH):
-                    claim = "INSERT INTO done VALUES (%s) ON CONFLICT DO NOTHING"
-                    connection.execute(claim, (str(number),))
-                    connection.execute("INSERT INTO effect VALUES (%s)", (str(number),))
+            connection.execute("BEGIN")
+            for number in range(begun, begun + BATCH):
+                connection.execute(claim, (str(number),))
+                connection.execute(effect, (str(number),))
+            connection.execute("COMMIT")
 
 
 def create(engine: Engine, count: int) -> None:
-    for _ in range(0, count, BATCH):
-        engine.tasks.create_many([NewTask(title="job", enqueue=False) for _ in range(BATCH)])
+    engine.tasks.create_many([NewTask(title="job", enqueue=False) for _ in range(count)])
 
 
-def write_effect(envelope: Envelope, connection: Any) -> None:  # noqa: ANN401 - psycopg's
-    connection.execute("INSERT INTO effect VALUES (%s)", (envelope.message_id,))
+def write_one(envelope: Envelope, connection: Any) -> None:  # noqa: ANN401 - psycopg's or apsw's
+    mark = "?" if isinstance(connection, apsw.Connection) else "%s"
+    text = f"INSERT INTO effect VALUES ({mark})"  # noqa: S608 - a mark
+    connection.execute(text, (envelope.message_id,))
 
 
-def consume(store: str, redis_url: str, count: int) -> None:
+def write_all(envelopes: Sequence[Envelope], connection: Any) -> None:  # noqa: ANN401 - either's
+    rows = [(each.message_id,) for each in envelopes]
+    if isinstance(connection, apsw.Connection):
+        connection.executemany("INSERT INTO effect VALUES (?)", rows)
+    else:
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO effect VALUES (%s)", rows)
+
+
+HANDLERS = {
+    "one by one": Handler(name="write-one", handle=write_one),
+    "in sets": Handler(name="write-all", handle_all=write_all),
+}
+
+
+def consume(store: str, redis_url: str, how: str, count: str) -> None:
     """In a process of its own: as many effects as are wanted, and then the end."""
-    engine, bus = Engine(store).start(), RedisBus(redis_url)
-    consumer = Consumer(engine, bus, EVENTS, [Handler(name="write", handle=write_effect)])
+    engine, bus = Engine(store).start(), RedisBus(redis_url, prefix=HANDLERS[how].name)
+    consumer = Consumer(engine, bus, EVENTS, [HANDLERS[how]])
     print("ready", flush=True)
-    done = 0
-    while done < count:
+    done, spent = 0, time.process_time()
+    while done < int(count):
         done += consumer.step(wait=0.1)
+    print(time.process_time() - spent, flush=True)
     consumer.close()
     engine.close()
 
 
-def all_the_way(engine: Engine, bus: RedisBus, urls: tuple[str, str], count: int) -> None:
-    """Created, relayed by one process, consumed by another, at the same time."""
-    program = [sys.executable, "-m", "benchmarks.bus_speed", "--consume", *urls, str(count)]
-    with subprocess.Popen(program, stdout=subprocess.PIPE) as child:
+def relay(store: str, redis_url: str) -> None:
+    """In a process of its own, until its input ends."""
+    engine, bus = Engine(store).start(), RedisBus(redis_url, prefix="lag")
+    with Relay(engine, bus, _options("lag")):
+        print("ready", flush=True)
+        sys.stdin.read()
+    engine.close()
+
+
+@contextmanager
+def helped(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    program = [sys.executable, "-m", "benchmarks.bus_speed", *arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(program, stdin=pipe, stdout=pipe, text=True) as child:
         assert child.stdout is not None
-        child.stdout.readline()
-        create(engine, count)
-
-        def relay() -> None:
-            with Relay(engine, bus):
-                child.wait()
-
-        measure("outbox to Redis to idempotent consumer to committed effect", count, relay)
+        assert child.stdout.readline() == "ready\n"
+        yield child
 
 
-def lag(engine: Engine, bus: RedisBus, client: Any) -> None:  # noqa: ANN401 - the client's own
-    """How late events are on Redis while half as many are written as it must stand."""
-    lags: list[float] = []
-    streams = {bus.stream(Channel.EVENTS, each): "$" for each in range(bus.partitions)}
-    last = {name: (client.xrevrange(name, count=1) or [[b"0-0"]])[0][0] for name in streams}
+class Speed:
+    """The measures of one store, beside one Redis."""
 
-    def listen() -> None:
-        while len(lags) < HALF * SECONDS:
-            for name, entries in client.xread(last, block=1_000) or ():
-                now = time.time()
-                last[name] = entries[-1][0]
-                for _, fields in entries:
-                    written = json.loads(fields[b"envelope"])["created_at"]
-                    lags.append(now - _seconds(written))
+    def __init__(self, store: str, redis_url: str, sizes: Sizes) -> None:
+        self._urls = store, redis_url
+        self._sizes = sizes
+        self._engine = Engine(store).start()
+        with self._engine.transaction() as connection:
+            connection.execute("CREATE TABLE effect (message text)")
 
-    with Relay(engine, bus):
-        listener = threading.Thread(target=listen)
-        listener.start()
-        begun = time.perf_counter()
-        for turn in range(HALF * SECONDS // 25):
-            engine.tasks.create_many([NewTask(title="job", enqueue=False) for _ in range(25)])
-            time.sleep(max(0.0, begun + (turn + 1) * 25 / HALF - time.perf_counter()))
-        listener.join()
-    cuts = quantiles(lags, n=100)
-    print(
-        f"lag of the relay at {HALF:,}/s: p50 {cuts[49] * 1e3:.1f} ms, p99 {cuts[98] * 1e3:.1f} ms"
-    )
+    def measure(self) -> None:
+        store, redis_url = self._urls
+        count = self._sizes.messages
+        measure("by hand: claim and effect in SQL", count, lambda: by_hand_in_sql(store, count))
+        for begun in range(0, count, BATCH):
+            create(self._engine, min(BATCH, count - begun))
+        for how in HANDLERS:
+            self._all_the_way(how)
+        with redis.Redis.from_url(redis_url) as client:
+            self._lag(client)
+        self._engine.close()
+
+    def _all_the_way(self, how: str) -> None:
+        """Created before, relayed by one process, consumed by another, at the same time."""
+        count, name = self._sizes.messages, HANDLERS[how].name
+        bus = RedisBus(self._urls[1], prefix=name)
+        with helped("--consume", *self._urls, how, str(count)) as child:
+            assert child.stdout is not None
+            begun, spent = time.perf_counter(), time.process_time()
+            with Relay(self._engine, bus, _options(name)):
+                theirs = float(child.stdout.readline())
+            ours = time.process_time() - spent
+        say(f"{MEASURED}, {how}", count, time.perf_counter() - begun, [ours, theirs])
+        bus.close()
+
+    def _lag(self, client: Any) -> None:  # noqa: ANN401 - the client's own types
+        """How late events are on Redis, by its own clock, at half of what it must stand."""
+        turns = round(HALF * self._sizes.seconds / AT_ONCE)
+        bus = RedisBus(self._urls[1], prefix="lag")
+        bus.begin_relay(Channel.EVENTS, 0)
+        with helped("--relay", *self._urls) as child:
+            self._catch_up(client, bus, self._sizes.messages)
+            begun = time.perf_counter()
+            for turn in range(1, turns + 1):
+                create(self._engine, AT_ONCE)
+                time.sleep(max(0.0, begun + turn * AT_ONCE / HALF - time.perf_counter()))
+            load = turns * AT_ONCE / (time.perf_counter() - begun)
+            self._catch_up(client, bus, self._sizes.messages + turns * AT_ONCE)
+            assert child.stdin is not None
+            child.stdin.close()
+        cuts = quantiles(_lags(client, bus)[-turns * AT_ONCE :], n=100)
+        print(f"  lag of the relay at {load:,.0f}/s: p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms")
+        bus.close()
+
+    def _catch_up(self, client: Any, bus: RedisBus, count: int) -> None:  # noqa: ANN401 - its own
+        streams = [bus.stream(Channel.EVENTS, each) for each in range(bus.partitions)]
+        while sum(map(client.xlen, streams)) < count:
+            time.sleep(0.01)
 
 
-def _seconds(text: str) -> float:
-    from datetime import datetime  # noqa: PLC0415 - for this alone
+def _lags(client: Any, bus: RedisBus) -> list[float]:  # noqa: ANN401 - the client's own types
+    """Of each event, in the order of their writing, in milliseconds."""
+    found = [
+        (read_envelope(fields[b"envelope"].decode()).created_at, int(entry.partition(b"-")[0]))
+        for each in range(bus.partitions)
+        for entry, fields in client.xrange(bus.stream(Channel.EVENTS, each))
+    ]
+    return [came - written / 1000 for written, came in sorted(found)]
 
-    return datetime.fromisoformat(text).timestamp()
+
+def _options(name: str) -> RelayOptions:
+    return RelayOptions(name=name)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.bus_speed", description=__doc__)
-    parser.add_argument("--messages", type=int, default=20_000)
-    parser.add_argument(
-        "--consume", nargs=3, metavar=("STORE", "REDIS", "COUNT"), help="for itself"
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.bus_speed",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--messages", type=int, default=Sizes.messages)
+    parser.add_argument("--database", choices=DATABASES, action="append")
+    parser.add_argument("--consume", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--relay", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.consume:
-        store, redis_url, count = options.consume
-        consume(store, redis_url, int(count))
-        return
-    count = options.messages
-    with (
-        servers.postgres() as server,
-        servers.database(server) as store,
-        servers.redis_server() as redis_url,
-        redis.Redis.from_url(redis_url) as client,
-    ):
-        engine = Engine(store).start()
-        bus = RedisBus(redis_url)
-        with engine.transaction() as connection:
-            connection.execute("CREATE TABLE effect (message text)")
-        measure("by hand: XADD, XREADGROUP, XACK", count, lambda: by_hand_in_redis(client, count))
-        measure("by hand: claim and effect in SQL", count, lambda: by_hand_in_sql(store, count))
-        all_the_way(engine, bus, (store, redis_url), count)
-        lag(engine, bus, client)
-        bus.close()
-        engine.close()
+        consume(*options.consume)
+    elif options.relay:
+        relay(*options.relay)
+    else:
+        compare(options.database or DATABASES, Sizes(messages=options.messages))
+
+
+def compare(databases: Sequence[str], sizes: Sizes) -> None:
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-bench-"))
+        server = stack.enter_context(servers.postgres(**durable_settings()))
+        redis_url = stack.enter_context(servers.redis_server())
+        places = Places(folder=Path(folder), postgres=server)
+        for name, value in places.facts().items():
+            print(f"{name}: {value}")
+        with redis.Redis.from_url(redis_url) as client:
+            print("Redis")
+            count = sizes.messages
+            redis_alone = "by hand: XADD, XREADGROUP, XACK"
+            measure(redis_alone, count, lambda: by_hand_in_redis(client, count))
+        for database in databases:
+            print(database)
+            with places.new(database) as store, servers.redis_server() as own:
+                Speed(store, own, sizes).measure()
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from benchmarks.by_hand import (
     Rows,
     now,
 )
+from holdfast.clock import SystemClock
+from holdfast.store.sqlite.connection import connect
 
 _EVENT = """
 INSERT INTO holdfast_event (entity, run_id, version, from_status, to_status, attempt, generation,
@@ -94,10 +96,7 @@ _TOUCH = "UPDATE holdfast_task SET version = version + 1, changed_at = ? WHERE i
 
 class SqliteByHand:
     def __init__(self, path: Path) -> None:
-        self._connection = apsw.Connection(str(path))
-        self._connection.pragma("synchronous", "FULL")
-        self._connection.pragma("foreign_keys", True)  # noqa: FBT003
-        self._connection.pragma("temp_store", "MEMORY")
+        self._connection = connect(path, SystemClock())
         self._rows = Rows()
         self._touched: list[tuple[str, int]] = []
 

@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import apsw
 import psycopg
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL
 
 from benchmarks.by_hand import ByHand
 from benchmarks.by_hand_postgresql import PostgresqlByHand
 from benchmarks.by_hand_sqlite import SqliteByHand
 from holdfast.engine.engine import Engine
 from holdfast.store.database import sqlite_path
+from tests import servers
 
 DATABASES = ("sqlite", "postgresql")
 _DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
@@ -48,13 +48,9 @@ class Places:
             Engine(url).close()
             yield url
             return
-        server = urlsplit(self.postgres)
-        with psycopg.connect(self.postgres, autocommit=True) as admin:
-            admin.execute(SQL("CREATE DATABASE {} TEMPLATE template0").format(Identifier(name)))
-            url = f"{server.scheme}://{server.netloc}/{name}?{server.query}"
+        with servers.database(self.postgres) as url:
             Engine(url).close()
             yield url
-            admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
     def facts(self) -> dict[str, str]:
         with psycopg.connect(self.postgres) as connection:

@@ -24,8 +24,9 @@ event for each transition, the run. On Holdfast's side it is a program as a user
 functions that do nothing, run by a worker of the same process; by hand there are no functions, no
 arguments and no results to carry. The two of a pair are taken one right after the other, in either
 order by turns, and the ratio is the median of the pairs' ratios. Rates are per second and belong to
-the machine; the ratios are what to compare. After the first pair both stores are looked at: the
-same rows, the same events, no invariant broken.
+the machine; the ratios are what to compare. Both sides have the same settings of their connections,
+and neither pays for a collection of what was in memory before it began. After the first pair both
+stores are looked at: the same rows, the same events, no invariant broken.
 
 A pipeline alone has nothing to share a commit with: it needs one for its start and one for the
 report of each step, and each of them starts the next step too. Beside it stands the smallest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -180,10 +181,20 @@ class Scenarios:
 
 def take(number: int, subject: Callable[[], float], reference: Callable[[], float]) -> Pair:
     if number % 2:
-        first = subject()
-        return Pair(subject=first, reference=reference())
-    first = reference()
-    return Pair(subject=subject(), reference=first)
+        first = _alone(subject)
+        return Pair(subject=first, reference=_alone(reference))
+    first = _alone(reference)
+    return Pair(subject=_alone(subject), reference=first)
+
+
+def _alone(measure: Callable[[], float]) -> float:
+    """Measured without what was there before: no collection walks past the modules, or a pair."""
+    gc.collect()
+    gc.freeze()
+    try:
+        return measure()
+    finally:
+        gc.unfreeze()
 
 
 @contextmanager

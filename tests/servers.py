@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import redis
@@ -26,13 +26,20 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 - folders of their own, made by mkdtemp
 _ENOUGH = 4 * 1024**3
 
 # The server lives as long as the pipe on standard input. However the test process ends, a kill -9
-# included, the pipe closes and the server is stopped; a clean stop also removes its folder.
+# included, the pipe closes and the server is stopped; a clean stop also removes its folder. With a
+# file `again` in its folder it is started once more, wherever it ended.
 _SUPERVISE = """
 home=$1; data=$2; shift 2
 exec 3<&0
-"$@" </dev/null 3<&- & server=$!
-{ read -r _ <&3; kill -INT "$server"; } & watcher=$!
-wait "$server"; code=$?
+{ read -r _ <&3; : >"$home/over"; kill -INT "$(cat "$home/pid")"; } & watcher=$!
+while :; do
+  "$@" </dev/null 3<&- & server=$!
+  echo "$server" >"$home/pid"
+  [ ! -e "$home/over" ] || kill -INT "$server"
+  wait "$server"; code=$?
+  [ -e "$home/again" ] && [ ! -e "$home/over" ] || break
+  rm "$home/again"
+done
 kill "$watcher" 2>/dev/null
 [ "$code" -ne 0 ] || rm -rf "$home" "$data"
 exit "$code"
@@ -84,7 +91,7 @@ def postgres(**settings: str) -> Iterator[str]:
     for name, value in chosen.items():
         command += ["-c", f"{name}={value}"]
     url = f"postgresql://postgres@/postgres?host={place.home}&port=5432"
-    with _serving(place, command, lambda: psycopg.connect(url).close()):
+    with _serving(place, command, _asking_postgres(url)):
         yield url
 
 
@@ -93,10 +100,12 @@ def database(server: str, template: str = "template0") -> Iterator[str]:
     """A database on a server, made from a template and dropped in the end; gives its URL."""
     name = f"holdfast_{uuid.uuid4().hex}"
     parts = urlsplit(server)
+    # Not one connection for both: the server may be restarted in between.
     with psycopg.connect(server, autocommit=True) as admin:
         made = SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
         admin.execute(made.format(Identifier(name), Identifier(template)))
-        yield f"{parts.scheme}://{parts.netloc}/{name}" + (parts.query and f"?{parts.query}")
+    yield f"{parts.scheme}://{parts.netloc}/{name}" + (parts.query and f"?{parts.query}")
+    with psycopg.connect(server, autocommit=True) as admin:
         admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
 
@@ -113,13 +122,24 @@ def redis_server(home: Path | None = None) -> Iterator[str]:
     for name, value in _REDIS_SETTINGS.items():
         command += [f"--{name}", value]
     url = f"unix://{socket}"
-
-    def ask() -> None:
-        with redis.Redis.from_url(url) as client:
-            client.ping()
-
-    with _serving(place, command, ask):
+    with _serving(place, command, _asking_redis(url)):
         yield url
+
+
+def restart(url: str, sent: signal.Signals) -> None:
+    """End a server by a signal, and wait until another answers at its address."""
+    if url.startswith("unix://"):
+        home, ask = Path(url.removeprefix("unix://")).parent, _asking_redis(url)
+    else:
+        home, ask = Path(parse_qs(urlsplit(url).query)["host"][0]), _asking_postgres(url)
+    (home / "again").touch()
+    (home / "again").chmod(0o666)
+    os.kill(int((home / "pid").read_text()), sent)
+    give_up = time.monotonic() + _PATIENCE
+    while (home / "again").exists() or not _answers(ask):
+        if time.monotonic() > give_up:
+            raise RuntimeError((home / "log").read_text(errors="replace"))
+        time.sleep(0.01)
 
 
 def kill_redis(url: str) -> None:
@@ -144,13 +164,30 @@ def _serving(place: _Place, command: Sequence[str], ask: Callable[[], None]) -> 
 
 def _await_answer(place: _Place, process: subprocess.Popen[bytes], ask: Callable[[], None]) -> None:
     give_up = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            return ask()
-        except (psycopg.OperationalError, redis.ConnectionError):
-            if process.poll() is not None or time.monotonic() > give_up:
-                raise RuntimeError(_explain(place, process.args)) from None
-            time.sleep(0.01)
+    while not _answers(ask):
+        if process.poll() is not None or time.monotonic() > give_up:
+            raise RuntimeError(_explain(place, process.args))
+        time.sleep(0.01)
+
+
+def _answers(ask: Callable[[], None]) -> bool:
+    try:
+        ask()
+    except (psycopg.OperationalError, redis.ConnectionError):
+        return False
+    return True
+
+
+def _asking_redis(url: str) -> Callable[[], None]:
+    def ask() -> None:
+        with redis.Redis.from_url(url) as client:
+            client.ping()
+
+    return ask
+
+
+def _asking_postgres(url: str) -> Callable[[], None]:
+    return lambda: psycopg.connect(url).close()
 
 
 def _spawn(place: _Place, command: Sequence[str]) -> subprocess.Popen[bytes]:

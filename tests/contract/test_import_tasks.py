@@ -80,6 +80,16 @@ def test_one_status_becomes_orthogonal_fields(arrived: Arrived) -> None:
     } == BECAME
 
 
+def test_a_child_whose_name_comes_first_arrives_with_its_parent(hf: Holdfast, source: Path) -> None:
+    change(
+        source,
+        "UPDATE tasks SET id = 'zz' WHERE id = 'a'",
+        "UPDATE tasks SET parent_task_id = 'zz' WHERE parent_task_id = 'a'",
+    )
+    arrived = Arrived(hf, import_tasks(source, into=hf))
+    assert {arrived[name].parent_id for name in ("a.1", "a.2", "a.3")} == {arrived.ids["zz"]}
+
+
 def test_what_ended_there_ended_by_an_attempt_with_its_result(arrived: Arrived) -> None:
     assert (arrived["done"].output, arrived["done"].attempt) == ("all of it", 1)
     assert (arrived["failed"].error, arrived["failed"].failures) == ("no disk", 1)

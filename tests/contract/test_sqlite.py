@@ -20,7 +20,9 @@ from holdfast.store.sqlite.checkpoints import LIMIT
 from holdfast.store.sqlite.connection import refuse_unsafe
 from holdfast.store.sqlite.database import SqliteDatabase
 from holdfast.threads import SystemThreads
+from tests import engines
 from tests.contract.small_store import FILES, add, events, notes, opened, tasks
+from tests.contract.stages import CHAIN, start
 
 
 @pytest.fixture
@@ -285,3 +287,26 @@ def test_a_full_disk_fails_the_transaction_and_nothing_else(shaky: SqliteDatabas
     writer.pragma("max_page_count", 2 * int(limit))
     add(shaky, ("t_2", "two"))
     assert (list(tasks(shaky)), notes(shaky)) == (["t_1", "t_2"], [])
+
+
+def test_statements_stay_prepared_from_one_group_to_the_next(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared: list[object] = []
+
+    def note(*what: object) -> int:
+        prepared.append(what)
+        return apsw.SQLITE_OK
+
+    def listen(connection: apsw.Connection) -> None:
+        connection.authorizer = note
+
+    monkeypatch.setattr(apsw, "connection_hooks", [*apsw.connection_hooks, listen])
+    with engines.opened(sqlite_url) as engine:
+        for _ in range(3):
+            prepared.clear()
+            start(engine, CHAIN)
+            for _ in CHAIN.steps:
+                (assignment,) = engine.work.claim("worker")
+                assert engine.work.complete(assignment.task.id, assignment.token).ok
+        assert prepared == []

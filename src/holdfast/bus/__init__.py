@@ -1,6 +1,7 @@
 """Buses: durable ones for what has to be done, and others for what is good to know."""
 
 from holdfast.bus.channel import Channel
+from holdfast.bus.claims import claim_handler
 from holdfast.bus.consumer import Consumer, ConsumerOptions
 from holdfast.bus.envelope import Envelope, read_envelope, write_envelope
 from holdfast.bus.execution_bus import ExecutionBus, Health, Subscription
@@ -46,6 +47,7 @@ __all__ = [
     "SqlBus",
     "Subscription",
     "Topic",
+    "claim_handler",
     "command_handler",
     "forget",
     "read_envelope",

@@ -25,7 +25,7 @@ class ConsumerOptions:
     """How a consumer goes about it.
 
     - `name`: stays the same from one start to the next; the group, the host and `slot` unless given
-    - `batch`: how many messages are done in one transaction at most
+    - `batch`: how many messages of a partition are done at once at most
     - `retry`: how often a message is tried before it is parked, and how long it waits in between
     - `ttl`: after how many seconds of silence others take its partitions
     """
@@ -97,7 +97,8 @@ class Consumer(Rounds):
         return done
 
     def _settle(self, batches: Sequence[Batch]) -> int:
+        envelopes = [envelope for batch in batches for envelope in batch.envelopes]
+        self._inbox.take(envelopes)
         for batch in batches:
-            self._inbox.take(batch.envelopes)
             self._bus.acknowledge(batch)
-        return sum(len(batch.envelopes) for batch in batches)
+        return len(envelopes)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from holdfast.errors import InvalidInput
-from holdfast.ids import parse_run_id, parse_task_id
+from holdfast.ids import ALPHABET, parse_run_id, parse_task_id
 from holdfast.model.shown import Shown, show_moment
 from holdfast.model.text import (
     MAX_DEPTH,
@@ -85,9 +87,15 @@ class Envelope(Shown):
 
     def as_json(self) -> dict[str, Any]:
         """As it travels: what it does not say is left out, its time is a text."""
-        said = {each.name: getattr(self, each.name) for each in fields(self)}
-        told = {name: value for name, value in said.items() if value is not None}
-        return {**told, "created_at": show_moment(self.created_at), "payload": self.payload}
+        said = zip(_NAMES, _values(self), strict=True)
+        told = {name: value for name, value in said if value is not None}
+        told["created_at"] = show_moment(self.created_at)
+        told["payload"] = self.payload
+        return told
+
+
+_NAMES = tuple(each.name for each in fields(Envelope))
+_values = attrgetter(*_NAMES)
 
 
 def encode_envelope(envelope: Envelope) -> str:
@@ -111,10 +119,10 @@ def read_envelope(given: object) -> Envelope:
     payload = told.get("payload")
     if not _is_harmless(given):
         encode_json("payload", payload, limit=MAX_PAYLOAD)
-    cleaned = {
-        name: clean(name, told[name])
-        for name, clean in _CLEANERS.items()
-        if told.get(name) is not None
+    cleaned: dict[str, Any] = {
+        name: value if type(value) is str and plain(value) else clean(name, value)
+        for name, (plain, clean) in _CLEANERS.items()
+        if (value := told.get(name)) is not None
     }
     return Envelope(**cleaned, payload=payload)
 
@@ -129,10 +137,11 @@ def _is_harmless(given: object) -> bool:
 def _object(given: object) -> Mapping[str, Any]:
     if isinstance(given, str | bytes):
         try:
-            given = json.loads(given, parse_constant=_finite, parse_float=_finite)
+            text = given if isinstance(given, str) else given.decode(json.detect_encoding(given))
+            given = _decode(text)
         except (ValueError, RecursionError) as error:
             raise InvalidInput("envelope", f"is not JSON: {error}") from None
-    if not isinstance(given, Mapping):
+    if type(given) is not dict and not isinstance(given, Mapping):
         raise InvalidInput("envelope", f"must be an object, not {type(given).__name__}")
     return given
 
@@ -167,16 +176,27 @@ def _read_step(field: str, value: object) -> str:
     return clean_text(field, value, limit=MAX_NAME)
 
 
-_CLEANERS: dict[str, Callable[[str, object], Any]] = {
-    "message_id": clean_key,
-    "trace_id": clean_trace_id,
-    "span_id": clean_span_id,
-    "causation_id": clean_key,
-    "correlation_id": clean_key,
-    "run_id": _read_run_id,
-    "task_id": _read_task_id,
-    "step": _read_step,
-    "agent": clean_name,
-    "type": clean_name,
-    "created_at": _read_moment,
+_decode = json.JSONDecoder(parse_constant=_finite, parse_float=_finite).decode
+
+# What has such a shape needs no further look, and nearly everything has.
+_KEY = re.compile(f"[!-~](?:[ -~]{{0,{MAX_NAME - 2}}}[!-~])?").fullmatch
+_WORD = re.compile(f"[a-z0-9_][a-z0-9_.-]{{0,{MAX_NAME - 1}}}").fullmatch
+_TRACE = re.compile("[1-9a-f][0-9a-f]{31}").fullmatch
+_SPAN = re.compile("[1-9a-f][0-9a-f]{15}").fullmatch
+_RUN, _TASK = (re.compile(f"{kind}_[0-7][{ALPHABET}]{{19}}").fullmatch for kind in "rt")
+_Plain = Callable[[str], object]
+_Clean = Callable[[str, object], Any]
+
+_CLEANERS: dict[str, tuple[_Plain, _Clean]] = {
+    "message_id": (_KEY, clean_key),
+    "trace_id": (_TRACE, clean_trace_id),
+    "span_id": (_SPAN, clean_span_id),
+    "causation_id": (_KEY, clean_key),
+    "correlation_id": (_KEY, clean_key),
+    "run_id": (_RUN, _read_run_id),
+    "task_id": (_TASK, _read_task_id),
+    "step": (_WORD, _read_step),
+    "agent": (_WORD, clean_name),
+    "type": (_WORD, clean_name),
+    "created_at": (lambda _: False, _read_moment),
 }

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from holdfast.bus.channel import slot_of
-from holdfast.bus.envelope import Envelope, read_envelope, write_envelope
+from holdfast.bus.envelope import Envelope, read_envelope
 from holdfast.bus.execution_bus import Subscription
-from holdfast.bus.handler import UNREADABLE_HANDLER, Handler, Park
+from holdfast.bus.handler import UNREADABLE_HANDLER, Handler
+from holdfast.bus.job import HandlerFailed, Job, TransactionEnded, count_together, gather
 from holdfast.bus.unreadable import UNREADABLE
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
@@ -19,40 +18,6 @@ from holdfast.model.text import clean_name
 from holdfast.store.database import Row, Transaction
 
 logger = logging.getLogger(__name__)
-
-_SHOWN = 2_000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
-    """One message for one handler, and before all that comes later to it about the same."""
-
-    envelope: Envelope
-    handler: Handler
-    name: str
-
-    @property
-    def claim(self) -> tuple[str, str]:
-        return self.envelope.message_id, self.name
-
-    @property
-    def order(self) -> tuple[str, str]:
-        return self.name, self.envelope.about
-
-
-class HandlerFailed(Exception):
-    def __init__(self, place: int, error: Exception) -> None:
-        super().__init__(f"{type(error).__name__}: {error}")
-        self.place = place
-        self.final = isinstance(error, Park)
-
-    @property
-    def shown(self) -> str:
-        return str(self)[:_SHOWN].encode(errors="replace").decode().replace("\x00", "?")
-
-
-class TransactionEnded(Exception):
-    """A handler ended the transaction that its message is part of, or broke it and went on."""
 
 
 class Inbox:
@@ -77,53 +42,58 @@ class Inbox:
         self._keep = keep
         self._standing = engine.database.connect()
         self._handlers: dict[str, Handler] = {}
-        for each in (*handlers, UNREADABLE_HANDLER):
+        for each in (UNREADABLE_HANDLER, *handlers):
             name = f"{self._group}/{clean_name('handler', each.name)}"
             if name in self._handlers:
                 raise InvalidInput("handlers", f"two are called {each.name!r}")
             self._handlers[name] = each
 
     def take(self, envelopes: Sequence[Envelope]) -> None:
-        jobs = [
-            Job(envelope=envelope, handler=handler, name=name)
-            for envelope in envelopes
-            for name, handler in self._handlers.items()
-            if (handler is UNREADABLE_HANDLER) == (envelope.type == UNREADABLE)
-            and handler.wants(envelope)
-        ]
-        self._take_all(jobs)
+        self._take_all(
+            [
+                Job(envelope=envelope, handler=handler, name=name)
+                for name, handler in self._handlers.items()
+                for envelope in envelopes
+                if (handler is UNREADABLE_HANDLER) == (envelope.type == UNREADABLE)
+                and handler.wants(envelope)
+            ]
+        )
+
+    def _take_all(self, jobs: list[Job]) -> None:
+        while jobs:
+            part = count_together(jobs)
+            jobs = self._take(jobs[:part]) + jobs[part:]
+            self._keep()
 
     def _take(self, jobs: list[Job]) -> list[Job]:
         """Do all of them at once, or those before one that fails, and give back what is left."""
         try:
             self._do(jobs)
         except HandlerFailed as failure:
+            if failure.place is None:
+                half = len(jobs) // 2
+                self._take_all(jobs[:half])
+                return jobs[half:]
             self._take_all(jobs[: failure.place])
             self._keep_failed(jobs[failure.place], failure)
             return jobs[failure.place + 1 :]
         return []
 
-    def _take_all(self, jobs: list[Job]) -> None:
-        while jobs:
-            alone = next((place for place, job in enumerate(jobs) if job.handler.steers), len(jobs))
-            part = max(1, alone)
-            jobs = self._take(jobs[:part]) + jobs[part:]
-            self._keep()
-
     def _do(self, jobs: Sequence[Job]) -> None:
-        after: list[object] = []
         with self._standing.begin() as connection:
             tx = self._engine.database.join(connection)
             held = self._held(tx, jobs)
-            behind = [job for job in jobs if job.order in held]
+            behind = [job for job in jobs if job.order in held] if held else []
             if behind:
-                self._hold(tx, [_kept(job) for job in behind])
+                self._hold(tx, [job.keep() for job in behind])
             claimed = self._claim(tx, [job for job in jobs if job.order not in held])
+            mine: list[tuple[int, Job]] = []
             for place, job in enumerate(jobs):
                 # Taken out: the same message twice in a batch is one.
                 if job.claim in claimed:
                     claimed.remove(job.claim)
-                    after.append(self._handle(job, connection, place))
+                    mine.append((place, job))
+            after = [self._handle(each, connection) for each in gather(mine)]
         self._follow(jobs[0], after)
 
     def try_again(self, slots: Iterable[int], *, count: int = 100) -> int:
@@ -148,7 +118,7 @@ class Inbox:
         try:
             with self._standing.begin() as connection:
                 tx = self._engine.database.join(connection)
-                after = self._handle(job, connection, 0) if self._claim(tx, [job]) else None
+                after = self._handle([(0, job)], connection) if self._claim(tx, [job]) else None
                 tx.run("remove_delivery", handler=name, message_id=job.envelope.message_id)
             self._follow(job, [after])
         except HandlerFailed as failure:
@@ -174,7 +144,7 @@ class Inbox:
         logger.warning("%s failed on %s: %s", job.name, job.envelope.message_id, failure)
         with self._standing.begin() as connection:
             tx = self._engine.database.join(connection)
-            row = _kept(job, failed=1, wait=self._wait(1), error=failure.shown)
+            row = job.keep(failed=1, wait=self._wait(1), error=failure.shown)
             self._hold(tx, [row], most=most)
         if most == 1:
             _tell_parked(job, failure)
@@ -200,13 +170,14 @@ class Inbox:
         claimed = tx.write("claim_messages", rows=rows)
         return {(row["message_id"], row["handler"]) for row in claimed}
 
-    def _handle(self, job: Job, connection: object, place: int) -> object:
+    def _handle(self, jobs: Sequence[tuple[int, Job]], connection: object) -> object:
+        place, job = jobs[0]
         try:
-            after = job.handler.handle(job.envelope, connection)
+            after = job.handler.do([each.envelope for _, each in jobs], connection)
             if not self._standing.sound:
                 _refuse_end(job)
         except Exception as error:
-            raise HandlerFailed(place, error) from error
+            raise HandlerFailed(place if len(jobs) == 1 else None, error) from error
         return after
 
     def _follow(self, job: Job, after: Iterable[object]) -> None:
@@ -230,12 +201,6 @@ class Inbox:
 def _refuse_end(job: Job) -> None:
     message = f"{job.name} ended the transaction that its message is part of, or broke it"
     raise TransactionEnded(message)
-
-
-def _kept(job: Job, *, failed: int = 0, wait: int = 0, error: str | None = None) -> tuple[Any, ...]:
-    envelope = job.envelope
-    slot, text = slot_of(envelope.about), write_envelope(envelope)
-    return (job.name, envelope.message_id, envelope.about, slot, text, failed, wait, error)
 
 
 def _tell_parked(job: Job, failure: HandlerFailed) -> None:

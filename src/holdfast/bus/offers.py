@@ -22,6 +22,8 @@ from holdfast.model.trace import derive_span_id, derive_trace_id
 from holdfast.store.database import Row
 
 OFFERED = "task.offered"
+# While the others of a set are claimed, the leases of the first run already.
+AT_ONCE = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +44,8 @@ class OfferOptions:
 
 class Offers(Rounds):
     """Start one with each process: the one that holds the lease offers, the others wait."""
+
+    rest = 0.05
 
     def __init__(self, engine: Engine, bus: ExecutionBus, options: OfferOptions) -> None:
         self._bus = bus
@@ -64,11 +68,12 @@ class Offers(Rounds):
             )
         )
         ready, now = found
-        told = [_offer(row, now, now // self._again) for row in ready]
-        new = [each for each in told if each.message_id not in self._offered]
+        turn = now // self._again
+        told = {_offer_id(row, turn): row for row in ready}
+        new = [_offer(row, each, now) for each, row in told.items() if each not in self._offered]
         if new:
             self._bus.publish_command(Channel.TASKS, *new)
-        self._offered = {each.message_id for each in told}
+        self._offered = set(told)
         return len(new)
 
     def _forget(self) -> None:
@@ -91,26 +96,43 @@ class Claimant:
     tags: Sequence[str] = field(default=())
 
     def handler(self) -> Handler:
-        return Handler(name="claims", handle=self._claim, types=frozenset({OFFERED}), steers=True)
-
-    def _claim(self, envelope: Envelope, connection: object) -> object:
-        if envelope.task_id is None:
-            raise Park("task_id: is missing, and an offer is of one")
-        if envelope.agent not in self.agents:
-            return None
-        claimed = self.engine.join(connection).work.claim_by_id(
-            envelope.task_id, self.worker, agents=self.agents, tags=self.tags
+        return Handler(
+            name="claims",
+            handle_all=self._claim,
+            types=frozenset({OFFERED}),
+            steers=True,
+            apart=lambda envelope: envelope.task_id,
+            most=AT_ONCE,
         )
-        return partial(self._deliver, claimed) if claimed else None
+
+    def _claim(self, envelopes: Sequence[Envelope], connection: object) -> object:
+        with self.engine.join_group(connection) as joined:
+            asked = [
+                joined.work.claim_by_id.submit(
+                    _task_of(each), self.worker, agents=self.agents, tags=self.tags
+                )
+                for each in envelopes
+                if each.agent in self.agents
+            ]
+        return partial(self._deliver, [each for answer in asked for each in answer.result()])
 
     def _deliver(self, claimed: Sequence[Assignment]) -> None:
         for each in claimed:
             self.deliver(each)
 
 
-def _offer(row: Row, now: int, turn: int) -> Envelope:
+def _task_of(envelope: Envelope) -> str:
+    if envelope.task_id is None:
+        raise Park("task_id: is missing, and an offer is of one")
+    return envelope.task_id
+
+
+def _offer_id(row: Row, turn: int) -> str:
+    return f"offer:{row['id']}.{row['version']}.{turn}"
+
+
+def _offer(row: Row, message_id: str, now: int) -> Envelope:
     root = row["run_id"] or row["id"]
-    message_id = f"offer:{row['id']}.{row['version']}.{turn}"
     return Envelope(
         message_id=message_id,
         trace_id=row["trace_id"] or derive_trace_id(root),

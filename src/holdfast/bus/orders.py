@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from holdfast.bus.envelope import Envelope
+from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.handler import Handler, Park
+from holdfast.bus.replies import Replies, answer_to
+from holdfast.engine.edge import then
 from holdfast.engine.engine import Engine
 from holdfast.engine.joined import Joined
 from holdfast.errors import InvalidInput, KeyConflict, NotFound
 from holdfast.model.graph import Workflow, read_workflow
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
+from holdfast.model.task import Renewal
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +26,8 @@ ACTOR = "bus"
 
 Told = Mapping[str, Any]
 Order = Callable[[Joined, str, Told], TransitionResult]
+Report = Callable[[Joined, str, Told], Future[TransitionResult]]
+T = TypeVar("T")
 
 
 def command_handler(engine: Engine) -> Handler:
@@ -29,46 +36,87 @@ def command_handler(engine: Engine) -> Handler:
 
     def handle(envelope: Envelope, connection: object) -> None:
         if envelope.type == "run.start":
-            _start(engine, envelope, connection)
+            _start(engine, [envelope], connection)
         else:
             _carry_out(engine, orders, envelope, connection)
 
-    types = frozenset({"run.start", *orders})
-    return Handler(name="commands", handle=_parking(handle), types=types, steers=True)
+    def start(envelopes: Sequence[Envelope], connection: object) -> None:
+        _start(engine, envelopes, connection)
+
+    return Handler(
+        name="commands",
+        handle=_parking(handle),
+        handle_all=_parking(start),
+        types=frozenset({"run.start", *orders}),
+        steers=True,
+        # Runs that are new have nothing in common; what is there already is steered one by one.
+        apart=lambda envelope: envelope.message_id if envelope.type == "run.start" else None,
+    )
 
 
-def result_handler(engine: Engine) -> Handler:
-    """For `agent.results`: what agents tell of their attempts, fenced by the token of each."""
+def result_handler(engine: Engine, bus: RedisBus | None = None) -> Handler:
+    """For `agent.results`: what agents tell of their attempts, fenced by the token of each.
 
-    def handle(envelope: Envelope, connection: object) -> None:
-        _carry_out(engine, _RESULTS, envelope, connection)
+    With a `bus` whoever names a `reply_to` is answered there.
+    """
+    replies = None if bus is None else Replies(engine, bus)
 
-    types = frozenset(_RESULTS)
-    return Handler(name="results", handle=_parking(handle), types=types, steers=True)
+    def handle(envelopes: Sequence[Envelope], connection: object) -> object:
+        about = [_about(each, "task_id") for each in envelopes]
+        with engine.join_group(connection) as joined:
+            answers = [
+                _RESULTS[each.type](joined, task_id, _told(each))
+                for each, task_id in zip(envelopes, about, strict=True)
+            ]
+        for each, task_id, answer in zip(envelopes, about, answers, strict=True):
+            _hear(each, task_id, answer.result())
+        told = zip(envelopes, answers, strict=True)
+        return replies and replies.after([answer_to(each, one.result()) for each, one in told])
+
+    return Handler(
+        name="results",
+        handle_all=_parking(handle),
+        types=frozenset(_RESULTS),
+        steers=True,
+        apart=lambda envelope: envelope.task_id,
+    )
 
 
-def _parking(handle: Callable[[Envelope, object], None]) -> Callable[[Envelope, object], None]:
+def _parking(handle: Callable[[T, object], object]) -> Callable[[T, object], object]:
     """Leave what can never be accepted to people, without trying it again."""
 
-    def handle_or_park(envelope: Envelope, connection: object) -> None:
+    def handle_or_park(told: T, connection: object) -> object:
         try:
-            handle(envelope, connection)
+            return handle(told, connection)
         except (InvalidInput, KeyConflict, NotFound) as error:
             raise Park(str(error)) from error
 
     return handle_or_park
 
 
-def _start(engine: Engine, envelope: Envelope, connection: object) -> None:
-    told = _told(envelope)
-    run = NewRun(
-        workflow=_workflow(engine, told, connection),
+def _start(engine: Engine, envelopes: Sequence[Envelope], connection: object) -> None:
+    known: dict[tuple[object, object], Workflow] = {}
+    with engine.join_group(connection) as joined:
+        started = []
+        for envelope in envelopes:
+            told = _told(envelope)
+            named = told.get("workflow"), told.get("version")
+            if named not in known:
+                known[named] = _workflow(engine, told, connection)
+            run = _new_run(envelope, told, known[named])
+            started.append(joined.runs.start.submit(run, actor=ACTOR))
+    for each in started:
+        each.result()
+
+
+def _new_run(envelope: Envelope, told: Told, workflow: Workflow) -> NewRun:
+    return NewRun(
+        workflow=workflow,
         input=told.get("input"),
         key=told.get("key"),
         priority=told.get("priority", 0),
         trace=envelope.trace,
     )
-    engine.join(connection).runs.start(run, actor=ACTOR)
 
 
 def _workflow(engine: Engine, told: Told, connection: object) -> Workflow:
@@ -87,17 +135,24 @@ def _workflow(engine: Engine, told: Told, connection: object) -> Workflow:
 def _carry_out(
     engine: Engine, orders: Mapping[str, Order], envelope: Envelope, connection: object
 ) -> None:
-    kind = envelope.type
-    field = "task_id" if orders is _RESULTS or kind in _TASK_ORDERS else "run_id"
-    identifier = getattr(envelope, field)
+    identifier = _about(envelope, "task_id" if envelope.type in _TASK_ORDERS else "run_id")
+    answer = orders[envelope.type](engine.join(connection), identifier, _told(envelope))
+    _hear(envelope, identifier, answer)
+
+
+def _about(envelope: Envelope, field: str) -> str:
+    identifier: str | None = getattr(envelope, field)
     if identifier is None:
-        raise InvalidInput(field, f"is missing, and {kind} is about one")
-    answer = orders[kind](engine.join(connection), identifier, _told(envelope))
+        raise InvalidInput(field, f"is missing, and {envelope.type} is about one")
+    return identifier
+
+
+def _hear(envelope: Envelope, identifier: str, answer: TransitionResult) -> None:
     if answer.reason is Refusal.NOT_FOUND:
         raise NotFound(identifier)
     if not answer.ok:
         # An answer, and no failure: what is late or decided already stays as it is.
-        logger.info("%s %s was refused: %s", kind, envelope.message_id, answer.reason)
+        logger.info("%s %s was refused: %s", envelope.type, envelope.message_id, answer.reason)
 
 
 def _told(envelope: Envelope) -> Told:
@@ -111,6 +166,18 @@ def _need(told: Told, field: str) -> Any:  # noqa: ANN401 - whatever the message
     if field not in told:
         raise InvalidInput(f"payload.{field}", "is missing")
     return told[field]
+
+
+def _renew(to: Joined, task: str, told: Told) -> Future[TransitionResult]:
+    renewal = Renewal(
+        task_id=task,
+        token=_need(told, "token"),
+        progress=told.get("progress"),
+        usage=told.get("usage"),
+    )
+    return then(
+        to.work.renew.submit([renewal], lease=told.get("lease_seconds")), lambda answers: answers[0]
+    )
 
 
 _RUN_ORDERS: dict[str, Order] = {
@@ -129,16 +196,17 @@ _TASK_ORDERS: dict[str, Order] = {
     "task.reject": lambda to, task, told: to.tasks.reject(task, told.get("reason"), actor=ACTOR),
     "task.answer": lambda to, task, told: to.tasks.answer(task, _need(told, "answer"), actor=ACTOR),
 }
-_RESULTS: dict[str, Order] = {
-    "attempt.completed": lambda to, task, told: to.work.complete(
+_RESULTS: dict[str, Report] = {
+    "attempt.completed": lambda to, task, told: to.work.complete.submit(
         task, _need(told, "token"), told.get("output"), usage=told.get("usage")
     ),
-    "attempt.failed": lambda to, task, told: to.work.fail(
+    "attempt.failed": lambda to, task, told: to.work.fail.submit(
         task,
         _need(told, "token"),
         told.get("error"),
         retryable=told.get("retryable", True),
         usage=told.get("usage"),
     ),
-    "attempt.released": lambda to, task, told: to.work.release(task, _need(told, "token")),
+    "attempt.renewed": _renew,
+    "attempt.released": lambda to, task, told: to.work.release.submit(task, _need(told, "token")),
 }

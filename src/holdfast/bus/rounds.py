@@ -23,6 +23,8 @@ class Rounds(ABC):
 
     # Whether a step that finds nothing to do waits by itself.
     waits = False
+    # How long it rests after each step, so that what comes meanwhile is one step.
+    rest = 0.0
 
     def __init__(self, engine: Engine, name: str, turn: Turn | None = None) -> None:
         self._engine = engine
@@ -79,6 +81,8 @@ class Rounds(ABC):
                 delay = min(_LONGEST_TROUBLE, delay * 2)
                 continue
             delay = _SHORTEST
+            if self.rest:
+                self._stopped.wait(self.rest)
             if not done and not self.waits:
                 self._heard.wait(pause)
             pause = _SHORTEST if done else min(_LONGEST, pause * 2)

@@ -67,8 +67,13 @@ class Seats:
         return tuple(sorted(int(number) for kind, _, number in kinds if kind == "partition"))
 
     def _renew(self) -> None:
-        for name, token in list(self._tokens.items()):
-            if not self._engine.leases.renew(self._place + name, token, ttl=self._ttl).ok:
+        renew = self._engine.leases.renew
+        asked = {
+            name: renew.submit(self._place + name, token, ttl=self._ttl)
+            for name, token in self._tokens.items()
+        }
+        for name, answer in asked.items():
+            if not answer.result().ok:
                 del self._tokens[name]
 
     def _hold(self, name: str) -> bool:

@@ -66,7 +66,8 @@ def _unblock(group: Group) -> None:
         group.ripe += [row["entity"] for row in unblocked if _waits_on(row)]
         group.crowded.update(row["concurrency_key"] for row in unblocked if row["concurrency_key"])
         # With a task that has just got all it needs, a run that does not fail goes on.
-        group.touched -= {row["run_id"] for row in unblocked if not row["run_holds"] & Hold.FAILING}
+        failing = int(Hold.FAILING)
+        group.touched -= {row["run_id"] for row in unblocked if not row["run_holds"] & failing}
 
 
 def _waits_on(row: Row) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
 from holdfast.engine.hook_desk import Hooks
 from holdfast.engine.import_desk import Imports
-from holdfast.engine.joined import Joined, join
+from holdfast.engine.joined import Joined, join, join_group
 from holdfast.engine.joining import Joining
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.listeners import Listeners
@@ -139,6 +139,10 @@ class Engine:
     def join(self, connection: object) -> Joined:
         """What can be asked inside a transaction that is under way on a connection."""
         return join(self._desk, connection)
+
+    def join_group(self, connection: object) -> AbstractContextManager[Joined]:
+        """The same, for what is written there at once when the block ends: submit it, and wait."""
+        return join_group(self._desk, connection)
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:

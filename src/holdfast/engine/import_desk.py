@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 from holdfast.engine import validation
 from holdfast.engine.asked import TaskRow
@@ -161,7 +162,7 @@ class Imports:
         def read(tx: Transaction) -> list[Row]:
             return [row for page in pages(keys) for row in tx.read(query, keys=page)]
 
-        for row in self._desk.view(read):
+        for row in sorted(self._desk.view(read), key=itemgetter("key")):
             if row["body_digest"] != bodies[row["key"]]:
                 raise KeyConflict(row["key"], row["id"])
 

@@ -73,10 +73,27 @@ def _create_trees(group: Group, operations: Sequence[Import]) -> dict[int, Reply
         if _is_new(reply)
         for task in trees[place].tasks
     ]
-    # In one order, because whoever inserts a key waits for whoever has just inserted it.
-    accepted.sort(key=lambda each: each[0].key or "")
+    depths = _depths([task for task, _ in accepted])
+    # In one order, because whoever inserts a key waits for whoever has just inserted it; and a
+    # parent before its children, which may be written with a later statement.
+    accepted.sort(key=lambda each: (depths[each[0].id], each[0].key or ""))
     creation.insert_tasks(group, accepted, {}, run_holds=0)
     return replies
+
+
+def _depths(tasks: Sequence[TaskRow]) -> dict[str, int]:
+    """How far below the top of its tree each task stands."""
+    parents = {task.id: task.parent_id for task in tasks}
+    depths: dict[str, int] = {}
+    for task in tasks:
+        above: list[str] = []
+        place: str | None = task.id
+        while place is not None and place not in depths:
+            above.append(place)
+            place = parents.get(place)
+        first = 0 if place is None else depths[place] + 1
+        depths |= {each: number for number, each in enumerate(reversed(above), start=first)}
+    return depths
 
 
 def _settle_keys(keys: creation.Keys, tasks: Sequence[TaskRow]) -> Reply:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.engine.desk import Desk
+from holdfast.engine.desk import Commits, Desk
 from holdfast.engine.edge import then
 from holdfast.engine.joining import Joining
 from holdfast.engine.operations import Operation
@@ -15,7 +16,7 @@ from holdfast.engine.run_desk import Runs
 from holdfast.engine.signal_desk import Signals
 from holdfast.engine.tasks import Tasks
 from holdfast.engine.work import Work
-from holdfast.errors import WrongThread
+from holdfast.errors import InvalidInput, WrongThread
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +30,19 @@ class Joined:
 
 
 def join(desk: Desk, connection: object) -> Joined:
-    inside = replace(desk, commits=_Commits(desk.joining, connection))
+    return _join(desk, _Commits(desk.joining, connection))
+
+
+@contextmanager
+def join_group(desk: Desk, connection: object) -> Iterator[Joined]:
+    """What is submitted in the block is written as one group when it ends, and answered then."""
+    group = _Group(desk.joining, connection)
+    yield _join(desk, group)
+    group.write()
+
+
+def _join(desk: Desk, commits: Commits) -> Joined:
+    inside = replace(desk, commits=commits)
     return Joined(
         tasks=Tasks(inside), runs=Runs(inside), work=Work(inside), signals=Signals(inside)
     )
@@ -51,3 +64,38 @@ class _Commits:
 
     def enter(self, *_: object) -> None:
         raise WrongThread("a report inside another's transaction is waited for; use complete")
+
+
+class _Group(_Commits):
+    """Stands there too, and writes all of them together in the end, as the writer would."""
+
+    def __init__(self, joining: Joining, connection: object) -> None:
+        super().__init__(joining, connection)
+        self._asked: list[tuple[Operation, Future[Any]]] = []
+        self._keys: set[str] = set()
+
+    def submit(self, operation: Operation, read: Callable[[Any], Any] | None = None) -> Future[Any]:
+        if not self._keys.isdisjoint(operation.keys):
+            raise InvalidInput("group", f"has two operations about {operation.keys[0]}")
+        self._keys.update(operation.keys)
+        reply = _Later(read)
+        self._asked.append((operation, reply))
+        return reply
+
+    def write(self) -> None:
+        if self._asked:
+            self._joining.ask_all(self._asked, self._connection)
+
+
+class _Later(Future[Any]):
+    """Nobody can wait for it in the block at whose end it is answered."""
+
+    def __init__(self, read: Callable[[Any], Any] | None) -> None:
+        super().__init__()
+        self._read = read
+
+    def result(self, timeout: float | None = None) -> Any:  # noqa: ANN401 - whatever is answered
+        if not self.done():
+            raise WrongThread("it is written when the block ends; submit it, and ask for it then")
+        reply = super().result(timeout)
+        return reply if self._read is None else self._read(reply)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -24,27 +24,32 @@ class Joining:
     def ask(self, operation: Operation, connection: object) -> Future[Any]:
         """Write one operation where the caller's transaction stands; the caller commits it."""
         answer: Future[Any] = Future()
-        transaction = self._database.join(connection)
-        self._check_store(transaction)
-        reply = self._write(transaction, operation)
-        if isinstance(reply, BaseException):
-            answer.set_exception(reply)
-        else:
-            answer.set_result(reply)
+        self.ask_all([(operation, answer)], connection)
         return answer
 
-    def _write(self, transaction: Transaction, operation: Operation) -> object:
+    def ask_all(self, asked: Sequence[tuple[Operation, Future[Any]]], connection: object) -> None:
+        """Write operations there as one group, no two of them about one run or task."""
+        transaction = self._database.join(connection)
+        self._check_store(transaction)
+        replies = self._write(transaction, [operation for operation, _ in asked])
+        for (_, answer), reply in zip(asked, replies, strict=True):
+            if isinstance(reply, BaseException):
+                answer.set_exception(reply)
+            else:
+                answer.set_result(reply)
+
+    def _write(self, transaction: Transaction, operations: Sequence[Operation]) -> list[object]:
         for attempt in range(1, TRIES + 1):
             transaction.run("set_savepoint")
             try:
-                (reply,) = self._writer().apply(transaction, [operation])
+                replies = self._writer().apply(transaction, operations)
             except Contended:
                 transaction.run("roll_back_to_savepoint")
                 if attempt == TRIES:
                     raise
             else:
                 transaction.run("release_savepoint")
-                return reply
+                return replies
         raise AssertionError
 
     def _check_store(self, transaction: Transaction) -> None:

@@ -199,13 +199,13 @@ def _gather(group: Group, rows: list[Row]) -> Claimed:
 
 def _scripts(group: Group, rows: list[Row], runs: Iterable[RunFacts]) -> dict[str, Script]:
     """The texts of those that are steps of workflow files."""
-    written = {
-        run.id: (run, known)
-        for run in runs
-        if (known := group.graphs.scripted(group.tx, run.workflow, run.version))
+    steps = {
+        version: group.graphs.scripted(group.tx, *version)
+        for version in {(run.workflow, run.version) for run in runs}
     }
-    if not written:
+    if not any(steps.values()):
         return {}
+    written = {run.id: (run, steps[run.workflow, run.version]) for run in runs}
     chosen = []
     for row in rows:
         run, known = written.get(row["run_id"], (None, {}))

@@ -197,6 +197,25 @@ class Assignment(Shown):
             value = self.__dict__[name] = self.source.read_field(self.row, name)
             return value
 
+    @property
+    def given(self) -> Any:  # noqa: ANN401 - JSON is any value
+        """What the step works on, as a worker elsewhere is given it: with what is around it."""
+        around = {
+            "input": self.input,
+            "item": self.item,
+            "feedback": self.feedback,
+            "steps": self.needs or None,
+            "prompt": None if self.work is None else self.work.prompt,
+            "usd_per_attempt": self.usd_per_attempt,
+        }
+        told = {name: value for name, value in around.items() if value is not None}
+        own = self.task.payload
+        if not told:
+            return own
+        return (
+            own if isinstance(own, dict) else {"payload": own} if own is not None else {}
+        ) | told
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Renewal:

@@ -201,18 +201,7 @@ def view_worker(worker: LiveWorker) -> View:
 
 def view_assignment(assignment: Assignment) -> View:
     """What a worker is given: the task, and in its payload all that the step works on."""
-    task = view_task(assignment.task)
-    around = present(
-        input=assignment.input,
-        item=assignment.item,
-        feedback=assignment.feedback,
-        steps=assignment.needs or None,
-        prompt=None if assignment.work is None else assignment.work.prompt,
-        usd_per_attempt=assignment.usd_per_attempt,
-    )
-    if around:
-        own = task.get("payload")
-        task["payload"] = (own if isinstance(own, dict) else present(payload=own)) | around
+    task = view_task(assignment.task) | present(payload=assignment.given)
     return {
         "task": task | present(workflow=assignment.workflow),
         "attempt": assignment.attempt,

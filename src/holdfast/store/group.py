@@ -248,13 +248,15 @@ class GroupCommit(Generic[O]):
         room = GROUP_BYTES
         while self._waiting and room > 0 and max(len(group), len(behind)) < self._size:
             entry = self._waiting.popleft()
-            free = seen.isdisjoint(entry.operation.keys)
-            seen.update(entry.operation.keys)
+            operation = entry.operation
+            keys = operation.keys
+            free = seen.isdisjoint(keys)
+            seen.update(keys)
             if not free:
                 behind.append(entry)
             elif entry.begin():
                 group.append(entry)
-                room -= entry.operation.size
+                room -= operation.size
         self._waiting.extendleft(reversed(behind))
         return group
 

@@ -38,6 +38,7 @@ SHOWN = 10
 log = logging.getLogger("holdfast.worker")
 UNTRACED = Untraced()
 Answer = TransitionResult | BaseException
+_AWAY = (StoreUnreachable, UnknownOutcome)
 
 
 class UnknownFunction(Exception):
@@ -309,7 +310,7 @@ class Courier(Entry[Operation]):
 
     def tell(self, reply: Answer) -> None:
         sender = self._sender
-        if isinstance(reply, StoreUnreachable | UnknownOutcome) and sender.in_time():
+        if isinstance(reply, _AWAY) and sender.in_time():
             # Where it cannot be sent again, what the store said is the better reason.
             with suppress(Exception):
                 sender.post(self)

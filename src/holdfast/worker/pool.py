@@ -184,8 +184,8 @@ class Worker(Startable):
         arrival = Arrival(claimed, self._asked)
         with self._lock:
             self._busy += len(claimed)
-        # There may be more, and nothing here that would bring it.
-        self._hinted |= self._taker.hungry
+        # There may be more; where every place is taken, the report that frees one brings it.
+        self._hinted |= self._taker.hungry and self._taker.free > 0
         # Whoever is free begins at once; the worker's own thread is one more to wait for.
         taken = self._runner.offer(arrival)
         if not taken:

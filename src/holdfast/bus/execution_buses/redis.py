@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.bus.channel import Channel
-from holdfast.bus.envelope import Envelope
+from holdfast.bus.envelope import Envelope, encode_envelope
 from holdfast.bus.execution_bus import (
     PARTITIONS,
     Batch,
@@ -27,6 +27,7 @@ PREFIX = "holdfast"
 # How long one read may wait: well below what the client takes for a lost server.
 LONGEST_WAIT = 5.0
 PAGE = 1_000
+MOST_REPLIES, REPLIES_KEPT = 1_000, 3_600
 _HERE = Path(__file__).parent
 
 Entries = Sequence[tuple[str, dict[str, str]]]
@@ -215,6 +216,18 @@ class RedisBus(ExecutionBus):
                 int(self._trim_script(keys=[stream], args=list(groups)))
                 for stream in self._streams(channel)
             )
+
+    def reply(self, replies: Sequence[tuple[str, Envelope]]) -> None:
+        """Answer those who named where they hear of it: a stream that nobody reads goes by itself.
+
+        For one reader each, so that what is secret is told to nobody else.
+        """
+        with errors_told(), self._client.pipeline(transaction=False) as pipeline:
+            for name, envelope in replies:
+                stream = f"{{{self._prefix}}}:replies:{name}"
+                pipeline.xadd(stream, {"envelope": encode_envelope(envelope)}, maxlen=MOST_REPLIES)
+                pipeline.expire(stream, REPLIES_KEPT)
+            pipeline.execute()
 
     def begin_relay(self, channel: Channel, passed: int) -> None:
         """Note that everything up to a number is published, and nothing after it."""

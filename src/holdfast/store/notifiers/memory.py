@@ -30,7 +30,8 @@ class MemoryNotifier:
     def subscribe(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
         key = object()
         with self._lock:
-            self._subscribers = {**self._subscribers, key: (callback, served)}
+            # The last to come first: recovery, which is always the first, has time.
+            self._subscribers = {key: (callback, served), **self._subscribers}
 
         def unsubscribe() -> None:
             with self._lock:

@@ -79,8 +79,6 @@ class SqliteTransaction:
             parameters[TIME] = self._catalogue.clock.now()
         found: list[Row] = []
         with self._failure_noticed():
-            # A row may name one that comes in a later part, as it may in one statement.
-            self._connection.execute("PRAGMA defer_foreign_keys = ON")
             for text, bound in wide.parts(rows, parameters):
                 cursor = self._connection.execute(text, bound)
                 names = self._catalogue.columns.get(query.name) or self._learn_names(query, cursor)

@@ -1,0 +1,70 @@
+"""Answers to those who have nothing but the bus: each hears them on a stream of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from holdfast.bus.envelope import Envelope
+from holdfast.bus.execution_buses.redis import RedisBus
+from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
+from holdfast.model.result import TransitionResult
+from holdfast.model.text import clean_name
+
+ANSWERED = "attempt.answered"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """What a message is answered, as a message that follows it."""
+
+    to: Envelope
+    type: str
+    payload: object
+
+
+class Replies:
+    """Sends answers after the commit that they tell of; one that is lost is asked for again."""
+
+    def __init__(self, engine: Engine, bus: RedisBus) -> None:
+        self._engine = engine
+        self._bus = bus
+
+    def after(self, replies: Sequence[Reply]) -> object:
+        """What is to be done after the commit."""
+        return partial(self._send, replies)
+
+    def _send(self, replies: Sequence[Reply]) -> None:
+        now = self._engine.clock.now()
+        wanted = [(reply_to(each.to), each) for each in replies]
+        self._bus.reply(
+            [
+                (name, each.to.follow(each.type, each.payload, created_at=now))
+                for name, each in wanted
+                if name is not None
+            ]
+        )
+
+
+def reply_to(envelope: Envelope) -> str | None:
+    """The name under which whoever sent a message wants to hear of it."""
+    payload = envelope.payload
+    name = payload.get("reply_to") if isinstance(payload, dict) else None
+    return None if name is None else clean_name("payload.reply_to", name)
+
+
+def answer_to(envelope: Envelope, answer: TransitionResult) -> Reply:
+    """What becomes of a report: whether it was taken, and if not, why."""
+    told = {"ok": answer.ok, "repeated": answer.repeated}
+    reason = {} if answer.reason is None else {"reason": answer.reason.value}
+    return Reply(to=envelope, type=ANSWERED, payload={**told, **reason})
+
+
+def need_reply_to(envelope: Envelope) -> str:
+    name = reply_to(envelope)
+    if name is None:
+        reason = f"is missing, and {envelope.type} is answered there"
+        raise InvalidInput("payload.reply_to", reason)
+    return name
