@@ -1,4 +1,4 @@
-"""Measures the server, client included: batched, one by one, with many who wait, with many who read.
+"""Measures the server, client included: in batches, one by one, with many who wait or read.
 
 python -m benchmarks.http [--tasks 20000] [--alone 2000] [--workers 1000] [--readers 200] [--write]
 """
@@ -22,6 +22,7 @@ from benchmarks import report
 from benchmarks.http_client import Connection, closed, opened
 from benchmarks.http_server import Server, serving
 from benchmarks.places import DATABASES, Places, durable_settings
+from benchmarks.waiting import Figure
 from tests import servers
 
 BATCH = 500
@@ -41,14 +42,6 @@ class Sizes:
     readers: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    what: str
-    database: str
-    value: str
-    beside: str
-
-
 class Spent:
     """Time on the wall and on the processor, of the server and of this client."""
 
@@ -61,10 +54,8 @@ class Spent:
         took = time.perf_counter() - wall
         each = 1e6 / number
         processor = (self._server.seconds - served) * each, (time.process_time() - asked) * each
-        return (
-            f"{number / took:,.0f}/s",
-            f"{processor[0]:,.0f} µs of processor time each in the server, {processor[1]:,.0f} in the client",
-        )
+        used = f"{processor[0]:,.0f} µs of processor time each, {processor[1]:,.0f} in the client"
+        return f"{number / took:,.0f}/s", used
 
 
 async def batched(server: Server, number: int) -> tuple[str, str]:
@@ -120,7 +111,7 @@ async def waiting(server: Server, number: int) -> tuple[str, str]:
         for n, each in enumerate(connections)
     ]
     while _waiting(await asker.get("/metrics")) < number:
-        await asyncio.sleep(0.05)
+        pass
     memory, idle, begun = server.mebibytes - before, server.seconds, time.perf_counter()
     await asyncio.sleep(SECONDS)
     share = (server.seconds - idle) / (time.perf_counter() - begun)
@@ -158,9 +149,9 @@ async def reading(server: Server, number: int) -> tuple[str, str]:
     for each in streams:
         each.cancel()
     await closed(readers)
-    slower = read[0] / alone[0] - 1
+    took = f"{read[0] * 1e3:.2f} ms for a call that makes {MADE}, {alone[0] * 1e3:.2f} ms with none"
     return (
-        f"{read[0] * 1e3:.2f} ms for a call that makes {MADE}, {slower:+.0%} of {alone[0] * 1e3:.2f}",
+        f"{took}: {read[0] / alone[0] - 1:+.0%}",
         f"{read[1]:.0%} of a core in the server, {alone[1]:.0%} with no reader",
     )
 

@@ -45,7 +45,7 @@ class Application:
         vars(self.app)["openapi"] = self._describe
         self._document: dict[str, Any] | None = None
         quick = Direct(self.app, self.serving, (tasks.table, claims.table))
-        self.gate: ASGIApp = Gate(Traced(quick), engine.access.find, rules or Rules())
+        self.gate: ASGIApp = Gate(Traced(quick), self.serving.known, rules or Rules())
 
     def _describe(self) -> dict[str, Any]:
         if self._document is None:

@@ -1,6 +1,6 @@
-"""The calls that workers make most, taken past the framework: the same functions, roles and checks.
+"""The calls that workers make most, past the framework: the same functions, roles and checks.
 
-What is not as it should be, the body above all, goes the usual way, and is told there what is wrong.
+What is not as it should be, the body above all, goes the usual way and is told there what is wrong.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -38,7 +38,7 @@ class Way:
 
     roles: frozenset[Role]
     endpoint: Callable[..., Any]
-    body: type[Body]
+    body: TypeAdapter[Any]
     wants: frozenset[str]
     waits: bool
 
@@ -108,7 +108,7 @@ def _given(way: Way, scope: Scope, text: bytes) -> dict[str, Any] | None:
     if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != JSON:
         return None
     try:
-        body = way.body.model_validate(json.loads(text, parse_constant=finite, parse_float=finite))
+        body = way.body.validate_python(json.loads(text, parse_constant=finite, parse_float=finite))
         named = {} if "task_id" not in way.wants else {"task_id": _task(scope["path"])}
     except (ValidationError, ValueError, RecursionError, HoldfastError):
         return None
@@ -131,12 +131,14 @@ def _way(entry: Entry) -> Way | None:
     hints = get_type_hints(entry.endpoint)
     wants = frozenset(inspect.signature(entry.endpoint).parameters)
     body = hints.get("body")
-    if not wants <= _TAKEN or not (inspect.isclass(body) and issubclass(body, Body)):
+    kinds = get_args(body) or (body,)
+    bodies = all(inspect.isclass(each) and issubclass(each, Body) for each in kinds)
+    if not bodies or not wants <= _TAKEN:
         return None
     return Way(
         roles=entry.roles,
         endpoint=entry.endpoint,
-        body=body,
+        body=TypeAdapter[Any](hints["body"]),
         wants=wants,
         waits=inspect.iscoroutinefunction(entry.endpoint),
     )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import anyio.to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -46,10 +45,20 @@ class Rules:
     max_body: int = 16 * MEBIBYTE
 
 
+class Finder(Protocol):
+    """Who tells what a token may do."""
+
+    def at_hand(self, secret: str) -> Access | None:
+        """The same without waiting, where it is known."""
+
+    def find(self, secret: str) -> Access | None: ...
+
+
 class Gate:
-    def __init__(self, app: ASGIApp, find: Callable[[str], Access | None], rules: Rules) -> None:
+    def __init__(self, app: ASGIApp, known: Finder, rules: Rules) -> None:
         self._app = app
-        self._find = find
+        self._at_hand = known.at_hand
+        self._find = known.find
         self._rules = rules
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,6 +96,8 @@ class Gate:
         known: Access | None = None
         try:
             if given is not None:
+                known = self._at_hand(given[1])
+            if given is not None and known is None:
                 known = await anyio.to_thread.run_sync(self._find, given[1])
         except HoldfastError as error:
             return answer_error(error)

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from holdfast.engine.engine import Engine
+from holdfast.server.known import Known
 from holdfast.server.stream import Hub
 from holdfast.service.meter import Meter
 from holdfast.service.place import Place
@@ -24,12 +25,14 @@ class Serving:
     refused: Counter[str] = field(default_factory=Counter)
     visitors: Visitors = field(init=False)
     meter: Meter = field(init=False)
+    known: Known = field(init=False)
     _room: WaitingRoom | None = None
     _hub: Hub | None = None
 
     def __post_init__(self) -> None:
         self.visitors = Visitors(self.engine)
         self.meter = Meter(self.engine)
+        self.known = Known(self.engine)
 
     @property
     def room(self) -> WaitingRoom:
@@ -56,6 +59,7 @@ class Serving:
     def close(self) -> None:
         """Answer who waits, and end the streams: they hold up whoever wants to stop."""
         self.closing = True
+        self.known.close()
         if self._room is not None:
             self._room.close()
         if self._hub is not None:

@@ -1,0 +1,66 @@
+"""Tokens that were found good, for as long as nothing says that they may not be any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.engine.engine import Engine
+from holdfast.model.access import Access
+
+# However little is heard of other processes, one is looked at again after so many seconds.
+GOOD_FOR = 1.0
+MOST = 10_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    access: Access
+    doubts: int
+    until: float
+
+
+class Known:
+    """Each is looked at once between two changes of the store that come from elsewhere.
+
+    What this process grants and revokes is known at once.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._doubts = 0
+        self._found: dict[str, Found] = {}
+        self._leave = (
+            engine.on_hint(self._doubt, served=False),
+            engine.on_grant(self._hear),
+        )
+
+    def at_hand(self, secret: str) -> Access | None:
+        """What a token may do, where that need not be looked up; it never waits."""
+        found = self._found.get(secret)
+        if found is None or found.doubts != self._doubts:
+            return None
+        return found.access if self._engine.clock.monotonic() < found.until else None
+
+    def find(self, secret: str) -> Access | None:
+        """What a token may do, as the store says now."""
+        doubts = self._doubts
+        until = self._engine.clock.monotonic() + GOOD_FOR
+        access = self._engine.access.find(secret)
+        if access is None:
+            self._found.pop(secret, None)
+        elif access.expires_at is None:
+            if len(self._found) >= MOST:
+                self._found.clear()
+            self._found[secret] = Found(access=access, doubts=doubts, until=until)
+        return access
+
+    def close(self) -> None:
+        for leave in self._leave:
+            leave()
+
+    def _hear(self, _: Sequence[str]) -> None:
+        self._doubt()
+
+    def _doubt(self) -> None:
+        self._doubts += 1
