@@ -21,7 +21,7 @@ from holdfast.errors import HoldfastError
 from holdfast.ids import parse_task_id
 from holdfast.model.access import Access, Role
 from holdfast.server.bodies import Body
-from holdfast.server.door import Door, in_thread
+from holdfast.server.door import Door
 from holdfast.server.gate import ACCESS
 from holdfast.server.problems import Answer, tell_problem
 from holdfast.server.routing import Entry, Table, finite
@@ -73,7 +73,7 @@ class Direct:
             if way.waits:
                 answer: Answer = await way.endpoint(**chosen)
             else:
-                answer = await in_thread(partial(way.endpoint, **chosen))
+                answer = await self._serving.in_thread(partial(way.endpoint, **chosen))
         except (HoldfastError, HTTPException) as error:
             answer = tell_problem(self._serving, error)
         await answer(scope, receive, send)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from holdfast.engine.engine import Engine
 from holdfast.server.known import Known
@@ -13,6 +18,9 @@ from holdfast.service.place import Place
 from holdfast.service.service import Service
 from holdfast.service.visitors import Visitors
 from holdfast.service.waiting import WaitingRoom
+
+T = TypeVar("T")
+THREADS = 40
 
 
 @dataclass(kw_only=True)
@@ -26,6 +34,7 @@ class Serving:
     visitors: Visitors = field(init=False)
     meter: Meter = field(init=False)
     known: Known = field(init=False)
+    threads: ThreadPoolExecutor = field(init=False)
     _room: WaitingRoom | None = None
     _hub: Hub | None = None
 
@@ -33,6 +42,12 @@ class Serving:
         self.visitors = Visitors(self.engine)
         self.meter = Meter(self.engine)
         self.known = Known(self.engine)
+        self.threads = ThreadPoolExecutor(THREADS, "holdfast-call")
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Have a thread do what waits for the store, in the context of whoever asks."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.threads, copy_context().run, work)
 
     @property
     def room(self) -> WaitingRoom:
