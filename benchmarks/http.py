@@ -60,42 +60,51 @@ class Spent:
 
 async def batched(server: Server, number: int) -> tuple[str, str]:
     """Tasks made, claimed and completed by the hundred."""
-    connections = await opened(server.url, server.token, BATCHERS)
-    left = count(0, BATCH)
+    made = {"tasks": [{"title": "job", "payload": {"n": n}} for n in range(BATCH)]}
 
     async def work(connection: Connection) -> None:
-        while next(left) < number:
-            made = {"tasks": [{"title": "job", "payload": {"n": n}} for n in range(BATCH)]}
-            await connection.post("/tasks", made)
-            got = await connection.post("/claims", {"worker": "w", "max": BATCH})
-            results = [
-                {"task_id": each["task"]["id"], "token": each["token"], "output": {"ok": True}}
-                for each in got["assignments"]
-            ]
-            await connection.post("/claims/complete", {"results": results})
+        await connection.post("/tasks", made)
+        got = await connection.post("/claims", {"worker": "w", "max": BATCH})
+        results = [
+            {"task_id": each["task"]["id"], "token": each["token"], "output": {"ok": True}}
+            for each in got["assignments"]
+        ]
+        await connection.post("/claims/complete", {"results": results})
 
-    spent = Spent(server)
-    await asyncio.gather(*map(work, connections))
-    told = spent.told(number)
-    await closed(connections)
-    return told
+    return await _spend(server, number, work, at_once=BATCHERS, each=BATCH)
 
 
 async def one_by_one(server: Server, number: int) -> tuple[str, str]:
     """Tasks made, claimed and completed alone, by workers that do one after another."""
-    connections = await opened(server.url, server.token, AT_ONCE)
-    left = count()
 
     async def work(connection: Connection) -> None:
+        await connection.post("/tasks", {"title": "job", "payload": {"n": 1}})
+        got = await connection.post("/claims", {"worker": "w"})
+        for each in got["assignments"]:
+            said = {"token": each["token"], "output": {"ok": True}}
+            await connection.post(f"/claims/{each['task']['id']}/complete", said)
+
+    return await _spend(server, number, work, at_once=AT_ONCE, each=1)
+
+
+async def _spend(
+    server: Server,
+    number: int,
+    work: Callable[[Connection], Awaitable[None]],
+    *,
+    at_once: int,
+    each: int,
+) -> tuple[str, str]:
+    """Have connections work until so many tasks are through, `each` of them a turn."""
+    connections = await opened(server.url, server.token, at_once)
+    left = count(0, each)
+
+    async def go_on(connection: Connection) -> None:
         while next(left) < number:
-            await connection.post("/tasks", {"title": "job", "payload": {"n": 1}})
-            got = await connection.post("/claims", {"worker": "w"})
-            for each in got["assignments"]:
-                said = {"token": each["token"], "output": {"ok": True}}
-                await connection.post(f"/claims/{each['task']['id']}/complete", said)
+            await work(connection)
 
     spent = Spent(server)
-    await asyncio.gather(*map(work, connections))
+    await asyncio.gather(*map(go_on, connections))
     told = spent.told(number)
     await closed(connections)
     return told
