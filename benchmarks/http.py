@@ -30,7 +30,6 @@ BATCHERS = 4
 AT_ONCE = 32
 # How many events a call makes, and how often it is made, where a rate is wanted.
 MADE, EVERY = 50, 0.05
-SECONDS = 5.0
 SECTION = "http"
 
 
@@ -122,7 +121,7 @@ async def waiting(server: Server, number: int) -> tuple[str, str]:
     while _waiting(await asker.get("/metrics")) < number:
         pass
     memory, idle, begun = server.mebibytes - before, server.seconds, time.perf_counter()
-    await asyncio.sleep(SECONDS)
+    await asyncio.sleep(server.patience)
     share = (server.seconds - idle) / (time.perf_counter() - begun)
     took = []
     for turn in range(1, 11):
@@ -170,7 +169,7 @@ async def _paced(server: Server) -> tuple[float, float]:
     (connection,) = await opened(server.url, server.token, 1)
     made = {"tasks": [{"title": "job", "enqueue": False} for _ in range(MADE)]}
     took, used, begun = [], server.seconds, time.perf_counter()
-    for turn in range(int(SECONDS / EVERY)):
+    for turn in range(int(server.patience / EVERY)):
         asked = time.perf_counter()
         await connection.post("/tasks", made)
         took.append(time.perf_counter() - asked)
@@ -204,7 +203,7 @@ def main() -> int:
         cores = places.facts()["cores"]
         for what, (measure, number) in measures(sizes).items():
             for database in options.databases:
-                with places.new(database) as store, serving(store) as server:
+                with places.new(database) as store, serving(store, options.seconds) as server:
                     value, beside = asyncio.run(_run(measure, server, number))
                 figures.append(Figure(what=what, database=database, value=value, beside=beside))
                 print(f"{what} | {database} | {value} | {beside}", flush=True)
@@ -233,6 +232,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--alone", type=int, default=2_000)
     parser.add_argument("--workers", type=int, default=1_000)
     parser.add_argument("--readers", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=5.0, help="how long to look at a rate")
     parser.add_argument("--databases", nargs="*", default=list(DATABASES), choices=DATABASES)
     parser.add_argument("--write", nargs="?", type=Path, const=report.PAGE)
     return parser.parse_args()

@@ -18,6 +18,8 @@ class Server:
     url: str
     token: str
     process: int
+    # How many seconds to look at what goes on in it.
+    patience: float
 
     @property
     def seconds(self) -> float:
@@ -33,7 +35,7 @@ class Server:
 
 
 @contextmanager
-def serving(store: str) -> Iterator[Server]:
+def serving(store: str, patience: float = 5.0) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-home-") as home:
         environment = {**os.environ, "HOLDFAST_HOME": home, "HOLDFAST_DB": store}
         command = [sys.executable, "-m", "holdfast", "serve", "--port", "0"]
@@ -50,7 +52,7 @@ def serving(store: str) -> Iterator[Server]:
                 check=True,
             ).stdout.strip()
             try:
-                yield Server(url=url, token=token, process=process.pid)
+                yield Server(url=url, token=token, process=process.pid, patience=patience)
             finally:
                 process.send_signal(signal.SIGTERM)
                 process.wait(60)

@@ -51,6 +51,8 @@ class Finder(Protocol):
     def at_hand(self, secret: str) -> Access | None:
         """The same without waiting, where it is known."""
 
+    async def look(self, secret: str) -> Access | None: ...
+
     def find(self, secret: str) -> Access | None: ...
 
 
@@ -58,6 +60,7 @@ class Gate:
     def __init__(self, app: ASGIApp, known: Finder, rules: Rules) -> None:
         self._app = app
         self._at_hand = known.at_hand
+        self._look = known.look
         self._find = known.find
         self._rules = rules
 
@@ -98,7 +101,7 @@ class Gate:
             if given is not None:
                 known = self._at_hand(given[1])
             if given is not None and known is None:
-                known = await anyio.to_thread.run_sync(self._find, given[1])
+                known = await self._look(given[1])
         except HoldfastError as error:
             return answer_error(error)
         if given is None or known is None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import anyio.to_thread
 
 from holdfast.engine.engine import Engine
 from holdfast.model.access import Access
@@ -30,6 +33,7 @@ class Known:
         self._engine = engine
         self._doubts = 0
         self._found: dict[str, Found] = {}
+        self._looks: dict[str, tuple[int, asyncio.Future[Access | None]]] = {}
         self._leave = (
             engine.on_hint(self._doubt, served=False),
             engine.on_grant(self._hear),
@@ -41,6 +45,17 @@ class Known:
         if found is None or found.doubts != self._doubts:
             return None
         return found.access if self._engine.clock.monotonic() < found.until else None
+
+    async def look(self, secret: str) -> Access | None:
+        """The same as `find`; of all who ask between two changes, one looks for the others too."""
+        under_way = self._looks.get(secret)
+        if under_way is None or under_way[0] != self._doubts or under_way[1].done():
+            look = anyio.to_thread.run_sync(self.find, secret)
+            under_way = self._doubts, asyncio.ensure_future(look)
+            self._looks[secret] = under_way
+            under_way[1].add_done_callback(lambda _: self._looks.pop(secret, None))
+        # Whoever hangs up does not end it for the others.
+        return await asyncio.shield(under_way[1])
 
     def find(self, secret: str) -> Access | None:
         """What a token may do, as the store says now."""
