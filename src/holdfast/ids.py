@@ -72,6 +72,11 @@ def _encode(value: int) -> str:
     )
 
 
+def first_id(prefix: str, moment: int) -> str:
+    """What the ids of a kind that were made before a moment, in microseconds, are less than."""
+    return prefix + _encode(max(0, moment // 1000))
+
+
 def parse_task_id(text: str, *, field: str = "task_id") -> TaskId:
     return TaskId(_parse(text, "t_", field))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast.engine.expect_operations import ExpectRun, ExpectTask, Meant
 from holdfast.engine.operations import (
     AdvanceRun,
     BlockTask,
@@ -206,3 +207,12 @@ def advance_a_run_that_was_left_blocked(world: World) -> Sequence[Operation]:
         yes = "true" if store.postgresql else "1"
         store(f"UPDATE holdfast_task SET blocked = {yes} WHERE id = ?", world.ids["work"])  # noqa: S608 - a constant
     return [AdvanceRun(run_id=run)]
+
+
+@group_of(ExpectRun, ExpectTask)
+def tell_of_commands_for_other_versions(world: World) -> Sequence[Operation]:
+    run = world.run(*CHAIN)
+    world.start("plan")
+    meant = Meant(asked="task.cancel", expected_version=1, actor=ACTOR)
+    later = Meant(asked="run.pause", expected_version=9, actor=ACTOR, message_id="m1")
+    return [ExpectTask(task_id=world.ids["plan"], meant=meant), ExpectRun(run_id=run, meant=later)]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from holdfast.bus import Channel, Consumer, ConsumerOptions, Handler, SqlBus, Subscription
 from holdfast.clock import ManualClock
 from holdfast.engine.doctor import CHECKS, Diagnosis
 from holdfast.engine.engine import Engine
@@ -67,6 +68,13 @@ PLANTS = {
         "UPDATE holdfast_run SET parent_id = (SELECT id FROM holdfast_task WHERE title = 'done'), "
         "parent_epoch = 1 WHERE status = 'running'"
     ),
+    "messages_done_once": (
+        "INSERT INTO holdfast_delivery "
+        "(handler, message_id, channel, about, slot, envelope, tries) "
+        "SELECT handler, message_id, 'workflow.events', 'r', 0, '{}', 1 "
+        "FROM holdfast_processed_message"
+    ),
+    "events_reach_groups": "UPDATE holdfast_position SET passed = passed + 1000",
 }
 CALLS = "UPDATE holdfast_task SET calls = 'other', waits_for = ({}) WHERE title = '{}'"
 RUN = "SELECT id FROM holdfast_run WHERE status = '{}'"
@@ -76,6 +84,23 @@ BAD_CALLS = {
     "waits for no run": CALLS.format("SELECT NULL", "ready"),
     "its run is running": CALLS.format(RUN.format("running"), "done"),
 }
+PLACE = "INSERT INTO holdfast_position (channel, consumers, place, passed) VALUES {}"
+BAD_READERS = {
+    "has no place for some partition": ("DELETE FROM holdfast_position WHERE place = 0",),
+    "acknowledged, and sent only up to": (
+        PLACE.format("('workflow.events', 'relay/redis', 0, 1)"),
+        PLACE.format("('workflow.events', 'relay/redis', 1, 2)"),
+    ),
+    "on workflow.commands, and the last number given was 0": (
+        PLACE.format("('workflow.commands', 'ahead', 0, 1)"),
+    ),
+}
+KEYED = "UPDATE holdfast_{0} SET key = 'same' WHERE id = (SELECT min(id) FROM holdfast_{0})"
+TOMBSTONE = """
+INSERT INTO holdfast_tombstone
+  (entity, kind, name, key, body_digest, status, created_at, removed_at)
+VALUES (?, ?, '', 'same', '', 'done', 1, 2)
+"""
 MORE_PLANTS = {
     "completed_means_done": (
         "UPDATE holdfast_task SET status = 'done', finished_at = 5 WHERE run_id IS NOT NULL"
@@ -112,7 +137,19 @@ def healthy(store_url: str) -> str:
         child = create(engine, "child", parent=planned, enqueue=False)
         assert engine.tasks.finalize_plan(planned).ok
         finish(engine, child)
+        _consume(engine)
     return store_url
+
+
+def _consume(engine: Engine) -> None:
+    """Have a group do with all that has happened what it does."""
+    bus = SqlBus(engine)
+    subscription = Subscription(channel=Channel.EVENTS, group="audit")
+    handler = Handler(name="note", handle=lambda *_: None, types=frozenset({"run.completed"}))
+    consumer = Consumer(engine, bus, subscription, [handler], ConsumerOptions(name="audit-1"))
+    consumer.drain()
+    consumer.close()
+    bus.close()
 
 
 @contextmanager
@@ -157,6 +194,24 @@ def test_each_way_in_which_a_call_and_its_run_part_is_found(healthy: str) -> Non
         with raw(healthy) as run:
             run(plant)
         assert told in str(diagnose(healthy))
+
+
+def test_each_way_in_which_events_are_kept_from_readers_is_found(healthy: str) -> None:
+    assert diagnose(healthy).ok
+    for told, plants in BAD_READERS.items():
+        with raw(healthy) as run:
+            for plant in plants:
+                run(plant)
+        assert told in str(diagnose(healthy))
+
+
+def test_a_key_that_a_removed_run_or_task_has_is_found(healthy: str) -> None:
+    with raw(healthy) as run:
+        for kind in ("run", "task"):
+            run(KEYED.format(kind))
+            run(TOMBSTONE, f"gone {kind}", kind)
+    said = str(diagnose(healthy))
+    assert [f"gone {kind}, which was removed" in said for kind in ("run", "task")] == [True, True]
 
 
 def test_every_check_has_a_plant() -> None:

@@ -74,6 +74,29 @@ def test_an_edit_for_another_version_is_refused(engine: Engine, store_url: str) 
     assert dump(store_url) == store
 
 
+def test_a_refused_edit_of_a_task_of_a_run_is_told_of_in_the_run(engine: Engine) -> None:
+    run = start(engine)
+    task_id = run.steps["plan"]
+    assert engine.tasks.edit(task_id, {"title": "second"}).ok
+    before = engine.tasks.get(task_id)
+    answer = engine.tasks.edit(task_id, {"title": "x"}, expected_version=1, actor="ada")
+    assert (answer.ok, answer.reason) == (False, Refusal.VERSION_CONFLICT)
+    assert engine.tasks.get(task_id) == before
+    told = engine.runs.events(run.id)[-1]
+    assert (told.type, told.actor, told.data["task_id"]) == ("run.conflict", "ada", task_id)
+
+
+@pytest.mark.parametrize("step", ["plan", "work"])
+def test_a_refused_edit_is_not_told_of_over_what_has_ended(engine: Engine, step: str) -> None:
+    run, other = start(engine), start(engine)
+    run.break_for_good("plan")
+    version = engine.runs.get(run.id).version
+    answer = engine.tasks.edit(run.steps[step], {"title": "x"}, expected_version=9)
+    assert answer.reason is Refusal.VERSION_CONFLICT
+    assert engine.runs.get(run.id).version == version
+    assert engine.runs.get(other.id).version == 1
+
+
 def test_an_edit_changes_the_order_of_the_queue(engine: Engine) -> None:
     first, second = create(engine, "first"), create(engine, "second")
     assert engine.tasks.edit(second, {"position": -1}).ok

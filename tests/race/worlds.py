@@ -249,7 +249,8 @@ class World:
             case list():
                 return self.describe(reply)
             case _:
-                return type(reply).__name__ if isinstance(reply, Exception) else reply
+                told = type(reply).__name__ if isinstance(reply, Exception) else reply
+                return self.names.get(told, told) if isinstance(told, str) else told
 
 
 def _told(reply: Fired | Schedule) -> tuple[object, ...]:

@@ -33,6 +33,8 @@ class Handler:
     locked in the one order, and workers are told of it. With `handle_all` it has several there, at
     most `most` of them: no two for which `apart` gives the same, and alone whatever it gives
     nothing for.
+
+    `at_last` stands in for `handle` at the last try of a message, after which what fails is parked.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Handler:
     handle_all: HandleAll | None = None
     types: frozenset[str] | None = None
     steers: bool = False
+    at_last: Handle | None = None
     apart: Callable[[Envelope], str | None] = _by_itself
     most: int = 1_000
 
@@ -50,8 +53,12 @@ class Handler:
     def wants(self, envelope: Envelope) -> bool:
         return self.types is None or envelope.type in self.types
 
-    def do(self, envelopes: Sequence[Envelope], connection: object) -> object:
+    def do(
+        self, envelopes: Sequence[Envelope], connection: object, *, last: bool = False
+    ) -> object:
         """Handle several, which is one where each is handled by itself."""
+        if last and self.at_last is not None and len(envelopes) == 1:
+            return self.at_last(envelopes[0], connection)
         if self.handle is not None and len(envelopes) == 1:
             return self.handle(envelopes[0], connection)
         if self.handle_all is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.bus.envelope import Envelope
@@ -13,6 +14,7 @@ from holdfast.bus.handler import Handler, Park
 from holdfast.bus.replies import Replies, answer_to
 from holdfast.engine.edge import then
 from holdfast.engine.engine import Engine
+from holdfast.engine.expect_operations import Meant
 from holdfast.engine.joined import Joined
 from holdfast.errors import InvalidInput, KeyConflict, NotFound
 from holdfast.model.graph import Workflow, read_workflow
@@ -34,10 +36,10 @@ def command_handler(engine: Engine) -> Handler:
     """For `workflow.commands`: starts, cancels, retries, decisions of people, signals."""
     orders = {**_RUN_ORDERS, **_TASK_ORDERS}
 
-    def handle(envelope: Envelope, connection: object) -> None:
+    def handle(envelope: Envelope, connection: object, *, patient: bool = True) -> None:
         if envelope.type == "run.start":
             _start(engine, [envelope], connection)
-        else:
+        elif _is_expected(engine, envelope, connection, patient=patient):
             _carry_out(engine, orders, envelope, connection)
 
     def start(envelopes: Sequence[Envelope], connection: object) -> None:
@@ -49,6 +51,7 @@ def command_handler(engine: Engine) -> Handler:
         handle_all=_parking(start),
         types=frozenset({"run.start", *orders}),
         steers=True,
+        at_last=_parking(partial(handle, patient=False)),
         # Runs that are new have nothing in common; what is there already is steered one by one.
         apart=lambda envelope: envelope.message_id if envelope.type == "run.start" else None,
     )
@@ -80,6 +83,36 @@ def result_handler(engine: Engine, bus: RedisBus | None = None) -> Handler:
         steers=True,
         apart=lambda envelope: envelope.task_id,
     )
+
+
+class Early(Exception):
+    """A command is for a version of its run or task that has not come yet: it is tried again."""
+
+
+def _is_expected(engine: Engine, envelope: Envelope, connection: object, *, patient: bool) -> bool:
+    """Whether a command is for the version there is; the row is held still until the commit."""
+    expected = _told(envelope).get("expected_version")
+    target = _target(envelope)
+    if expected is None or target is None:
+        return True
+    meant = Meant(
+        asked=envelope.type,
+        expected_version=expected,
+        actor=ACTOR,
+        message_id=envelope.message_id,
+        patient=patient,
+    )
+    found = engine.join(connection).expectations.check(target, meant)
+    if found.early and patient:
+        message = f"{target} is at version {found.version}, and {envelope.type} is for {expected}"
+        raise Early(message)
+    if not found.met:
+        logger.info("%s %s was refused: version_conflict", envelope.type, envelope.message_id)
+    return found.met
+
+
+def _target(envelope: Envelope) -> str | None:
+    return envelope.task_id if envelope.type in _TASK_ORDERS else envelope.run_id
 
 
 def _parking(handle: Callable[[T, object], object]) -> Callable[[T, object], object]:

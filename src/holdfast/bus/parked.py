@@ -29,17 +29,34 @@ class Kept(Shown):
     parked_at: int | None
     error: str | None
 
+    @property
+    def state(self) -> str:
+        """What it waits for: a person, a consumer since one has said so, its time, or another."""
+        if self.parked_at is not None:
+            return "parked"
+        if self.error is None:
+            return "behind"
+        return "retrying" if self.tries else "replayed"
+
 
 class Parked:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def list(self, *, parked: bool = True, after: int = 0, limit: int = PAGE) -> list[Kept]:
-        """Those that are parked; with `parked=False` all that wait, in the order they came."""
+        """Those that are parked, or were replayed and not tried yet, in the order they came.
+
+        With `parked=False` all that wait.
+        """
         rows = self._engine.database.view(
             lambda tx: tx.read("list_deliveries", parked=parked, passed=after, count=limit)
         )
         return [_read(row) for row in rows]
+
+    def count(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """By channel and handler, how many wait, and how many of those are parked."""
+        rows = self._engine.database.view(lambda tx: tx.read("count_deliveries"))
+        return {(row["channel"], row["handler"]): (row["waiting"], row["parked"]) for row in rows}
 
     def replay(self, handler: str, message_id: str) -> TransitionResult:
         """Have it tried again, as often as at first; what waits behind it follows."""

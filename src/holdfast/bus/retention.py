@@ -1,4 +1,4 @@
-"""Removes what no consumer can be given again: old messages, and the notes that they were done."""
+"""Removes what was kept long enough: messages, the notes that they were done, and ended runs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from holdfast.bus.rounds import Rounds
 from holdfast.bus.turn import Turn
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
+from holdfast.engine.removal_desk import RUNS, TASKS
+from holdfast.settings import Keep
 
 WEEK = 7 * 86_400.0
 
@@ -21,12 +23,14 @@ class RetentionOptions:
     """How long things are kept, in seconds.
 
     - `keep`: messages that all have acknowledged, and notes of messages that were done
+    - `runs`: runs that have ended, and tasks without one, with all their events
     - `every`: the time between two looks
     - `count`: how many notes are removed in one transaction
     - `ttl`: after how many seconds of silence another process goes on
     """
 
     keep: float = WEEK
+    runs: float = Keep.runs
     every: float = 3_600.0
     count: int = 1_000
     ttl: float = 30.0
@@ -48,6 +52,7 @@ class Retention(Rounds):
         self._standing = engine.database.connect()
         self._life.callback(self._standing.close)
         self._looked: float | None = None
+        self._kind, self._passed = RUNS, ""
 
     def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
         """Remove what is due, some at a time; how much that was."""
@@ -58,12 +63,27 @@ class Retention(Rounds):
             self._trim(bus, channel, before) for bus in self._buses for channel in Channel
         )
         purged = self._purge(min([before, *self._oldest()]))
-        if purged < self._options.count:
+        removed = self._remove(self._engine.now() - round(self._options.runs * MICROSECONDS))
+        if purged < self._options.count and not removed:
             self._looked = self._engine.clock.monotonic()
-        return trimmed + purged
+        return trimmed + purged + removed
 
     def _begin(self) -> None:
         self._looked = None
+        self._kind, self._passed = RUNS, ""
+
+    def _remove(self, before: int) -> int:
+        """Remove the next page of which anything can go; nothing behind the last one."""
+        while self._place.hold():
+            page = self._engine.removals.remove(self._kind, before, after=self._passed)
+            self._passed = page.next or ""
+            if page.next is None:
+                self._kind = TASKS if self._kind == RUNS else RUNS
+            if page.gone:
+                return len(page.gone)
+            if page.next is None and self._kind == RUNS:
+                break
+        return 0
 
     def _due(self) -> bool:
         now = self._engine.clock.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
 
@@ -39,7 +40,12 @@ class Turn:
         leases = self._engine.leases
         if self._token is not None and leases.renew(self._key, self._token, ttl=self._ttl).ok:
             return
-        lease = leases.acquire(self._key, socket.gethostname(), ttl=self._ttl)
+        lease = leases.acquire(self._key, _process(), ttl=self._ttl)
         self._token = None if lease is None else lease.token
         if lease is not None:
             self._begun()
+
+
+def _process() -> str:
+    """Who holds a turn, for whoever asks: nothing is told from the name."""
+    return f"{socket.gethostname()}:{os.getpid()}"

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.options import Json, Limit
-from holdfast.cli.registry import command, group
-from holdfast.cli.session import opened
+from holdfast.cli.registry import Store, command, group
+from holdfast.cli.session import chosen_store, opened
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, note, paint, say, say_json
-from holdfast.cli.words import one_line
+from holdfast.cli.words import count, one_line
 
 if TYPE_CHECKING:
     from holdfast.service.buses import Buses
 
-bus = group("bus", "Messages: groups and how far behind they are, what waits, what is parked.")
+bus = group(
+    "bus", "Messages: who relays them, groups and how far behind they are, what waits.", alone=True
+)
 
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="workflow.events and the like.")]
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group of a service.")]
@@ -34,6 +36,28 @@ def _buses() -> Iterator[Buses]:
         yield buses
 
 
+@bus.callback(invoke_without_command=True)
+def show_bus(context: typer.Context, db: Store = None, json: Json = False) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    chosen_store.set(db or chosen_store.get())
+    with _buses() as buses:
+        told = buses.status()
+    if json:
+        say_json(told)
+        return
+    where = "Redis" if told["bus"] == "redis" else "the store"
+    answers = "answers" if told["ok"] else f"does not answer: {told.get('detail', '')}"
+    say(f"messages are in {where}, which {escape(answers)}")
+    for duty in ("relay/redis", "retention"):
+        holder = told["duties"].get(duty)
+        if holder or duty == "retention" or told["bus"] == "redis":
+            name = duty.partition("/")[0]
+            say(f"{name:<10}{escape(holder) if holder else 'nobody: holdfast worker does it'}")
+    if told["items"]:
+        _say_groups(told)
+
+
 @command("groups", of=bus, example="holdfast bus groups")
 def groups(json: Json = False) -> None:
     """List the groups of each channel, and how many messages each has before it."""
@@ -42,20 +66,30 @@ def groups(json: Json = False) -> None:
     if json:
         say_json(page)
     elif page["items"]:
-        rows = [
-            [each["channel"], escape(each["group"]), str(each["lag"])] for each in page["items"]
-        ]
-        say_table(("CHANNEL", "GROUP", "LAG"), rows)
+        _say_groups(page)
     else:
         note("No groups. A program makes one: holdfast.bus.Consumer(…)")
 
 
+def _say_groups(page: dict[str, Any]) -> None:
+    rows = [
+        [each["channel"], escape(each["group"])]
+        + [str(each[name]) for name in ("lag", "waiting", "parked")]
+        for each in page["items"]
+    ]
+    say_table(("CHANNEL", "GROUP", "LAG", "WAITING", "PARKED"), rows)
+
+
 @command("lag", of=bus, example="holdfast bus lag workflow.events accounting")
 def lag(channel: Channel, name: Group, json: Json = False) -> None:
-    """Print how many messages a group has not acknowledged."""
+    """Print how many messages a group has not acknowledged, and tell what waits in the store."""
     with _buses() as buses:
-        behind = buses.lag(channel, name)
-    say_json({"channel": channel, "group": name, "lag": behind}) if json else say(str(behind))
+        told = buses.lag(channel, name)
+    if json:
+        say_json(told)
+        return
+    say(str(told["lag"]))
+    _note_waiting(told, "of this group")
 
 
 @command("forget", of=bus, example="holdfast bus forget workflow.events accounting")
@@ -78,6 +112,13 @@ def tail(channel: Channel = "workflow.events", limit: Limit = 20, json: Json = F
         about = each.get("task_id") or each.get("run_id") or ""
         said = f"{each['created_at']}  {each['type']}  {about}  {each['message_id']}"
         say(escape(said))
+    _note_waiting(page, "of this channel")
+
+
+def _note_waiting(told: dict[str, Any], whose: str) -> None:
+    if told["waiting"]:
+        waiting = f"{count(told['waiting'], 'message')} {whose} in the store"
+        note(f"{waiting}, {told['parked']} of them parked: holdfast bus parked --all")
 
 
 @command("publish", of=bus, example="holdfast bus publish workflow.commands < envelope.json")
@@ -96,9 +137,9 @@ def parked(
     limit: Limit = 100,
     json: Json = False,
 ) -> None:
-    """List the messages that a handler failed on too often, and why."""
-    with _buses() as buses:
-        page = buses.parked(everything=everything, limit=limit)
+    """List the messages that a handler failed on too often, and those replayed since."""
+    with opened() as service:
+        page = service.parked.page(everything=everything, limit=limit)
     if json:
         say_json(page)
     elif page["items"]:
@@ -110,23 +151,33 @@ def parked(
 
 
 def _row(each: dict[str, Any]) -> list[str]:
-    state = paint("parked", "red") if "parked_at" in each else "waits"
+    state = paint(_STATES[each["state"]], "red" if each["state"] == "parked" else "dim")
     error = one_line(each.get("error", ""))
     names = [escape(each[name]) for name in ("handler", "message_id", "about")]
     return [*names, str(each["tries"]), state, error]
 
 
+_STATES = {
+    "parked": "parked",
+    "replayed": "replayed, for the next consumer",
+    "retrying": "tried again later",
+    "behind": "waits behind another",
+}
+
+
 @command("replay", of=bus, example="holdfast bus replay accounting/note_end t_01….3")
 def replay(handler: Handler, message: MessageId, json: Json = False) -> None:
     """Have a parked message tried again; what waits behind it follows."""
-    with _buses() as buses:
-        told = buses.replay(handler, message)
-    say_json(told) if json else say(f"{escape(message)} is tried again")
+    with opened() as service:
+        told = service.parked.replay(handler, message)
+    say_json(told) if json else say(
+        f"{escape(message)} is tried again by the next consumer of {escape(handler)}"
+    )
 
 
 @command("drop", of=bus, example="holdfast bus drop accounting/note_end t_01….3")
 def drop(handler: Handler, message: MessageId, json: Json = False) -> None:
     """Give a parked message up for good; what waits behind it follows."""
-    with _buses() as buses:
-        told = buses.drop(handler, message)
+    with opened() as service:
+        told = service.parked.drop(handler, message)
     say_json(told) if json else say(f"{escape(message)} is dropped")

@@ -161,3 +161,23 @@ def _say_diagnosis(told: dict[str, Any]) -> None:
         "The events are the record: compare `holdfast events ID` with `holdfast show ID`, put back "
         "what was changed by hand, and report anything else, with its events."
     )
+
+
+@command("clean", example="holdfast clean --dry-run")
+def clean(dry_run: DryRun = False, json: Json = False) -> None:
+    """Remove the runs and logs that were kept as long as holdfast.yaml says."""
+    with opened() as service:
+        told = service.clean(project().keep, dry_run=dry_run)
+    if json:
+        say_json(told)
+        return
+    parts = [
+        count(len(told["runs"]), "run"),
+        count(len(told["tasks"]), "task"),
+        f"the logs of {count(len(told['logs']), 'task')}",
+    ]
+    said = f"{parts[0]}, {parts[1]} and {parts[2]}"
+    if dry_run:
+        say(f"would remove {said}, but for what somebody waits for")
+    else:
+        say(f"removed {said}")

@@ -17,13 +17,12 @@ from holdfast.cli.terminal import escape, note, paint, say, say_json, say_json_l
 from holdfast.cli.words import coloured, error_line, one_line
 
 if TYPE_CHECKING:
+    from holdfast.service.history import Cursor
     from holdfast.service.service import Service
 
 View = dict[str, Any]
 PAUSE = 0.1
 PAGE = 1_000
-# Numbers that were never used look as if they were still to come; this many are waited for.
-MISSING = 1_000
 QUIET = {"task.created", "task.queued"}
 ENDED = {"run.completed", "run.failed", "run.cancelled"}
 
@@ -45,7 +44,11 @@ def events(
     with opened() as service:
         found = None if address is None else service.addresses.find(address)
         if follow:
-            coming = _follow_all(service) if found is None else follow_events(service, found, after)
+            coming = (
+                follow_all(service, service.history.now())
+                if found is None
+                else follow_events(service, found, after)
+            )
             for event in coming:
                 say_json_line(event) if json else say(event_line(event))
             return
@@ -124,20 +127,14 @@ def follow_events(service: Service, identifier: str, after: int = 0) -> Iterator
             time.sleep(PAUSE)
 
 
-def _follow_all(service: Service) -> Iterator[View]:
-    """Every event from now on, those too that are committed after later ones."""
-    newest = service.queries.latest_events(1)
-    after = newest[-1]["seq"] if newest else 0
-    missing: set[int] = set()
+def follow_all(service: Service, cursor: Cursor) -> Iterator[View]:
+    """Every event from a cursor on, those too that are committed after later ones."""
     while True:
-        found = service.queries.events_after(after, sorted(missing), PAGE)
-        yield from found
-        seen = {event["seq"] for event in found}
-        last = max(seen, default=after)
-        missing |= set(range(after + 1, last))
-        missing = set(sorted(missing - seen)[-MISSING:])
-        after = max(after, last)
-        if not found:
+        told = service.history.after(cursor, PAGE)
+        yield from (each.event for each in told)
+        if told:
+            cursor = told[-1].cursor
+        else:
             time.sleep(PAUSE)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -87,9 +88,12 @@ def worker(
         work_for(server, chosen, lease, Permission(names=allow or (), anything=allow_any))
         return
     with program_of(app, lease) as program:
+        from holdfast.service.upkeep import upkeep
+
         note(f"store {shown_url(program.settings.url)}")
         given = {each: value for each, value in options.items() if value is not None}
-        program.worker(**given).run()
+        with upkeep(program.engine, said.keep, os.environ.get("HOLDFAST_BUS")):
+            program.worker(**given).run()
 
 
 def program_of(app: str | None, lease: str | None) -> Holdfast:

@@ -160,6 +160,7 @@ def insert_tasks(
     if len(inserted) != len(tasks):
         message = "a key was taken by another process"
         raise Contended(message)
+    _check_buried(group, "task", [task.key for task, _ in tasks])
     group.ripe += [
         task.id
         for task, _ in tasks
@@ -227,6 +228,7 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     if len(inserted) != len(new):
         message = "a key was taken by another process"
         raise Contended(message)
+    _check_buried(group, "run", [run.key for run in new])
     _insert_traces(group, [(run.run_id, run.trace) for run in new])
     for holds in {_first_holds(run) for run in new}:
         tasks = [
@@ -237,6 +239,14 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     for run in new:
         if run.concurrency_key is not None:
             slots.admit(group, run.concurrency_key, 1)
+
+
+def _check_buried(group: Group, kind: str, wanted: Sequence[str | None]) -> None:
+    """Begin again where a key came free only now: who removes its holder keeps the key."""
+    keys = sorted({key for key in wanted if key is not None})
+    if keys and group.tx.read("buried_keys", kind=kind, keys=keys):
+        message = "the holder of a key was removed by another process"
+        raise Contended(message)
 
 
 def _called(caller: Caller | None) -> tuple[str | None, int | None, str | None, int]:

@@ -33,6 +33,8 @@ CHECKS = (
     "schedules_end_with_runs",
     "ended_plans_are_still",
     "calls_end_with_runs",
+    "messages_done_once",
+    "events_reach_groups",
 )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine import hooks
 from holdfast.engine.access_desk import AccessTokens
+from holdfast.engine.browser_desk import Browsers
 from holdfast.engine.desk import Desk
 from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
@@ -21,6 +22,7 @@ from holdfast.engine.lease_desk import Leases
 from holdfast.engine.listeners import Listeners
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.recovery import Recovery
+from holdfast.engine.removal_desk import Removals
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.schedule_desk import Schedules
 from holdfast.engine.signal_desk import Signals
@@ -94,6 +96,7 @@ class Engine:
             joining=Joining(self.database, new_writer, secret.encode()),
             takers=takers,
         )
+        self._commits_told: Listeners[None] = Listeners()
         self._ends: Listeners[str] = Listeners()
         self._leaves: Listeners[tuple[str, int]] = Listeners()
         self._grants: Listeners[str] = Listeners()
@@ -105,9 +108,11 @@ class Engine:
         self.signals = Signals(self._desk)
         self.workers = Workers(self._desk)
         self.access = AccessTokens(self._desk)
+        self.browsers = Browsers(self._desk)
         self.hooks = Hooks(self._desk)
         self.imports = Imports(self._desk)
         self.schedules = Schedules(self._desk)
+        self.removals = Removals(self._desk)
         self.recovery = Recovery(
             self._desk,
             self.work,
@@ -158,6 +163,10 @@ class Engine:
         A taker of this process need not hear again of what it was `served`.
         """
         return self.notifier.subscribe(callback, served=served)
+
+    def on_commit(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back after each commit of this process, whatever it did; returns the way out."""
+        return self._commits_told.add(lambda _: callback())
 
     def on_end(self, callback: Callable[[Sequence[str]], None]) -> Callable[[], None]:
         """Call back with the tasks and runs that a commit of this process ended."""
@@ -211,6 +220,7 @@ class Engine:
         if group.wakes or group.tells or not group.served:
             self.notifier.notify(served=group.served)
         self._grants.tell(group.granted)
+        self._commits_told.tell((None,))
         self._leaves.tell(group.left)
         self._ends.tell(group.ended)
         if group.ended:

@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.engine.desk import Commits, Desk
 from holdfast.engine.edge import then
+from holdfast.engine.expect_desk import Expectations
 from holdfast.engine.joining import Joining
 from holdfast.engine.operations import Operation
 from holdfast.engine.run_desk import Runs
@@ -27,6 +28,7 @@ class Joined:
     runs: Runs
     work: Work
     signals: Signals
+    expectations: Expectations
 
 
 def join(desk: Desk, connection: object) -> Joined:
@@ -44,7 +46,11 @@ def join_group(desk: Desk, connection: object) -> Iterator[Joined]:
 def _join(desk: Desk, commits: Commits) -> Joined:
     inside = replace(desk, commits=commits)
     return Joined(
-        tasks=Tasks(inside), runs=Runs(inside), work=Work(inside), signals=Signals(inside)
+        tasks=Tasks(inside),
+        runs=Runs(inside),
+        work=Work(inside),
+        signals=Signals(inside),
+        expectations=Expectations(inside),
     )
 
 

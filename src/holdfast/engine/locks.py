@@ -23,6 +23,7 @@ from holdfast.engine.operations import (
     RetryTask,
     StartPlanning,
 )
+from holdfast.engine.removal_operations import RemoveRuns, RemoveTasks
 from holdfast.engine.schedule_operations import PutSchedule, ScheduleOperation
 from holdfast.store.patience import Contended
 
@@ -43,6 +44,7 @@ def lock(group: Group, operations: Sequence[Operation]) -> None:
     runs = {o.run_id for o in operations if isinstance(o, RunOperation)}
     for target in (o.target for o in operations if isinstance(o, SendSignal)):
         (runs if target.startswith("r_") else tasks).add(target)
+    runs |= {key for o in operations if isinstance(o, RemoveRuns) for key in o.runs}
     schedules = sorted(o.name for o in operations if isinstance(o, ScheduleOperation))
     if schedules:
         runs |= _owners(group, operations, schedules)
@@ -64,6 +66,7 @@ def _lock_tasks(
     """Lock tasks and what stands around them; those `covered` by the lock of their run, alone."""
     beside = {o.task_id for o in operations if isinstance(o, ClaimById)}
     beside |= {need for o in operations if isinstance(o, BlockTask) for need in o.on}
+    beside |= {key for o in operations if isinstance(o, RemoveTasks) for key in o.keys}
     if tasks or beside:
         beside |= _related(operations)
     # Who claims in turn waits for no task: it skips what another transaction has locked.

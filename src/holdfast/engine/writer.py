@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 from holdfast.engine import (
     access,
     advance,
+    browsers,
+    conflicts,
     creation,
     durable,
     hooks,
@@ -18,12 +20,14 @@ from holdfast.engine import (
     locks,
     picker,
     pulls,
+    removal,
     runs,
     schedules,
     slots,
     workers,
 )
 from holdfast.engine.access_operations import AccessOperation
+from holdfast.engine.browser_operations import BrowserOperation
 from holdfast.engine.control import control
 from holdfast.engine.durable_operations import (
     Ask,
@@ -33,6 +37,7 @@ from holdfast.engine.durable_operations import (
     Suspend,
     TakeSignal,
 )
+from holdfast.engine.expect_operations import Expect
 from holdfast.engine.facts import Facts
 from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
@@ -56,6 +61,7 @@ from holdfast.engine.operations import (
     StartRun,
     Sweep,
 )
+from holdfast.engine.removal_operations import Removal
 from holdfast.engine.schedule_operations import PutSchedule, SteerSchedule, Tick
 from holdfast.engine.taking import Handed, Takers
 from holdfast.engine.worker_operations import NoteStop, WorkerOperation
@@ -104,15 +110,7 @@ class Writer:
         batch = Batch(operations)
         if self._dialect == "postgresql":
             locks.lock(group, operations)
-        # Before any counter is held: who inserts a name may wait for another process.
-        batch.together(PutSchedule, lambda chosen: schedules.put(group, chosen))
-        batch.together(AddWorkflow, lambda chosen: creation.add_workflows(group, chosen))
-        batch.each(SteerSchedule, lambda operation: schedules.steer(group, operation))
-        # Before any counter is locked: hooks come between tasks and counters in every process.
-        batch.together(RegisterHooks, lambda chosen: hooks.register(group, chosen))
-        batch.each(RemoveHook, lambda operation: hooks.remove(group, operation))
-        batch.together(WorkerOperation, lambda chosen: workers.carry_out(group, chosen))
-        batch.together(AccessOperation, lambda chosen: access.carry_out(group, chosen))
+        arrange(group, batch)
         batch.together(NoteStop, lambda chosen: workers.note_stops(group, chosen))
         batch.together(Renew, lambda chosen: lifecycle.renew(group, chosen))
         batch.together(RecordEffect, lambda chosen: durable.record(group, chosen))
@@ -123,6 +121,7 @@ class Writer:
         batch.together(Suspend, lambda chosen: durable.suspend(group, chosen))
         batch.together(Lose, lambda chosen: lifecycle.lose(group, chosen))
         advance.derive(group)
+        batch.each(Expect, lambda operation: conflicts.expect(group, operation))
         batch.each(Controlled, lambda operation: derived(group, control(operation, group)))
         batch.each(ControlledRun, lambda o: derived(group, runs.control_run(group, o)))
         advance.follow(group)
@@ -139,6 +138,7 @@ class Writer:
         batch.together(AcquireLease, lambda chosen: leases.acquire_all(group, chosen))
         batch.each(RenewLease, lambda operation: leases.renew(group, operation))
         batch.each(ReleaseLease, lambda operation: leases.release(group, operation))
+        batch.each(Removal, lambda operation: removal.remove(group, operation))
         batch.each(Sweep, lambda _: sweep(group))
         self._parked = self._parked and slots.unpark(group)
         batch.together(Claim, lambda chosen: picker.claim(group, chosen))
@@ -153,6 +153,20 @@ class Writer:
             group.tx.run("send_hint", sender=self._name)
         self.last = group
         return batch.replies
+
+
+def arrange(group: Group, batch: Batch) -> None:
+    """What stands around the work: schedules, workflows, hooks, workers, tokens."""
+    # Before any counter is held: who inserts a name may wait for another process.
+    batch.together(PutSchedule, lambda chosen: schedules.put(group, chosen))
+    batch.together(AddWorkflow, lambda chosen: creation.add_workflows(group, chosen))
+    batch.each(SteerSchedule, lambda operation: schedules.steer(group, operation))
+    # Before any counter is locked: hooks come between tasks and counters in every process.
+    batch.together(RegisterHooks, lambda chosen: hooks.register(group, chosen))
+    batch.each(RemoveHook, lambda operation: hooks.remove(group, operation))
+    batch.together(WorkerOperation, lambda chosen: workers.carry_out(group, chosen))
+    batch.together(AccessOperation, lambda chosen: access.carry_out(group, chosen))
+    batch.together(BrowserOperation, lambda chosen: browsers.carry_out(group, chosen))
 
 
 def derived(group: Group, reply: TransitionResult) -> TransitionResult:

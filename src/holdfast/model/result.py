@@ -47,3 +47,13 @@ class TransitionResult:
 class AdvanceResult:
     advanced: bool
     completed: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expectation:
+    """Whether a run or task is at the version that was expected; `early` when that may yet come."""
+
+    met: bool
+    version: int
+    status: str
+    early: bool = False

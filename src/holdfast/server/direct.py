@@ -56,7 +56,7 @@ class Direct:
             way = self._ways.get(_key(scope["path"]))
             access: Access | None = scope.get(ACCESS)
             if way is not None and access is not None and access.role in way.roles:
-                await self._take(way, Door(self._serving, access), (scope, receive, send))
+                await self._take(way, Door(self._serving, access, scope), (scope, receive, send))
                 return
         await self._app(scope, receive, send)
 

@@ -55,6 +55,7 @@ class _Collector(Collector):
         yield tasks
         yield _gauge("holdfast_runs", "Runs that have not ended", stored["runs"]["running"])
         yield _gauge("holdfast_workers", "Workers that live", stored["workers"])
+        yield conflicts(stored)
 
     def _going_on(self) -> Iterator[Metric]:
         reading = self._counts.reading
@@ -86,6 +87,12 @@ class _Collector(Collector):
         yield _groups(counts.groups, counts.operations)
         yield _gauge("holdfast_long_polls", "Workers that wait here for work", counts.waiting)
         yield _gauge("holdfast_stream_readers", "Readers of events here", counts.readers)
+
+
+def conflicts(stored: View) -> Metric:
+    """As many as the store tells of, whichever process refused them."""
+    text = "Commands and edits refused because they were for another version"
+    return CounterMetricFamily("holdfast_conflicts", text, stored["conflicts"])
 
 
 def exposition(counts: Counts) -> bytes:

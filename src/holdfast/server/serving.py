@@ -8,16 +8,23 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeVar
+
+from anyio.to_thread import run_sync
 
 from holdfast.engine.engine import Engine
-from holdfast.server.known import Known
+from holdfast.server.known_tokens import KnownTokens
 from holdfast.server.stream import Hub
 from holdfast.service.meter import Meter
 from holdfast.service.place import Place
 from holdfast.service.service import Service
 from holdfast.service.visitors import Visitors
 from holdfast.service.waiting import WaitingRoom
+from holdfast.settings import MEBIBYTE
+
+if TYPE_CHECKING:
+    from holdfast.mcp.endpoint import Endpoint
 
 T = TypeVar("T")
 THREADS = 40
@@ -33,15 +40,17 @@ class Serving:
     refused: Counter[str] = field(default_factory=Counter)
     visitors: Visitors = field(init=False)
     meter: Meter = field(init=False)
-    known: Known = field(init=False)
+    tokens: KnownTokens = field(init=False)
     threads: ThreadPoolExecutor = field(init=False)
     _room: WaitingRoom | None = None
     _hub: Hub | None = None
+    _tools: Endpoint | None = None
+    max_body: int = 16 * MEBIBYTE
 
     def __post_init__(self) -> None:
         self.visitors = Visitors(self.engine)
         self.meter = Meter(self.engine)
-        self.known = Known(self.engine)
+        self.tokens = KnownTokens(self.engine)
         self.threads = ThreadPoolExecutor(THREADS, "holdfast-call")
 
     async def in_thread(self, work: Callable[[], T]) -> T:
@@ -71,10 +80,25 @@ class Serving:
         """How many read events as they come."""
         return 0 if self._hub is None else self._hub.readers
 
+    async def tools(self) -> Endpoint:
+        """The tools of agents; what they need takes a second to load, when the first comes."""
+        await run_sync(import_module, "holdfast.mcp.endpoint")
+        if self._tools is None:
+            from holdfast.mcp.endpoint import Endpoint  # noqa: PLC0415 - see above
+
+            self._tools = Endpoint(self.max_body)
+        return self._tools
+
+    async def end(self) -> None:
+        """To be called when nothing is under way any more."""
+        self.threads.shutdown(wait=False)
+        if self._tools is not None:
+            await self._tools.close()
+
     def close(self) -> None:
         """Answer who waits, and end the streams: they hold up whoever wants to stop."""
         self.closing = True
-        self.known.close()
+        self.tokens.close()
         if self._room is not None:
             self._room.close()
         if self._hub is not None:

@@ -9,6 +9,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.listing import ask_for_runs
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import ALPHABET
+from holdfast.service.tombstones import tell_removed
 from holdfast.store.database import Transaction
 
 LAST = "@last"
@@ -83,7 +84,8 @@ class Addresses:
 
         found = self._engine.database.view(read)
         if not found:
-            raise NotFound(text, _KINDS[text[0]], self._nearest(text))
+            removed = self._engine.database.view(lambda tx: tell_removed(tx, text))
+            raise NotFound(text, _KINDS[text[0]], removed or self._nearest(text))
         if len(found) > 1:
             more = ", …" if len(found) > SHOWN else ""
             names = ", ".join(self._describe(each) for each in found[:SHOWN])

@@ -12,12 +12,13 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.graph import Workflow, read_workflow
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.run import NewRun
+from holdfast.model.run import Created, NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.starting import place_paths
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.service.called import with_called
+from holdfast.service.expecting import await_version
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
 from holdfast.service.views import View, view_lease, view_schedule
@@ -46,6 +47,10 @@ class Commands:
     def reopen(self, task_id: str) -> View:
         """Do an ended task again, and everything that needs it."""
         return self._changed(task_id, self._engine.tasks.reopen)
+
+    def follow_up(self, task_id: str, message: object) -> View:
+        """Have who did an ended task go on with a message, and all that needs it done again."""
+        return self._changed(task_id, self._engine.tasks.follow_up, message)
 
     def pause(self, identifier: str) -> View:
         return self._either(identifier, self._engine.runs.pause, self._engine.tasks.hold)
@@ -85,6 +90,9 @@ class Commands:
         return self._changed(task_id, self._engine.tasks.reset)
 
     def edit(self, task_id: str, changes: dict[str, object], version: int | None = None) -> View:
+        """Change a task that has not started; with a version, only while it is at that."""
+        if version is not None:
+            await_version(self._engine, task_id, version)
         edit = self._engine.tasks.edit
         return self._changed(task_id, edit, changes, expected_version=version)
 
@@ -101,13 +109,15 @@ class Commands:
     def add_task(self, task: NewTask) -> View:
         """The task, and whether this made it."""
         made = self._engine.tasks.create(task, actor=self._actor)
-        return {**self._queries.task(made.id), "created": made.created}
+        return {**self._made(made, self._queries.task), "created": made.created}
 
     def add_tasks(self, tasks: Sequence[NewTask]) -> View:
         """Several tasks, all or none of them, in the order they were asked for."""
         made = self._engine.tasks.create_many(tasks, actor=self._actor)
         known = {each["id"]: each for each in self._queries.some_tasks([each.id for each in made])}
-        return {"items": [{**known[each.id], "created": each.created} for each in made]}
+        told = [known.get(each.id) or self._made(each, self._queries.task) for each in made]
+        pairs = zip(told, made, strict=True)
+        return {"items": [{**task, "created": each.created} for task, each in pairs]}
 
     def reorder_plan(self, task_id: str, order: Sequence[str]) -> View:
         return self._changed(task_id, self._engine.tasks.reorder_plan, order)
@@ -123,7 +133,12 @@ class Commands:
     def start(self, run: NewRun) -> View:
         """The run, and whether this started it."""
         made = self._engine.runs.start(run, actor=self._actor)
-        return {**self._queries.run(made.id), "created": made.created}
+        return {**self._made(made, self._queries.run), "created": made.created}
+
+    def _made(self, made: Created, look: Callable[[str], View]) -> View:
+        """What was made, or was there by its key; of what was removed since, what is left."""
+        left = None if made.created else self._queries.tombstone(made.id)
+        return left or look(made.id)
 
     def add_workflow(self, workflow: Workflow) -> View:
         """Keep a version of a workflow, so that it can be started by its name."""

@@ -57,7 +57,7 @@ class Cursor:
             return replace(self, gaps=tuple(part for gap in self.gaps for part in _cut(gap, seq)))
         gaps = self.gaps
         if noted is not None and seq > self.after + 1:
-            gaps = (*gaps, (self.after + 1, seq - 1, noted))[-MOST_GAPS:]
+            gaps = (*gaps, (self.after + 1, seq - 1, noted))
         return Cursor(after=seq, gaps=gaps)
 
 
@@ -86,7 +86,7 @@ class History:
             late = tx.read("events_within", rows=gaps, count=limit) if gaps else []
             room = limit - len(late)
             new = tx.read("events_behind", after=cursor.after, count=room) if room else []
-            return _told(tx, cursor, [*late, *new])
+            return _told(tx, cursor, late, new if room else None)
 
         return self._view(read)
 
@@ -96,24 +96,39 @@ class History:
         def read(tx: Transaction) -> Cursor:
             rows = list(reversed(tx.read("latest_events", count=LOOKED_BACK)))
             first = Cursor(after=rows[0]["seq"] - 1) if rows else Cursor()
-            told = _told(tx, first, rows)
+            told = _told(tx, first, [], rows)
             return told[-1].cursor if told else first
 
         return self._view(read)
 
 
-def _told(tx: Transaction, cursor: Cursor, rows: Sequence[Row]) -> list[Told]:
+def _told(
+    tx: Transaction, cursor: Cursor, late: Sequence[Row], new: Sequence[Row] | None
+) -> list[Told]:
+    """What was found in the gaps, and behind them, where all that is in the gaps was found."""
     (snapshot,) = tx.read("snapshot")
     under_way = snapshot["oldest"] < snapshot["next"]
     noted = snapshot["next"] if under_way else None
     told: list[Told] = []
-    for row in rows:
+    for row in late:
         cursor = cursor.passed(row["seq"], noted)
-        told.append(Told(event=view_event(read_event(row)), cursor=cursor))
+        told.append(_tell(row, cursor))
+    if new is None:
+        return told
+    cursor = cursor.settle(snapshot["oldest"])
     if told:
-        settled = told[-1].cursor.settle(snapshot["oldest"])
-        told[-1] = replace(told[-1], cursor=settled)
+        told[-1] = replace(told[-1], cursor=cursor)
+    for row in new:
+        cursor = cursor.passed(row["seq"], noted)
+        if len(cursor.gaps) > MOST_GAPS:
+            # What is under way has to end before more gaps can be told.
+            break
+        told.append(_tell(row, cursor))
     return told
+
+
+def _tell(row: Row, cursor: Cursor) -> Told:
+    return Told(event=view_event(read_event(row)), cursor=cursor)
 
 
 def _read_gap(text: str) -> Gap:

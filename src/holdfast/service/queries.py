@@ -12,6 +12,7 @@ from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
 from holdfast.service.called import Called, callers, nest, runs_below, with_usage_below
+from holdfast.service.tombstones import tell_removed, view_tombstone
 from holdfast.service.usage import usage_by_owner
 from holdfast.service.views import (
     View,
@@ -93,7 +94,7 @@ class Queries:
         def read(tx: Transaction) -> View:
             rows = tx.read("run_by_id", run_id=run_id)
             if not rows:
-                raise NotFound(run_id, "run")
+                raise NotFound(run_id, "run", tell_removed(tx, run_id))
             (run,) = view_runs(tx, [read_run(rows[0])], brief=brief)
             below = runs_below(tx, [run_id]).get(run_id, [])
             tasks = _tasks_of_runs(tx, [run_id, *below], brief=brief)
@@ -105,10 +106,15 @@ class Queries:
         def read(tx: Transaction) -> View:
             rows = tx.read("task_by_id", task_id=task_id)
             if not rows:
-                raise NotFound(task_id, "task")
+                raise NotFound(task_id, "task", tell_removed(tx, task_id))
             return view_tasks(tx, [read_task(rows[0])])[0]
 
         return self._view(read)
+
+    def tombstone(self, identifier: str) -> View | None:
+        """What is left of a run or task that was removed."""
+        rows = self._view(lambda tx: tx.read("tombstone_of", entity=identifier))
+        return view_tombstone(rows[0]) if rows else None
 
     def some_tasks(self, ids: Sequence[str]) -> list[View]:
         """Tasks by their ids, in any order."""
@@ -145,15 +151,6 @@ class Queries:
         count = read_limit(limit)
         rows = self._view(lambda tx: tx.read("latest_events", count=count))
         return [view_event(read_event(row)) for row in reversed(rows)]
-
-    def events_after(self, after: int, missing: Sequence[int], limit: int = PAGE) -> list[View]:
-        """Events of the whole store behind one, and those that were not there at the last look."""
-        rows = self._view(
-            lambda tx: tx.read(
-                "events_after", rows=[(each,) for each in missing], after=after, count=limit
-            )
-        )
-        return [view_event(read_event(row)) for row in rows]
 
     def schedules(self, *, limit: int = PAGE, after: str | None = None) -> View:
         found = self._engine().schedules.list(limit=limit, after=after)

@@ -7,11 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from holdfast.clock import SystemClock
+from holdfast.errors import InvalidInput
 from holdfast.randomness import SystemRandomness
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.views import View
-from holdfast.settings import Project, Settings
+from holdfast.settings import Keep, Project, Settings
 from holdfast.store import migrations
 from holdfast.store.database import Database, Transaction, is_postgresql, open_database
 from holdfast.threads import SystemThreads
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.service.buses import Buses
     from holdfast.service.commands import Commands
     from holdfast.service.history import History
+    from holdfast.service.parked import ParkedMessages
     from holdfast.service.previews import Previews
     from holdfast.service.protocol import Protocol
     from holdfast.service.tokens import Tokens
@@ -127,6 +129,12 @@ class Service:
         return Buses(self._writer, url)
 
     @cached_property
+    def parked(self) -> ParkedMessages:
+        from holdfast.service.parked import ParkedMessages
+
+        return ParkedMessages(self._engine)
+
+    @cached_property
     def tokens(self) -> Tokens:
         from holdfast.service.tokens import Tokens
 
@@ -164,6 +172,12 @@ class Service:
 
         return heal(self._writer, dry_run=dry_run)
 
+    def clean(self, keep: Keep, *, dry_run: bool = False) -> View:
+        """Remove what was kept long enough, or tell what that is."""
+        from holdfast.service.cleaning import clean
+
+        return clean(self._writer, self.place, keep, dry_run=dry_run)
+
     def rehearse(self, workflow: Workflow) -> None:
         """Let stubs do all that can be done of the runs in this store."""
         from holdfast.service.rehearsal import Rehearsal
@@ -183,6 +197,18 @@ class Service:
         running = [task for task in every_task(run["tasks"]) if task["status"] == "running"]
         found = {each["id"]: last_line(self.place, each["id"], each["attempt"]) for each in running}
         return {task_id: line for task_id, line in found.items() if line is not None}
+
+    def attempt_log(
+        self, task_id: str, attempt: int | None = None, start: int = 0
+    ) -> tuple[int, bytes]:
+        """Which attempt it is, the latest unless said, and what that wrote, from a byte on."""
+        from holdfast.service.logs import log_path, read_log
+
+        latest = self.queries.task(task_id)["attempt"]
+        chosen = latest if attempt is None else attempt
+        if not 0 <= chosen <= latest:
+            raise InvalidInput("attempt", f"must be between 1 and {latest}")
+        return chosen, read_log(log_path(self.place, task_id, chosen), start)
 
     def schema(self) -> View:
         """Which store this is, and how far its schema has come."""

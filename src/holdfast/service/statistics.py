@@ -8,7 +8,7 @@ from holdfast.store.database import Transaction
 
 
 def count(view: Look) -> View:
-    """`{agents: {developer: {ready: 3, running: 1}}, runs: {running: 2}, workers}`."""
+    """`{agents: {developer: {ready: 3, running: 1}}, runs: {running: 2}, workers, conflicts}`."""
 
     def read(tx: Transaction) -> View:
         agents: dict[str, dict[str, int]] = {}
@@ -16,6 +16,12 @@ def count(view: Look) -> View:
             agents.setdefault(row["agent"], {})[row["state"]] = int(row["tasks"])
         runs = int(tx.read("count_running_runs")[0]["runs"])
         workers = len(tx.read("list_workers"))
-        return {"agents": agents, "runs": {"running": runs}, "workers": workers}
+        conflicts = int(tx.read("count_conflicts")[0]["conflicts"])
+        return {
+            "agents": agents,
+            "runs": {"running": runs},
+            "workers": workers,
+            "conflicts": conflicts,
+        }
 
     return view(read)

@@ -14,9 +14,10 @@ from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.handler import Handler
 from holdfast.bus.relay import Relay
 from holdfast.bus.retention import WEEK, Retention, RetentionOptions
+from holdfast.errors import NotFound
 from tests.contract.bus.worlds import COMMANDS, World, message, seat, take_all
 from tests.contract.raw import raw
-from tests.contract.stages import create
+from tests.contract.stages import create, start
 
 LATE = Subscription(channel=Channel.COMMANDS, group="late")
 EVENTS = Subscription(channel=Channel.EVENTS, group="audit", from_now=True)
@@ -131,6 +132,25 @@ def test_what_redis_still_keeps_for_somebody_keeps_its_notes(redis_store: World)
     archive.retention.drain()
     assert archive.notes == []
     _close(relay, events, archive.retention)
+
+
+def test_runs_and_tasks_go_when_they_were_kept_long_enough(archive: Archive) -> None:
+    options = RetentionOptions(runs=WEEK / 2)
+    retention = Retention(archive.engine, [archive.bus], options)
+    archive.retention.close()
+    retention.drain()
+    run, task, kept = start(archive.engine), create(archive.engine), create(archive.engine)
+    archive.engine.runs.cancel(run.id)
+    archive.engine.tasks.cancel(task)
+    retention.drain()
+    assert run.status == "cancelled"
+    archive.pass_a_week()
+    assert retention.drain() >= 2
+    for gone in (lambda: archive.engine.runs.get(run.id), lambda: archive.engine.tasks.get(task)):
+        with pytest.raises(NotFound):
+            gone()
+    assert archive.engine.tasks.get(kept).status == "queued"
+    retention.close()
 
 
 def _close(*opened: Any) -> None:

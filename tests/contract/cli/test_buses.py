@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -20,12 +22,17 @@ from holdfast.bus import (
 )
 from holdfast.engine.engine import Engine
 from holdfast.model.retry import RetryPolicy
+from holdfast.service.upkeep import upkeep
+from holdfast.settings import Keep
 from tests import servers
 from tests.contract.bus.worlds import message
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import create
+from tests.race.racers import eventually
 
 COMMANDS = Subscription(channel=Channel.COMMANDS, group="service")
+DUTIES = {"relay/redis", "retention"}
+SERVICE = {"channel": "workflow.commands", "group": "service"}
 
 
 def fail(envelope: Envelope, _: object) -> None:
@@ -53,16 +60,14 @@ def test_groups_are_listed_with_what_they_have_before_them(
 ) -> None:
     assert publish(typed, monkeypatch, "m1") == "m1 is on workflow.commands\n"
     assert typed.json("bus", "groups")["items"] == [
-        {"channel": "workflow.commands", "group": "service", "lag": 1}
+        {**SERVICE, "lag": 1, "waiting": 0, "parked": 0}
     ]
-    assert typed.ok("bus", "groups").splitlines()[1].split() == [
-        "workflow.commands",
-        "service",
-        "1",
-    ]
+    listed = typed.ok("bus", "groups").splitlines()[1].split()
+    assert listed == ["workflow.commands", "service", "1", "0", "0"]
     assert typed.ok("bus", "lag", "workflow.commands", "service") == "1\n"
     consumer.drain()
-    assert typed.json("bus", "lag", "workflow.commands", "service")["lag"] == 0
+    behind = typed.json("bus", "lag", "workflow.commands", "service")
+    assert behind == {**SERVICE, "lag": 0, "waiting": 1, "parked": 1}
     assert "there is service" in typed.refused(2, "bus", "lag", "workflow.commands", "other")
     assert "workflow.events" in typed.refused(2, "bus", "lag", "nothing", "service")
     assert typed.ok("bus", "forget", "workflow.commands", "service") == "service is forgotten\n"
@@ -102,12 +107,37 @@ def test_a_parked_message_is_shown_replayed_and_dropped(
     assert [each["message_id"] for each in typed.json("bus", "parked")["items"]] == ["m1"]
     waiting = typed.json("bus", "parked", "--all")["items"]
     assert [(each["message_id"], each["tries"]) for each in waiting] == [("m1", 1), ("m2", 0)]
-    assert typed.ok("bus", "replay", "service/pay", "m1") == "m1 is tried again\n"
+    told = typed.ok("bus", "replay", "service/pay", "m1")
+    assert told == "m1 is tried again by the next consumer of service/pay\n"
     assert "holdfast bus parked" in typed.refused(2, "bus", "replay", "service/pay", "m1")
     consumer.drain()
     assert typed.json("bus", "drop", "service/pay", "m1")["ok"]
     consumer.drain()
     assert [each["message_id"] for each in typed.json("bus", "parked")["items"]] == ["m2"]
+
+
+def test_a_replayed_message_is_shown_until_a_consumer_has_tried_it(
+    consumer: Consumer, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("m1", "m2"):
+        publish(typed, monkeypatch, name)
+    consumer.drain()
+    typed.ok("bus", "replay", "service/pay", "m1")
+    (kept,) = typed.json("bus", "parked")["items"]
+    assert (kept["message_id"], kept["state"], kept["tries"]) == ("m1", "replayed", 0)
+    assert "replayed, for the next consumer" in typed.ok("bus", "parked")
+    lag = typed("bus", "lag", *SERVICE.values())
+    assert (lag.out, "2 messages of this group in the store, 0 of them parked" in lag.err) == (
+        "0\n",
+        True,
+    )
+    assert (
+        "2 messages of this channel in the store" in typed("bus", "tail", "workflow.commands").err
+    )
+    states = [each["state"] for each in typed.json("bus", "parked", "--all")["items"]]
+    assert states == ["replayed", "behind"]
+    consumer.drain()
+    assert typed.json("bus", "parked")["items"][0]["state"] == "parked"
 
 
 def test_the_bus_may_be_a_redis(
@@ -121,6 +151,13 @@ def test_the_bus_may_be_a_redis(
         bus.close()
         monkeypatch.setenv("HOLDFAST_BUS", url)
         assert typed.json("bus", "groups")["items"] == [
-            {"channel": "workflow.commands", "group": "service", "lag": 1}
+            {**SERVICE, "lag": 1, "waiting": 0, "parked": 0}
         ]
+        assert "relay     nobody" in typed.ok("bus")
+        with upkeep(engine, Keep(), url):
+            assert eventually(
+                lambda: set(typed.json("bus")["duties"]) == {"relay/redis", "retention"}
+            )
+            assert f"relay     {socket.gethostname()}:{os.getpid()}" in typed.ok("bus")
+        assert typed.json("bus")["duties"] == {}
     assert "is the server running" in typed.refused(5, "bus", "groups")

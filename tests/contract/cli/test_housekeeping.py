@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -341,3 +342,23 @@ def test_the_store_is_the_one_typed_and_what_is_typed_next_names_it(
     assert not (tmp_path / "typo.db").exists()
     assert typed.ok("db", "upgrade", "--db", "fresh.db").startswith("sqlite:///")
     assert typed.json("runs", "--db", "fresh.db") == {"items": []}
+
+
+def test_what_was_kept_long_enough_is_shown_and_removed(
+    engine: Engine, typed: Typed, url: str, tmp_path: Path
+) -> None:
+    run, task = start(engine, key="k"), create(engine)
+    run.finish("plan", "work", "review")
+    engine.tasks.cancel(task)
+    (tmp_path / "holdfast.yaml").write_text("keep: {runs: 0.001s, logs: 1d}\n")
+    for name, age in (("old", 2 * 86_400), ("new", 0)):
+        log = state_of(url).root / "logs" / name
+        log.mkdir(parents=True)
+        moment = time.time() - age
+        os.utime(log, (moment, moment))
+    shown = typed.ok("clean", "--dry-run")
+    assert shown.startswith("would remove 1 run, 1 task and the logs of 1 task, but for")
+    told = typed.json("clean")
+    assert (told["runs"], told["tasks"], told["logs"]) == ([run.id], [task], ["old"])
+    assert typed.ok("clean") == "removed 0 runs, 0 tasks and the logs of 0 tasks\n"
+    assert "it was completed, and removed 20" in typed.refused(2, "show", run.id)

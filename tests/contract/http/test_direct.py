@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from holdfast.server import known
+from holdfast.server import known_tokens
 from holdfast.server.bind import Bind
 from holdfast.server.gate import Gate, Rules
 from holdfast.server.server import HttpServer
@@ -40,7 +40,7 @@ def beside(server: Served) -> Iterator[httpx.Client]:
     """The same application, without its short ways."""
     application = server.application
     whole = application.gate
-    application.gate = Gate(application.app, application.serving.known, Rules())
+    application.gate = Gate(application.app, application.serving.tokens, Rules())
     other = HttpServer(application, Bind(port=0))
     application.gate = whole
     thread = threading.Thread(target=other.run)
@@ -61,16 +61,16 @@ def test_what_is_wrong_with_a_call_is_told_the_same(quick_server: Served) -> Non
     short = [ask(quick_server(), case) for case in CASES]
     with beside(quick_server) as client:
         assert [ask(client, case) for case in CASES] == short
-    assert {status for status, _ in short} == {200, 307, 400, 404, 422}
+    assert {status for status, _ in short} == {200, 307, 400, 404, 415, 422}
 
 
 def test_a_token_that_another_process_revokes_is_refused_when_that_is_heard(
     server: Served, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known, "GOOD_FOR", 3_600.0)
+    monkeypatch.setattr(known_tokens, "GOOD_FOR", 3_600.0)
     viewer = server("viewer")
     assert [viewer.get("/runs").status_code for _ in range(2)] == [200, 200]
-    assert server.application.serving.known.at_hand(server.tokens["viewer"]) is not None
+    assert server.application.serving.tokens.at_hand(server.tokens["viewer"]) is not None
     with opened(store_url) as other:
         other.access.revoke("viewer")
         assert eventually(lambda: viewer.get("/runs").status_code == 401)

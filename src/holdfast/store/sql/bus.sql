@@ -214,12 +214,19 @@ WHERE handler = :handler
 RETURNING tries, parked_at
 
 -- name: list_deliveries
--- purpose: what failed and what waits behind it, in order
+-- purpose: what failed and what waits behind it, in order; or of that only what is parked, or was
+--   until somebody had it tried again
 SELECT arrival, handler, message_id, channel, about, envelope, tries, due_at, parked_at, error
 FROM holdfast_delivery
 WHERE arrival > :passed
-  AND (NOT :parked OR parked_at IS NOT NULL)
+  AND (NOT :parked OR parked_at IS NOT NULL OR (tries = 0 AND error IS NOT NULL))
 ORDER BY arrival LIMIT :count
+
+-- name: count_deliveries
+-- purpose: how much each handler of a channel has waiting, and how much of that is parked
+SELECT channel, handler, count(*) AS waiting, count(parked_at) AS parked
+FROM holdfast_delivery
+GROUP BY channel, handler
 
 -- name: replay_parked
 -- purpose: have a parked message tried again, as often as a new one

@@ -41,9 +41,13 @@ FROM {rows} AS r WHERE true
 ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
 
 -- name: runs_by_key
--- purpose: the runs that already hold some keys
+-- purpose: the runs that already hold some keys, those that were removed too
 SELECT id, key, body_digest FROM holdfast_run
 WHERE key IN (SELECT value FROM {each keys})
+UNION ALL
+SELECT entity, key, body_digest FROM holdfast_tombstone
+WHERE kind = 'run'
+  AND key IN (SELECT value FROM {each keys})
 
 -- name: insert_tasks
 -- purpose: create tasks, idle or queued, blocked or not
@@ -74,9 +78,13 @@ FROM {rows} AS r WHERE true
 ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
 
 -- name: tasks_by_key
--- purpose: the tasks that already hold some keys
+-- purpose: the tasks that already hold some keys, those that were removed too
 SELECT id, key, body_digest FROM holdfast_task
 WHERE key IN (SELECT value FROM {each keys})
+UNION ALL
+SELECT entity, key, body_digest FROM holdfast_tombstone
+WHERE kind = 'task'
+  AND key IN (SELECT value FROM {each keys})
 
 -- name: insert_needs
 -- purpose: say which tasks must be done before which

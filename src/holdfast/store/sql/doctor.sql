@@ -179,12 +179,18 @@ GROUP BY entity, generation
 HAVING count(*) > 1
 
 -- name: check_one_key_one_row
--- purpose: no two runs and no two tasks share a key
+-- purpose: no two runs and no two tasks share a key, not even with one that was removed
 SELECT key AS entity, 'is the key of ' || count(*) || ' tasks' AS detail
 FROM holdfast_task WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1
 UNION ALL
 SELECT key, 'is the key of ' || count(*) || ' runs'
 FROM holdfast_run WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1
+UNION ALL
+SELECT run.key, 'is the key of ' || run.id || ', and of ' || gone.entity || ', which was removed'
+FROM holdfast_tombstone AS gone JOIN holdfast_run AS run ON run.key = gone.key WHERE gone.kind = 'run'
+UNION ALL
+SELECT task.key, 'is the key of ' || task.id || ', and of ' || gone.entity || ', which was removed'
+FROM holdfast_tombstone AS gone JOIN holdfast_task AS task ON task.key = gone.key WHERE gone.kind = 'task'
 
 -- name: check_budgets
 -- purpose: failures and lost attempts stay within their budgets
@@ -340,3 +346,32 @@ WHERE task.calls IS NOT NULL
   AND task.status = 'done'
   AND NOT task.skipped
   AND run.status <> 'completed'
+
+-- name: check_messages_done_once
+-- purpose: what a handler has done, or was told to give up, does not wait to be done by it again
+SELECT done.message_id AS entity, 'is done with by ' || done.handler || ', and waits for it still' AS detail
+FROM holdfast_processed_message AS done
+JOIN holdfast_delivery AS waiting ON waiting.message_id = done.message_id AND waiting.handler = done.handler
+
+-- name: check_events_reach_groups
+-- purpose: every group has a place for each partition, none is ahead of what was ever written, and
+--   nothing is acknowledged that was never sent
+SELECT reader.consumers AS entity, 'has passed ' || reader.passed || ' on ' || reader.channel || ', and the last number given was ' || reader.newest AS detail
+FROM (
+  SELECT place.consumers, place.channel, place.passed,
+    CASE WHEN place.channel = 'workflow.events' THEN last.event ELSE last.message END AS newest
+  FROM holdfast_position AS place CROSS JOIN holdfast_last_number AS last) AS reader
+WHERE reader.passed > reader.newest
+UNION ALL
+SELECT consumers, 'has no place for some partition of ' || channel
+FROM holdfast_position
+GROUP BY consumers, channel
+HAVING count(*) <> max(place) + 1
+UNION ALL
+SELECT sent.consumers, 'has ' || acknowledged.passed || ' acknowledged, and sent only up to ' || sent.passed
+FROM holdfast_position AS sent
+JOIN holdfast_position AS acknowledged ON acknowledged.consumers = sent.consumers AND acknowledged.channel = sent.channel
+WHERE sent.consumers LIKE 'relay/%'
+  AND sent.place = 0
+  AND acknowledged.place = 1
+  AND acknowledged.passed > sent.passed

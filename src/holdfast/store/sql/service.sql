@@ -81,13 +81,6 @@ SELECT * FROM holdfast_event WHERE entity = :task_id AND seq > :after ORDER BY v
 -- purpose: the newest events of the whole store
 SELECT * FROM holdfast_event ORDER BY seq DESC LIMIT :count
 
--- name: events_after
--- purpose: the events after one, and those before it that were not committed when it was read
--- rows: number integer
-SELECT * FROM holdfast_event
-WHERE seq > :after OR seq IN (SELECT r.number FROM {rows} AS r)
-ORDER BY seq LIMIT :count
-
 -- name: runs_ended_since
 -- purpose: the newest of the runs that have ended since a moment; what they called is part of them
 SELECT * FROM holdfast_run

@@ -23,14 +23,14 @@ class Found:
     until: float
 
 
-class Known:
+class KnownTokens:
     """Each is looked at once between two changes of the store that come from elsewhere.
 
     What this process grants and revokes is known at once.
     """
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.engine = engine
         self._doubts = 0
         self._found: dict[str, Found] = {}
         self._looks: dict[str, tuple[int, asyncio.Future[Access | None]]] = {}
@@ -44,7 +44,7 @@ class Known:
         found = self._found.get(secret)
         if found is None or found.doubts != self._doubts:
             return None
-        return found.access if self._engine.clock.monotonic() < found.until else None
+        return found.access if self.engine.clock.monotonic() < found.until else None
 
     async def look(self, secret: str) -> Access | None:
         """The same as `find`; of all who ask between two changes, one looks for the others too."""
@@ -60,8 +60,8 @@ class Known:
     def find(self, secret: str) -> Access | None:
         """What a token may do, as the store says now."""
         doubts = self._doubts
-        until = self._engine.clock.monotonic() + GOOD_FOR
-        access = self._engine.access.find(secret)
+        until = self.engine.clock.monotonic() + GOOD_FOR
+        access = self.engine.access.find(secret)
         if access is None:
             self._found.pop(secret, None)
         elif access.expires_at is None:

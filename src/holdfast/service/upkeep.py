@@ -1,0 +1,29 @@
+"""What a process of Holdfast does beside its work: relays events to Redis, and removes the old."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from holdfast.bus.execution_bus import ExecutionBus
+from holdfast.bus.execution_buses.redis import RedisBus
+from holdfast.bus.execution_buses.sql import SqlBus
+from holdfast.bus.relay import Relay
+from holdfast.bus.retention import Retention, RetentionOptions
+from holdfast.engine.engine import Engine
+from holdfast.settings import Keep
+
+
+@contextmanager
+def upkeep(engine: Engine, keep: Keep, redis: str | None = None) -> Iterator[None]:
+    """Take part until the end of the block; of all processes one does each of it, by a lease."""
+    with ExitStack() as stack:
+        buses: list[ExecutionBus] = [SqlBus(engine)]
+        stack.callback(buses[0].close)
+        if redis:
+            streams = RedisBus(redis)
+            stack.callback(streams.close)
+            stack.enter_context(Relay(engine, streams))
+            buses.append(streams)
+        stack.enter_context(Retention(engine, buses, RetentionOptions(runs=keep.runs)))
+        yield

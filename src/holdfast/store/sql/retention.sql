@@ -1,0 +1,138 @@
+-- name: ended_runs
+-- purpose: a page of runs that ended before a moment, each with all that it called and all their tasks
+WITH RECURSIVE page (id) AS (
+  SELECT id FROM (
+    SELECT run.id FROM holdfast_run AS run
+    WHERE run.id > :after
+      AND run.id < :until
+      AND run.parent_id IS NULL
+      AND run.finished_at < :before
+    ORDER BY run.id LIMIT :count) AS chosen),
+below (id, top) AS (
+  SELECT page.id, page.id FROM page
+  UNION SELECT run.id, below.top FROM below JOIN holdfast_task AS task ON task.run_id = below.id
+    JOIN holdfast_run AS run ON run.parent_id = task.id
+  WHERE task.calls IS NOT NULL)
+SELECT below.id AS member, below.top FROM below
+UNION ALL
+SELECT task.id, below.top FROM below JOIN holdfast_task AS task ON task.run_id = below.id
+
+-- name: ended_tasks
+-- purpose: a page of tasks without a run or parent that ended before a moment, each with all below it
+WITH RECURSIVE page (id) AS (
+  SELECT id FROM (
+    SELECT task.id FROM holdfast_task AS task
+    WHERE task.id > :after
+      AND task.id < :until
+      AND task.run_id IS NULL
+      AND task.parent_id IS NULL
+      AND task.finished_at < :before
+    ORDER BY task.id LIMIT :count) AS chosen),
+below (id, top) AS (
+  SELECT page.id, page.id FROM page
+  UNION SELECT child.id, below.top FROM below JOIN holdfast_task AS child ON child.parent_id = below.id)
+SELECT below.id AS member, below.top FROM below
+
+-- name: bury_runs
+-- purpose: leave tombstones of runs that are to be removed, of what they called, and of keys in them
+-- guards: they and all that they called ended before a moment, every reader of the events has passed
+--   theirs, and no message about them waits
+-- rows: member text, top text
+WITH given AS (SELECT r.member, r.top FROM {rows} AS r),
+kept (top) AS (
+  SELECT given.top FROM given JOIN holdfast_run AS run ON run.id = given.member
+  WHERE COALESCE(run.finished_at, :before) >= :before
+  UNION
+  SELECT given.top FROM given
+  WHERE (SELECT max(event.seq) FROM holdfast_event AS event WHERE event.entity = given.member)
+    > (SELECT passed FROM holdfast_read_by_all)
+  UNION
+  SELECT given.top FROM given JOIN holdfast_delivery AS waiting ON waiting.about = given.member)
+INSERT INTO holdfast_tombstone (entity, kind, name, version, key, body_digest, status, created_at, finished_at, removed_at)
+SELECT run.id, 'run', run.workflow, run.workflow_version, run.key, run.body_digest, run.status,
+  run.created_at, run.finished_at, (SELECT holdfast_now())
+FROM given JOIN holdfast_run AS run ON run.id = given.member
+WHERE given.top NOT IN (SELECT kept.top FROM kept)
+RETURNING entity
+
+-- name: bury_tasks
+-- purpose: leave tombstones of tasks without a run that are to be removed, and of keys below them
+-- guards: ended before a moment, nothing below them runs, nothing else needs one of them, every
+--   reader of the events has passed theirs, and no message about them waits
+-- rows: member text, top text
+WITH given AS (SELECT r.member, r.top FROM {rows} AS r),
+kept (top) AS (
+  SELECT given.top FROM given JOIN holdfast_task AS task ON task.id = given.member
+  WHERE task.status = 'running' OR (given.member = given.top AND COALESCE(task.finished_at, :before) >= :before)
+  UNION
+  SELECT given.top FROM given JOIN holdfast_need AS need ON need.need_id = given.member
+    LEFT JOIN given AS inside ON inside.member = need.task_id AND inside.top = given.top
+  WHERE inside.member IS NULL
+  UNION
+  SELECT given.top FROM given
+  WHERE (SELECT max(event.seq) FROM holdfast_event AS event WHERE event.entity = given.member)
+    > (SELECT passed FROM holdfast_read_by_all)
+  UNION
+  SELECT given.top FROM given JOIN holdfast_delivery AS waiting ON waiting.about = given.member)
+INSERT INTO holdfast_tombstone (entity, kind, name, key, body_digest, status, created_at, finished_at, removed_at)
+SELECT task.id, 'task', task.title, task.key, task.body_digest, task.status,
+  task.created_at, task.finished_at, (SELECT holdfast_now())
+FROM given JOIN holdfast_task AS task ON task.id = given.member
+WHERE given.top NOT IN (SELECT kept.top FROM kept)
+RETURNING entity
+
+-- name: bury_keys
+-- purpose: leave tombstones of the tasks with a key in runs that are to be removed
+-- guards: those that have a key
+INSERT INTO holdfast_tombstone (entity, kind, name, key, body_digest, status, created_at, finished_at, removed_at)
+SELECT task.id, 'task', task.title, task.key, task.body_digest, task.status,
+  task.created_at, task.finished_at, (SELECT holdfast_now())
+FROM holdfast_task AS task
+WHERE task.id IN (SELECT value FROM {each ids})
+  AND task.key IS NOT NULL
+
+-- name: remove_events
+-- purpose: remove the events of what is removed
+-- guards: theirs alone
+DELETE FROM holdfast_event
+WHERE entity IN (SELECT value FROM {each ids})
+
+-- name: remove_signals
+-- purpose: remove the signals that were sent to what is removed
+-- guards: theirs alone
+DELETE FROM holdfast_signal
+WHERE target IN (SELECT value FROM {each ids})
+
+-- name: remove_traces
+-- purpose: remove the traces that what is removed was started with
+-- guards: theirs alone
+DELETE FROM holdfast_trace
+WHERE entity IN (SELECT value FROM {each ids})
+
+-- name: remove_needs
+-- purpose: remove the needs of what is removed, before what they needed goes too
+-- guards: theirs alone
+DELETE FROM holdfast_need
+WHERE task_id IN (SELECT value FROM {each ids})
+
+-- name: remove_tasks
+-- purpose: remove tasks that a tombstone stands for, with their effects and stops
+-- guards: those alone
+DELETE FROM holdfast_task
+WHERE id IN (SELECT value FROM {each ids})
+
+-- name: remove_runs
+-- purpose: remove runs that a tombstone stands for
+-- guards: those alone
+DELETE FROM holdfast_run
+WHERE id IN (SELECT value FROM {each ids})
+
+-- name: tombstone_of
+-- purpose: what is left of a run or task that was removed
+SELECT * FROM holdfast_tombstone WHERE entity = :entity
+
+-- name: buried_keys
+-- purpose: those of some keys of new runs or tasks that a removed one has
+SELECT key FROM holdfast_tombstone
+WHERE kind = :kind
+  AND key IN (SELECT value FROM {each keys})
