@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import stat
 import subprocess
@@ -53,6 +54,12 @@ def test_a_server_begins_with_a_token_of_its_own_and_drains(tmp_path: Path) -> N
         assert holdfast(tmp_path, "token").stdout.strip() == path.read_text().strip()
         assert client.get("/runs").status_code == 200
         assert httpx.get(f"{client.base_url}runs").status_code == 401
+        client.post("/tokens", json={"name": "ci", "role": "worker"})
+        kept = tmp_path / ".holdfast" / "audit.log"
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        (line,) = map(json.loads, kept.read_text().splitlines())
+        assert (line["did"], line["became"]) == ("POST /api/v1/tokens", "201")
+        assert (line["role"], line["about"]) == ("admin", "ci worker")
         answers: list[httpx.Response] = []
         body = {"worker": "w", "wait_seconds": 60}
         waits = threading.Thread(target=lambda: answers.append(client.post("/claims", json=body)))
@@ -63,6 +70,22 @@ def test_a_server_begins_with_a_token_of_its_own_and_drains(tmp_path: Path) -> N
         assert process.wait(PATIENCE) == 0
         waits.join(PATIENCE)
     assert [each.json()["assignments"] for each in answers] == [[]]
+
+
+def test_open_lets_a_browser_in_once(tmp_path: Path) -> None:
+    holdfast(tmp_path, "init", "--bare")
+    away = holdfast(tmp_path, "open", "--server", "http://127.0.0.1:1", HOLDFAST_TOKEN="x" * 40)
+    assert (away.returncode, "holdfast up" in away.stderr) == (5, True)
+    with serving(tmp_path, "serve") as (_, client):
+        url = str(client.base_url).removesuffix("/api/v1/")
+        link = holdfast(tmp_path, "open", "--print", "--server", url).stdout.strip()
+        assert link.startswith(f"{url}/enter?code=")
+        code = {"code": link.partition("=")[2]}
+        with httpx.Client(base_url=url) as browser:
+            assert browser.post("/enter", data=code).status_code == 200
+            assert "admin-" in browser.get("/").text
+            assert browser.post("/enter", data=code).status_code == 401
+        assert code["code"] not in (tmp_path / "said").read_text()
 
 
 def test_it_listens_on_this_machine_alone_unless_told_otherwise(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.engine.access_operations import GrantAccess, RevokeAccess
+from holdfast.engine.browser_operations import EnterByLink, LeaveBrowser, MakeLink
 from holdfast.engine.operations import Claim, Operation
+from holdfast.model.access import digest_secret
 from tests.chaos.plans import group_of
 from tests.race.worlds import World
 
@@ -22,4 +24,18 @@ def tokens_come_and_go_while_a_request_is_served(world: World) -> Sequence[Opera
         Claim(
             worker="w", agents=(world.agent,), tags="[]", count=1, lease=30_000_000, request="again"
         ),
+    ]
+
+
+@group_of(MakeLink, EnterByLink, LeaveBrowser)
+def browsers_come_and_go(world: World) -> Sequence[Operation]:
+    engine = world.engine
+    assert engine.access.grant("ada", SECRET, role="viewer") is not None
+    for code in ("comes", "goes"):
+        assert engine.browsers.link("ada", code) is not None
+    assert engine.browsers.enter("goes", "gone") is not None
+    return [
+        MakeLink(digest="d", name="ada", ttl=1_000_000),
+        EnterByLink(digest=digest_secret("comes"), session="e", ttl=1_000_000),
+        LeaveBrowser(digest=digest_secret("gone")),
     ]

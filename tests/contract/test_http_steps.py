@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -50,6 +51,15 @@ def test_a_call_carries_its_fence_and_gives_its_json(store_url: str, tmp_path: P
         assert heard.headers["holdfast-attempt"] == "1"
         assert heard.headers["authorization"] == "Bearer correct-horse-battery"
         assert heard.headers["content-type"] == "application/json"
+
+
+def test_what_is_logged_of_a_call_tells_no_secret(
+    steps: FileSteps, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with service(Reply(body=b'{"n": 1}', headers={"X-Echo": SECRETS["API_KEY"]})) as to:
+        steps.done(call(to, headers={"X": "{{ secret.API_KEY }}"}))
+    assert "correct-horse" not in caplog.text
 
 
 @pytest.mark.parametrize("status", [500, 503, 408, 425, 429])

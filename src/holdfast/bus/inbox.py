@@ -49,11 +49,15 @@ class Inbox:
             self._handlers[name] = each
 
     def take(self, envelopes: Sequence[Envelope]) -> None:
+        # What comes twice at once is one, and breaks no set up.
+        once: dict[str, Envelope] = {}
+        for envelope in envelopes:
+            once.setdefault(envelope.message_id, envelope)
         self._take_all(
             [
                 Job(envelope=envelope, handler=handler, name=name)
                 for name, handler in self._handlers.items()
-                for envelope in envelopes
+                for envelope in once.values()
                 if (handler is UNREADABLE_HANDLER) == (envelope.type == UNREADABLE)
                 and handler.wants(envelope)
             ]
@@ -87,12 +91,7 @@ class Inbox:
             if behind:
                 self._hold(tx, [job.keep() for job in behind])
             claimed = self._claim(tx, [job for job in jobs if job.order not in held])
-            mine: list[tuple[int, Job]] = []
-            for place, job in enumerate(jobs):
-                # Taken out: the same message twice in a batch is one.
-                if job.claim in claimed:
-                    claimed.remove(job.claim)
-                    mine.append((place, job))
+            mine = [(place, job) for place, job in enumerate(jobs) if job.claim in claimed]
             after = [self._handle(each, connection) for each in gather(mine)]
         self._follow(jobs[0], after)
 

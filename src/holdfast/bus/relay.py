@@ -39,6 +39,8 @@ class RelayOptions:
 class Relay(Rounds):
     """Start one with each process: the one that holds the lease publishes, the others wait."""
 
+    rest = 0.005
+
     def __init__(self, engine: Engine, bus: RedisBus, options: RelayOptions | None = None) -> None:
         self._options = options or RelayOptions()
         name = clean_name("name", self._options.name)
@@ -49,6 +51,8 @@ class Relay(Rounds):
         )
         super().__init__(engine, "relay", self._place)
         self._life.callback(self._outbox.close)
+        # A hint tells of new work, and not of every event.
+        self._life.callback(engine.on_commit(self._heard.set))
         self._kept: float | None = None
 
     def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself

@@ -11,13 +11,13 @@ from holdfast.cli.registry import command
 from holdfast.cli.session import actor, opened
 from holdfast.errors import InvalidInput
 
-ROLES = ("planner", "worker", "operator")
+ROLES = ("planner", "worker", "operator", "viewer")
 
 
 @command("mcp", example="holdfast mcp --as worker")
 def mcp(
     role: Annotated[
-        str, typer.Option("--as", metavar="ROLE", help="planner, worker or operator.")
+        str, typer.Option("--as", metavar="ROLE", help="planner, worker, operator or viewer.")
     ] = "planner",
     name: Annotated[
         str | None, typer.Option("--worker", help="What a worker is called; host and mcp.")
@@ -30,9 +30,11 @@ def mcp(
         raise InvalidInput("as", f"{role!r} is not one of {', '.join(ROLES)}")
     if not find_spec("mcp"):
         raise InvalidInput("mcp", "is not installed: pip install 'holdfast[server]'")
+    from holdfast.mcp.caller import Caller
     from holdfast.mcp.server import As, make_server
 
     worker = name or f"{socket.gethostname().partition('.')[0]}-mcp"
     with opened(begins=True) as service:
         service.actor = f"{actor()}:{role}"
-        make_server(service, As(role), worker).run()
+        caller = Caller(service=service, worker=worker)
+        make_server(lambda: caller, As(role)).run()

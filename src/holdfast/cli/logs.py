@@ -27,6 +27,10 @@ class Plain(logging.Handler):
         note(escape(self.format(record), keep="\n\t"))
 
 
+# What they tell of every call is no news, and may name what nobody should read.
+_LOUD = ("httpcore", "httpx", "mcp", "uvicorn")
+
+
 class Lines(logging.StreamHandler[TextIO]):
     """Writes JSON, which needs no care for a terminal."""
 
@@ -42,3 +46,5 @@ def show_logs(level: int, *, json: bool = False) -> None:
     if not json:
         handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", datefmt="%H:%M:%S"))
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    for name in _LOUD:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))

@@ -17,14 +17,16 @@ from holdfast.cli.options import Json
 from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import chosen_store, opened, place, project, shown_url
 from holdfast.cli.tables import say_table
-from holdfast.cli.terminal import escape, note, say, say_json
+from holdfast.cli.terminal import escape, is_terminal, note, say, say_json
 from holdfast.cli.words import ago
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
     from holdfast.server.bind import Bind
+    from holdfast.server.gate import Rules
     from holdfast.server.server import HttpServer
+    from holdfast.service.tokens import Tokens
 
 token = group("token", "Print the token of this project; make, list and revoke others.", alone=True)
 
@@ -41,6 +43,9 @@ Origins = Annotated[
     list[str] | None,
     typer.Option("--allow-origin", help="An origin whose pages may ask, as https://name."),
 ]
+Often = Annotated[
+    int, typer.Option("--rate", min=0, help="Calls a second for each token; 0 sets no limit.")
+]
 App = Annotated[
     str | None, typer.Argument(metavar="[APP]", help="A program's Holdfast, as module:name.")
 ]
@@ -53,6 +58,7 @@ def serve(
     public: Public = False,
     allow_host: Names = None,
     allow_origin: Origins = None,
+    rate: Often = 5_000,
     log_json: LogJson = False,
 ) -> None:
     """Serve the store over HTTP until Ctrl-C, SIGTERM or SIGHUP, then let what runs end."""
@@ -60,7 +66,8 @@ def serve(
     bind = _bind(host, port, public=public)
     from holdfast.server.server import until_signalled
 
-    with _store(None) as program, _listening(program, bind, allow_host, allow_origin) as server:
+    rules = _rules(bind, allow_host, allow_origin, rate)
+    with _store(None) as program, _listening(program, bind, rules) as server:
         until_signalled(server)
 
 
@@ -78,6 +85,7 @@ def up(
     ] = None,
     allow_host: Names = None,
     allow_origin: Origins = None,
+    rate: Often = 5_000,
     log_json: LogJson = False,
 ) -> None:
     """Serve the store, and work in it, in one process; Ctrl-C lets what runs finish."""
@@ -89,7 +97,7 @@ def up(
     chosen = {each: value for each, value in options.items() if value}
     with (
         _store(app) as program,
-        _listening(program, bind, allow_host, allow_origin) as server,
+        _listening(program, bind, _rules(bind, allow_host, allow_origin, rate)) as server,
         program.worker(**chosen) as worker,
     ):
         until_signalled(server, worker.drain)
@@ -110,6 +118,15 @@ def _bind(host: str, port: int, *, public: bool) -> Bind:
     return bind
 
 
+def _rules(bind: Bind, hosts: list[str] | None, origins: list[str] | None, rate: int) -> Rules:
+    from holdfast.server.gate import LOCAL, Rules
+    from holdfast.server.limits import Rate
+
+    own = frozenset(each.lower() for each in (*(hosts or ()), bind.host))
+    often = Rate(often=rate, burst=2 * rate) if rate else None
+    return Rules(hosts=LOCAL | own, origins=frozenset(origins or ()), rate=often)
+
+
 @contextmanager
 def _store(app: str | None) -> Iterator[Holdfast]:
     from holdfast.cli.working import program_of
@@ -122,25 +139,32 @@ def _store(app: str | None) -> Iterator[Holdfast]:
 
 
 @contextmanager
-def _listening(
-    program: Holdfast, bind: Bind, hosts: list[str] | None, origins: list[str] | None
-) -> Iterator[HttpServer]:
+def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServer]:
     from holdfast.server.application import Application
-    from holdfast.server.gate import LOCAL, Rules
     from holdfast.server.server import HttpServer
+    from holdfast.service.audit import keep_audit
     from holdfast.service.tokens import Tokens, token_path
 
-    own = frozenset(each.lower() for each in (*(hosts or ()), bind.host))
-    rules = Rules(hosts=LOCAL | own, origins=frozenset(origins or ()))
     engine = program.engine
     where = replace(place(), url=program.settings.url)
     server = HttpServer(Application(engine, where, rules), bind)
-    Tokens(engine).own()
+    keep_audit(program.settings.url)
+    tokens = Tokens(engine)
+    tokens.own()
     say(server.url)
     # Whoever started it may be waiting to read where it is.
     sys.stdout.flush()
     note(f"token {token_path(program.settings.url)}   (holdfast token prints it)")
+    _say_way_in(server.url, tokens)
     yield server
+
+
+def _say_way_in(url: str, tokens: Tokens) -> None:
+    """A link that is good once, where a person reads it; what is kept as a log gets none."""
+    if is_terminal(sys.stderr):
+        note(f"open  {url}{tokens.link_own()['path']}   (once, within 10 minutes)")
+    else:
+        note("open  holdfast open lets a browser in")
 
 
 @token.callback(invoke_without_command=True)

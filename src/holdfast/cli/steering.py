@@ -116,6 +116,18 @@ def answer(
         say_answer(service.commands.answer(asked, read_value(text)), json=json)
 
 
+@command("continue", example='holdfast continue @last:implement "also update the docs"')
+def go_on(
+    address: Address,
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="Text, or JSON.")],
+    json: Json = False,
+) -> None:
+    """Do an ended task again with a message to who did it, and all that needs it."""
+    with opened() as service:
+        found = service.addresses.task(address)
+        _say_goes_on(service, service.commands.follow_up(found, read_value(message)), json=json)
+
+
 @command("signal", example='holdfast signal @last courier.arrived \'{"at": "noon"}\'')
 def signal(
     address: Address,

@@ -64,7 +64,7 @@ class AccessTokens:
         chosen = clean_name("name", name)
 
         def read(row: Row | None) -> Access:
-            return self.get(chosen) if row is None else _read(row)
+            return self.get(chosen) if row is None else read_access(row)
 
         return self._desk.submit(RevokeAccess(name=chosen), read=read)
 
@@ -74,19 +74,19 @@ class AccessTokens:
         rows = self._desk.view(lambda tx: tx.read("access_by_name", name=name))
         if not rows:
             raise NotFound(name, "token")
-        return _read(rows[0])
+        return read_access(rows[0])
 
     @reading
     def find(self, secret: str) -> Access | None:
         """What a token may do; None when it is not good, or not any more."""
         digest = digest_secret(secret)
         rows = self._desk.view(lambda tx: tx.read("access_by_digest", digest=digest))
-        return _read(rows[0]) if rows else None
+        return read_access(rows[0]) if rows else None
 
     @reading
     def list(self) -> Page[Access]:
         """Every token that was granted, good or not, by its name."""
-        return [_read(row) for row in self._desk.view(lambda tx: tx.read("list_access"))]
+        return [read_access(row) for row in self._desk.view(lambda tx: tx.read("list_access"))]
 
 
 def _role(value: object) -> Role:
@@ -97,10 +97,10 @@ def _role(value: object) -> Role:
 
 
 def _read_if_any(row: Row | None) -> Access | None:
-    return None if row is None else _read(row)
+    return None if row is None else read_access(row)
 
 
-def _read(row: Row) -> Access:
+def read_access(row: Row) -> Access:
     agents = row["agents"]
     return Access(
         name=row["name"],

@@ -30,7 +30,7 @@ from holdfast.engine.operations import (
 from holdfast.engine.records import read_task
 from holdfast.errors import InvalidInput
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import TERMINAL, PlanningPhase
+from holdfast.model.status import TERMINAL, Kind, PlanningPhase
 from holdfast.store.database import Row
 
 EDITABLE = (
@@ -117,9 +117,14 @@ def _retry(operation: RetryTask, group: Group) -> TransitionResult:
 def _reopen(operation: ReopenTask, group: Group) -> TransitionResult:
     if (refusal := _ended_call(group, operation.task_id)) is not None:
         return refusal
+    if operation.follow_up is not None:
+        refusal = _no_work(group, operation.task_id)
+        if refusal is not None:
+            return refusal
     if planning.rerun(group, operation.task_id, operation.actor):
         return TransitionResult(ok=True, status="idle")
-    rows = reopening.reopen(group, operation.task_id, operation.actor, tuple(sorted(TERMINAL)))
+    ended, scope = tuple(sorted(TERMINAL)), reopening.Scope(follow_up=operation.follow_up)
+    rows = reopening.reopen(group, operation.task_id, operation.actor, ended, scope)
     return _answer(group, operation, rows, "queued")
 
 
@@ -313,6 +318,15 @@ def _ended_call(group: Group, task_id: str) -> TransitionResult | None:
     task = _task(group, task_id)
     caller = None if task is None else reopening.ended_call(group, task["run_id"])
     return None if caller is None else reopening.refuse_ended_call(caller)
+
+
+def _no_work(group: Group, task_id: str) -> TransitionResult | None:
+    """That nobody works on a task itself who could be told more."""
+    task = _task(group, task_id)
+    if task is None or (task["kind"] == Kind.WORK and task["planning_phase"] == PlanningPhase.NONE):
+        return None
+    detail = "nobody works on it itself; continue one of the tasks below it"
+    return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)
 
 
 def _task(group: Group, task_id: str) -> Row | None:

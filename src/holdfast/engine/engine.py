@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine import hooks
 from holdfast.engine.access_desk import AccessTokens
+from holdfast.engine.browser_desk import Browsers
 from holdfast.engine.desk import Desk
 from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
@@ -95,6 +96,7 @@ class Engine:
             joining=Joining(self.database, new_writer, secret.encode()),
             takers=takers,
         )
+        self._commits_told: Listeners[None] = Listeners()
         self._ends: Listeners[str] = Listeners()
         self._leaves: Listeners[tuple[str, int]] = Listeners()
         self.tasks = Tasks(self._desk)
@@ -105,6 +107,7 @@ class Engine:
         self.signals = Signals(self._desk)
         self.workers = Workers(self._desk)
         self.access = AccessTokens(self._desk)
+        self.browsers = Browsers(self._desk)
         self.hooks = Hooks(self._desk)
         self.imports = Imports(self._desk)
         self.schedules = Schedules(self._desk)
@@ -160,6 +163,10 @@ class Engine:
         """
         return self.notifier.subscribe(callback, served=served)
 
+    def on_commit(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back after each commit of this process, whatever it did; returns the way out."""
+        return self._commits_told.add(lambda _: callback())
+
     def on_end(self, callback: Callable[[Sequence[str]], None]) -> Callable[[], None]:
         """Call back with the tasks and runs that a commit of this process ended."""
         return self._ends.add(callback)
@@ -207,6 +214,7 @@ class Engine:
         hand_over(handed)
         if group.wakes or group.tells or not group.served:
             self.notifier.notify(served=group.served)
+        self._commits_told.tell((None,))
         self._leaves.tell(group.left)
         self._ends.tell(group.ended)
         if group.ended:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.engine.access_operations import GrantAccess, RevokeAccess
+from holdfast.engine.access_operations import AccessOperation
 from holdfast.engine.asked import Bounds, Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
+from holdfast.engine.browser_operations import BrowserOperation
 from holdfast.engine.durable_operations import (
     Ask,
     RecordEffect,
@@ -19,13 +20,7 @@ from holdfast.engine.expect_operations import ExpectRun, ExpectTask
 from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
 from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.removal_operations import Removal
-from holdfast.engine.schedule_operations import (
-    PauseSchedule,
-    PutSchedule,
-    RemoveSchedule,
-    ResumeSchedule,
-    Tick,
-)
+from holdfast.engine.schedule_operations import ScheduleOperation
 from holdfast.engine.worker_operations import NoteStop, WorkerOperation
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.model.status import Hold
@@ -121,7 +116,7 @@ class RetryTask(Controlled):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReopenTask(Controlled):
-    pass
+    follow_up: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -382,18 +377,14 @@ Operation = (
     | AcquireLease
     | RenewLease
     | ReleaseLease
-    | PutSchedule
-    | PauseSchedule
-    | ResumeSchedule
-    | RemoveSchedule
-    | Tick
+    | ScheduleOperation
     | RegisterHooks
     | RemoveHook
     | WorkerOperation
     | NoteStop
-    | GrantAccess
-    | RevokeAccess
+    | AccessOperation
     | ExpectTask
     | ExpectRun
     | Removal
+    | BrowserOperation
 )

@@ -19,11 +19,15 @@ STARTED = ("queued", "running", "done", "failed", "cancelled")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scope:
-    """How far a re-open goes: up to what a verifier needs, leaving one task out."""
+    """How far a re-open goes: up to what a verifier needs, leaving one task out.
+
+    The `feedback` is for all that is done again, what follows up for the named task alone.
+    """
 
     until: str | None = None
     apart: str | None = None
     feedback: str | None = None
+    follow_up: str | None = None
 
 
 WHOLE = Scope()
@@ -91,9 +95,11 @@ def retry_from(group: Group, run_id: str, step: str, actor: str) -> TransitionRe
     return TransitionResult(ok=True, status="running")
 
 
-def reopen(group: Group, task_id: str, actor: str, statuses: Sequence[str]) -> list[Row]:
+def reopen(
+    group: Group, task_id: str, actor: str, statuses: Sequence[str], scope: Scope = WHOLE
+) -> list[Row]:
     """Re-open a task and what needs it; a run that had ended badly comes back whole."""
-    rows = reopen_within(group, task_id, actor, statuses, WHOLE)
+    rows = reopen_within(group, task_id, actor, statuses, scope)
     if rows and rows[0]["run_id"] is not None:
         bring_back(group, rows[0]["run_id"], actor, retry_failed=True)
     named = [row for row in rows if row["entity"] == task_id]
@@ -184,6 +190,7 @@ def _reopen_tasks(
         until=scope.until,
         apart=scope.apart,
         feedback=scope.feedback,
+        follow_up=scope.follow_up,
         actor=actor,
     )
     supersede(group, rows, actor)

@@ -128,6 +128,16 @@ class Tasks:
         return self._desk.submit(ReopenTask(**_about(task_id, actor)))
 
     @operation
+    def follow_up(
+        self, task_id: str, message: object, *, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Do an ended task again, with more to do as its feedback, and everything that needs it."""
+        kept = encode_json("message", message, limit=validation.JSON_SCALAR_LIMIT)
+        if kept == "null":
+            raise InvalidInput("message", "is missing; say what is to be done now")
+        return self._desk.submit(ReopenTask(**_about(task_id, actor), follow_up=kept))
+
+    @operation
     def delete(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
         """Remove a task that nothing needs."""
         return self._desk.submit(DeleteTask(**_about(task_id, actor)))

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from holdfast.engine import (
     access,
     advance,
+    browsers,
     conflicts,
     creation,
     durable,
@@ -26,6 +27,7 @@ from holdfast.engine import (
     workers,
 )
 from holdfast.engine.access_operations import AccessOperation
+from holdfast.engine.browser_operations import BrowserOperation
 from holdfast.engine.control import control
 from holdfast.engine.durable_operations import (
     Ask,
@@ -164,6 +166,7 @@ def arrange(group: Group, batch: Batch) -> None:
     batch.each(RemoveHook, lambda operation: hooks.remove(group, operation))
     batch.together(WorkerOperation, lambda chosen: workers.carry_out(group, chosen))
     batch.together(AccessOperation, lambda chosen: access.carry_out(group, chosen))
+    batch.together(BrowserOperation, lambda chosen: browsers.carry_out(group, chosen))
 
 
 def derived(group: Group, reply: TransitionResult) -> TransitionResult:

@@ -2,56 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, ClassVar
 
+from pydantic import Field
+
+from holdfast.mcp.fields import After, EitherId, Limit, RunId, TaskId, View
 from holdfast.mcp.toolbox import Toolbox
-from holdfast.service.logs import log_path, read_log
 
-View = dict[str, Any]
 MOST_LOG = 20_000
+
+TaskStatus = Annotated[
+    str | None, Field(description="idle, queued, running, done, failed or cancelled")
+]
+RunStatus = Annotated[str | None, Field(description="running, completed, failed or cancelled")]
 
 
 class Looking(Toolbox):
-    def list_tasks(
-        self,
-        status: str | None = None,
-        agent: str | None = None,
-        run: str | None = None,
-        parent: str | None = None,
-        limit: int = 20,
-    ) -> View:
-        """List tasks, newest first, as `{items, next}`.
+    looks: ClassVar[bool] = True
 
-        Filter by status (idle, queued, running, done, failed, cancelled), by agent, by the id of a
-        run, or by the id of a parent for the children of a plan.
+    def list_tasks(  # noqa: PLR0913, PLR0917 - the filters of a list
+        self,
+        status: TaskStatus = None,
+        agent: Annotated[str | None, Field(description="Only those for this agent")] = None,
+        run: Annotated[str | None, Field(description="Only those of this run: r_…")] = None,
+        parent: Annotated[str | None, Field(description="Only the parts of this plan")] = None,
+        limit: Limit = 20,
+        after: After = None,
+    ) -> View:
+        """List tasks, newest first, as `{items, next}`; filter them by status, agent, run, parent.
+
+        Of each, `status` is where it is in its life, and `state` what a person sees: `ready`,
+        `blocked` (by `blocked_by`), `held` (by `holds`), `scheduled`, `in progress 2/5`. For the
+        reason that one does not move, use why.
         """
         return self.service.queries.tasks(
-            limit=limit, status=status, agent=agent, run=run, parent=parent
+            limit=limit, after=after, status=status, agent=agent, run=run, parent=parent
         )
 
-    def get_task(self, task_id: str) -> View:
+    def get_task(self, task_id: TaskId) -> View:
         """Show one task: its state, payload, output, error, attempts and children."""
         return self.service.queries.task_whole(self.service.addresses.task(task_id))
 
-    def why(self, identifier: str) -> View:
-        """Explain why a task (t_…) or run (r_…) does not go on, and what would change that."""
+    def why(self, identifier: EitherId) -> View:
+        """Explain why a task or run does not go on, clause by clause, and what would change that.
+
+        Use it before you retry, cancel or wait: it names the need that is not done, the hold and
+        who can lift it, the time, the key that is full, or the agent that no worker serves.
+        """
         return self.service.why(self.service.addresses.find(identifier))
 
-    def logs(self, task_id: str, attempt: int | None = None) -> View:
-        """Give the end of what an attempt of a task wrote; the latest attempt unless said."""
+    def logs(
+        self,
+        task_id: TaskId,
+        attempt: Annotated[int | None, Field(description="Which one; else the latest")] = None,
+    ) -> View:
+        """Give the end of what an attempt of a task wrote, as `{attempt, text}`."""
         found = self.service.addresses.task(task_id)
-        number = self.service.queries.task(found)["attempt"] if attempt is None else attempt
-        text = read_log(log_path(self.service.place, found, number))
+        number, text = self.service.attempt_log(found, attempt)
         return {"attempt": number, "text": text[-MOST_LOG:].decode(errors="replace")}
 
 
 class Runs(Toolbox):
-    def list_runs(
-        self, status: str | None = None, workflow: str | None = None, limit: int = 20
-    ) -> View:
-        """List runs, newest first; status is running, completed, failed or cancelled."""
-        return self.service.queries.runs(limit=limit, status=status, workflow=workflow)
+    looks: ClassVar[bool] = True
 
-    def get_run(self, run_id: str) -> View:
-        """Show one run with all its tasks; `@last` is the newest."""
+    def list_runs(
+        self,
+        status: RunStatus = None,
+        workflow: Annotated[str | None, Field(description="Only those of this workflow")] = None,
+        limit: Limit = 20,
+        after: After = None,
+    ) -> View:
+        """List runs of workflows, newest first, as `{items, next}`."""
+        return self.service.queries.runs(limit=limit, after=after, status=status, workflow=workflow)
+
+    def get_run(self, run_id: RunId) -> View:
+        """Show one run with all its tasks: what is done, what runs, what failed and with what."""
         return self.service.queries.run(self.service.addresses.run(run_id))

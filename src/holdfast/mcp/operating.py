@@ -2,35 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+from pydantic import Field
+
+from holdfast.mcp.fields import EitherId, RunId, View
 from holdfast.mcp.toolbox import Toolbox
-from holdfast.service.views import View
+
+Asked = Annotated[
+    str, Field(description="The task that waits (t_…), or a run (r_…) where only one waits")
+]
 
 
 class Operating(Toolbox):
+    ends: ClassVar[frozenset[str]] = frozenset({"cancel_run", "reject"})
+
     def start_run(
         self,
-        workflow: str,
-        input: dict[str, Any] | None = None,  # noqa: A002 - the word for it everywhere
-        key: str | None = None,
+        workflow: Annotated[str, Field(description="The name of a workflow that the store knows")],
+        input: Annotated[  # noqa: A002 - the word for it everywhere
+            dict[str, Any] | None, Field(description="What the workflow declares as its input")
+        ] = None,
+        key: Annotated[
+            str | None, Field(description="Makes it exist once: the same key is the same run")
+        ] = None,
     ) -> View:
-        """Start a run of a workflow that the store knows; the same key again is the same run."""
+        """Start a run of a workflow; give a `key` so that a call made again starts no second one.
+
+        Answers the run with its id and tasks. Follow it with get_run, and ask why where it stands.
+        """
         return self.service.commands.start_by_name(workflow, input, key=key)
 
-    def cancel_run(self, run_id: str) -> View:
-        """End a run and every open task of it, for good."""
+    def cancel_run(self, run_id: RunId) -> View:
+        """End a run and every open task of it, for good; who works on one is told to stop."""
         return self.service.commands.cancel(self.service.addresses.run(run_id))
 
-    def retry(self, identifier: str, step: str | None = None) -> View:
-        """Try again what failed or was cancelled of a run or task; with `step`, from there on."""
+    def retry(
+        self,
+        identifier: EitherId,
+        step: Annotated[
+            str | None, Field(description="Of a run: do this step again, and all that needs it")
+        ] = None,
+    ) -> View:
+        """Try again what failed or was cancelled of a run or task; what is done stays done.
+
+        With `step`, that step of a run and everything that needs it are done again instead.
+        """
         return self.service.commands.retry(self.service.addresses.find(identifier), step=step)
 
-    def approve(self, identifier: str, note: str | None = None) -> View:
-        """Let a task that waits for approval go on; of a run, the only one that waits."""
+    def approve(
+        self,
+        identifier: Asked,
+        note: Annotated[str | None, Field(description="Kept with the decision")] = None,
+    ) -> View:
+        """Let a task that waits for approval go on. Do this only where a person told you to."""
         return self.service.commands.approve(self._asked(identifier), note)
 
-    def reject(self, identifier: str, reason: str | None = None) -> View:
+    def reject(
+        self,
+        identifier: Asked,
+        reason: Annotated[str | None, Field(description="What is wrong with it")] = None,
+    ) -> View:
         """Fail a task that waits for approval, and say why."""
         return self.service.commands.reject(self._asked(identifier), reason)
 

@@ -2,74 +2,115 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+from pydantic import Field
+
+from holdfast.mcp.fields import Agent, Payload, TaskId, View
 from holdfast.mcp.toolbox import Toolbox
 from holdfast.service.intake import read_changes, read_new_task
-from holdfast.service.views import View
 from holdfast.settings import Settings
+
+Title = Annotated[str, Field(description="What is to be done, in one line")]
 
 
 class Planning(Toolbox):
+    ends: ClassVar[frozenset[str]] = frozenset({"cancel_task"})
+
     def create_task(  # noqa: PLR0913, PLR0917 - what a task is made of
         self,
-        title: str,
-        agent: str | None = None,
-        payload: Any = None,  # noqa: ANN401 - JSON is any value
-        needs: list[str] | None = None,
-        key: str | None = None,
-        scheduled_for: str | None = None,
-        priority: int | None = None,
-        enqueue: bool = True,  # noqa: FBT001, FBT002 - a field of a tool
+        title: Title,
+        agent: Agent = None,
+        payload: Payload = None,
+        needs: Annotated[
+            list[str] | None, Field(description="Ids of tasks that must be done before it starts")
+        ] = None,
+        key: Annotated[
+            str | None, Field(description="Makes it exist once: the same key is the same task")
+        ] = None,
+        scheduled_for: Annotated[
+            str | None, Field(description="Not before: a time in ISO 8601, or `10m` from now")
+        ] = None,
+        priority: Annotated[int | None, Field(description="Higher goes first")] = None,
+        enqueue: Annotated[  # noqa: FBT002 - a field of a tool
+            bool, Field(description="False keeps it idle, to be planned or to wait for you")
+        ] = True,
     ) -> View:
-        """Create a task, in the queue unless `enqueue` is false.
+        """Create a task and answer it; it is in the queue, and some worker takes it when ready.
 
-        `agent` is the role that works on it, `needs` the ids of tasks that must be done before,
-        `key` makes it exist once, `scheduled_for` is a time in ISO 8601 or `10m` from now. To plan
-        a task in parts, create it with `enqueue` false, then start_planning.
+        To plan a task in parts: create it with `enqueue` false, then start_planning, add_child for
+        each part, finalize_plan.
         """
         fields = {"title": title, "agent": agent, "payload": payload, "needs": needs, "key": key}
         more = {"scheduled_for": scheduled_for, "priority": priority, "enqueue": enqueue}
         return self.service.commands.add_task(self._read({**fields, **more}))
 
     def update_task(
-        self, task_id: str, changes: dict[str, Any], version: int | None = None
+        self,
+        task_id: TaskId,
+        changes: Annotated[
+            dict[str, Any],
+            Field(
+                description="Any of title, agent, payload, priority, position, tags, "
+                "scheduled_for, timeout, max_attempts, max_lost"
+            ),
+        ],
+        version: Annotated[
+            int | None, Field(description="The `version` you saw: refused if it has changed since")
+        ] = None,
     ) -> View:
-        """Change a task that has not started: title, agent, payload, priority, position, tags.
-
-        With `version`, only if it is still at that version.
-        """
+        """Change a task that has not started."""
         found = self.service.addresses.task(task_id)
         return self.service.commands.edit(found, read_changes(changes), version)
 
-    def cancel_task(self, task_id: str) -> View:
+    def cancel_task(self, task_id: TaskId) -> View:
         """End a task and all below it, for good; whoever works on it is told to stop."""
         return self.service.commands.cancel(self.service.addresses.task(task_id))
 
-    def start_planning(self, task_id: str) -> View:
-        """Begin to plan an idle task; then add_child for each part, and finalize_plan."""
+    def start_planning(self, task_id: TaskId) -> View:
+        """Begin to plan an idle task; then add_child for each part, and finalize_plan.
+
+        Nothing of the plan starts before finalize_plan, so add, change and reorder at leisure.
+        """
         return self.service.commands.start_planning(self.service.addresses.task(task_id))
 
     def add_child(
         self,
-        parent_id: str,
-        title: str,
-        agent: str | None = None,
-        payload: Any = None,  # noqa: ANN401 - JSON is any value
+        parent_id: Annotated[str, Field(description="The task that is being planned")],
+        title: Title,
+        agent: Annotated[
+            str | None, Field(description="The role that works on it; else that of the plan")
+        ] = None,
+        payload: Payload = None,
     ) -> View:
-        """Add one part to a plan that is not finalized; without an agent it gets the plan's."""
+        """Add one part to a plan that is not finalized, behind those that it has, and answer it.
+
+        Write the title and payload so that somebody who knows nothing else can do the part.
+        """
         fields = {"title": title, "agent": agent, "payload": payload, "enqueue": False}
         parent = self.service.addresses.task(parent_id)
         return self.service.commands.add_task(self._read({**fields, "parent": parent}))
 
-    def reorder(self, parent_id: str, order: list[str]) -> View:
-        """Put the parts of a plan in this order; name all of them by their ids."""
+    def reorder(
+        self,
+        parent_id: Annotated[str, Field(description="The task that is being planned")],
+        order: Annotated[list[str], Field(description="The ids of all its parts, first to last")],
+    ) -> View:
+        """Put the parts of a plan in this order; name all of them."""
         return self.service.commands.reorder_plan(self.service.addresses.task(parent_id), order)
 
-    def finalize_plan(self, parent_id: str, graph: dict[str, list[str]] | None = None) -> View:
-        """Queue the parts of a plan: one after another, or by `graph`, what each part needs.
+    def finalize_plan(
+        self,
+        parent_id: Annotated[str, Field(description="The task that is being planned")],
+        graph: Annotated[
+            dict[str, list[str]] | None,
+            Field(description="What each part needs, by id: {'t_c': ['t_a', 't_b']}; else a chain"),
+        ] = None,
+    ) -> View:
+        """Let a plan go: its parts are queued one after another, or by `graph`.
 
-        The first part may start at once; nobody has to wake anything.
+        The first part may start at once, each other when what it needs is done, and the planned
+        task is done when all are; nobody has to wake anything. Watch it with get_task.
         """
         return self.service.commands.finalize_plan(self.service.addresses.task(parent_id), graph)
 

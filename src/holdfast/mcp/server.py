@@ -3,54 +3,111 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
-from mcp.server.mcpserver import MCPServer
+from anyio.to_thread import run_sync
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, InputRequiredResult, Resource
+from pydantic import ValidationError
 
+from holdfast.mcp.caller import Asking
 from holdfast.mcp.looking import Looking, Runs
 from holdfast.mcp.operating import Operating
 from holdfast.mcp.planning import Planning
-from holdfast.mcp.toolbox import Toolbox
+from holdfast.mcp.resources import JSON, Resources
+from holdfast.mcp.toolbox import Toolbox, refuse
 from holdfast.mcp.working import Working
-from holdfast.service.service import Service
+from holdfast.service.mistakes import tell_mistakes
 
 INSTRUCTIONS = """\
-Holdfast keeps tasks that run in their order and never twice. Ids are t_… of tasks, r_… of runs.
-An error begins with a code that does not change, as `stale_token`, and says what to do.
+Holdfast keeps tasks, and runs them in their order and never twice. Ids are t_… of tasks, r_… of \
+runs. A task is idle (not in the queue), queued, running, done, failed or cancelled; it starts \
+when all that it needs is done, its time has come, nothing holds it, and a worker for its agent \
+asks.
+An error begins with a code that does not change, as `stale_token`, and says what to do. A call \
+whose answer was lost may be made again.
 """
 _SAID = {
-    "planner": "Plan: create_task with enqueue false, start_planning, add_child, finalize_plan.",
-    "worker": "Work: claim, guard before side effects, renew while at it, then complete or fail.",
-    "operator": "Steer: start_run, get_run, why; approve or reject what waits for a person.",
+    "viewer": "Look: list_runs, get_run, list_tasks, get_task, logs; why tells what holds one up.",
+    "planner": """\
+Plan: create_task with enqueue false, start_planning, add_child for each part, reorder if need be, \
+finalize_plan. Then the parts are worked on, in order; look with get_task.""",
+    "worker": """\
+Work: claim a task with the agents you are, and keep its token. Do what its title and payload say. \
+Call renew every few minutes, with your progress; guard before each side effect. End with complete \
+and the output, fail with what went wrong, release, or ask a person. After stale_token, \
+lease_expired, cancelled or already_terminal stop at once: the task is yours no more.""",
+    "operator": """\
+Steer: start_run with a key, get_run, why; retry what failed. Approve or reject what waits for a \
+person only as the person says. Plan: create_task with enqueue false, start_planning, add_child, \
+finalize_plan.""",
 }
 
 
 class As(StrEnum):
     """Who uses the tools; nobody has both those that work and those that judge work."""
 
+    VIEWER = "viewer"
     PLANNER = "planner"
     WORKER = "worker"
     OPERATOR = "operator"
 
 
-def make_server(service: Service, role: As, worker: str) -> MCPServer:
-    server = MCPServer("holdfast", instructions=f"{INSTRUCTIONS}{_SAID[role]}")
-    for box in _boxes(service, role, worker):
-        for tool in box.tools():
-            server.tool(description=_describe(tool.__doc__))(tool)
+class ToolServer(MCPServer):
+    """Lists the newest runs besides what never changes, each as a resource."""
+
+    def __init__(self, instructions: str, resources: Resources | None) -> None:
+        super().__init__("holdfast", instructions=instructions, subscriptions=False)
+        self._of_runs = resources
+        if resources is not None:
+            resources.install(self)
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            known = {tool.name: tool for tool in await self.list_tools()}
+            fields = [*known[name].input_schema.get("properties", {})]
+            told = "; ".join(map(str, tell_mistakes(error.__cause__.errors(), fields)))
+            return refuse(f"invalid_input: {told}. {name} takes {', '.join(fields)}")
+
+    async def list_resources(self) -> list[Resource]:
+        listed = await super().list_resources()
+        if self._of_runs is None:
+            return listed
+        runs = await run_sync(self._of_runs.newest)
+        return listed + [
+            Resource(
+                uri=f"holdfast://runs/{each['id']}",
+                name=each["id"],
+                title=f"{each['workflow']}, {each['status']}",
+                mime_type=JSON,
+            )
+            for each in runs
+        ]
+
+
+def make_server(asking: Asking, role: As, *, looks: bool = True) -> ToolServer:
+    """The tools of a role; those that only look are for whoever may look."""
+    server = ToolServer(f"{INSTRUCTIONS}{_SAID[role]}", Resources(asking) if looks else None)
+    looking: list[Toolbox] = [Looking(asking), Runs(asking)] if looks else []
+    for box in [*looking, *_boxes(asking, role)]:
+        box.install(server)
     return server
 
 
-def _boxes(service: Service, role: As, worker: str) -> list[Toolbox]:
-    looking: list[Toolbox] = [Looking(service), Runs(service)]
+def _boxes(asking: Asking, role: As) -> list[Toolbox]:
     match role:
+        case As.VIEWER:
+            return []
         case As.PLANNER:
-            return [*looking, Planning(service)]
+            return [Planning(asking)]
         case As.WORKER:
-            return [*looking, Working(service, worker)]
+            return [Working(asking)]
         case As.OPERATOR:
-            return [*looking, Planning(service), Operating(service)]
-
-
-def _describe(text: str | None) -> str:
-    """A docstring as one reads it: without the blanks before its lines."""
-    return "\n".join(line.strip() for line in (text or "").strip().splitlines())
+            return [Planning(asking), Operating(asking)]

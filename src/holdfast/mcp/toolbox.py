@@ -4,45 +4,86 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar
 
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver import MCPServer
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict, NotFound
+from holdfast.mcp.caller import Asking, Forbidden
 from holdfast.service.refused import Refused
 from holdfast.service.service import Service
 from holdfast.service.wording import in_commands
 
-P = ParamSpec("P")
-T = TypeVar("T")
+Tool = Callable[..., Any]
 
-_CODES = {InvalidInput: "invalid_input", NotFound: "not_found", KeyConflict: "key_conflict"}
+# What tells which task or run a call was about, in what it gave or was given.
+_NAMES = ("id", "task_id", "run_id", "parent_id", "identifier")
+_CODES = {
+    Forbidden: "forbidden",
+    InvalidInput: "invalid_input",
+    KeyConflict: "key_conflict",
+    NotFound: "not_found",
+}
 
 
 class Toolbox:
-    """Some tools on one store."""
+    """Some tools on one store; those that only look change nothing, and end nothing."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
+    looks: ClassVar[bool] = False
+    ends: ClassVar[frozenset[str]] = frozenset()
 
-    def tools(self) -> list[Callable[..., Any]]:
-        """Its public methods that are its own, in the order they were written."""
-        names = [name for name in vars(type(self)) if not name.startswith("_")]
-        return [_told(getattr(self, name)) for name in names]
+    def __init__(self, asking: Asking) -> None:
+        self.asking = asking
+
+    @property
+    def service(self) -> Service:
+        return self.asking().service
+
+    def install(self, server: MCPServer) -> None:
+        """Add its public methods that are its own, in the order they were written."""
+        for name, method in vars(type(self)).items():
+            if callable(method) and not name.startswith("_"):
+                server.add_tool(
+                    self._told(getattr(self, name)),
+                    description=_describe(method.__doc__),
+                    annotations=ToolAnnotations(
+                        read_only_hint=self.looks,
+                        destructive_hint=name in self.ends,
+                        open_world_hint=False,
+                    ),
+                )
+
+    def _told(self, method: Tool) -> Tool:
+        @functools.wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - what the tool gives
+            try:
+                given = method(*args, **kwargs)
+            except HoldfastError as error:
+                self._note(method, code_of(error), kwargs)
+                return refuse(f"{code_of(error)}: {in_commands(str(error))}")
+            self._note(method, "ok", given if "id" in given else kwargs)
+            return given
+
+        return call
+
+    def _note(self, method: Tool, told: str, named: dict[str, Any]) -> None:
+        if not self.looks:
+            about = next((str(named[each]) for each in _NAMES if named.get(each)), "")
+            self.asking().note(method.__name__, told, ascii(about)[1:-1][:60])
 
 
-def _told(method: Callable[P, T]) -> Callable[P, T]:
-    @functools.wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return method(*args, **kwargs)
-        except HoldfastError as error:
-            raise ToolError(f"{_code(error)}: {in_commands(str(error))}") from error
-
-    return call
+def refuse(text: str) -> CallToolResult:
+    """An error that begins with its code."""
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
 
 
-def _code(error: HoldfastError) -> str:
+def code_of(error: HoldfastError) -> str:
     if isinstance(error, Refused):
         return str(error.reason)
     return next((code for kind, code in _CODES.items() if isinstance(error, kind)), "unavailable")
+
+
+def _describe(text: str | None) -> str:
+    """A docstring as one reads it: without the blanks before its lines."""
+    return "\n".join(line.strip() for line in (text or "").strip().splitlines())

@@ -2,75 +2,111 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from holdfast.mcp.fields import Held, Lease, Token, View
 from holdfast.mcp.toolbox import Toolbox
 from holdfast.model.task import Renewal
 from holdfast.service.intake import read_moment
 from holdfast.service.protocol import Offer
-from holdfast.service.service import Service
-from holdfast.service.views import View
+
+LEASE = 600.0
+Progress = Annotated[Any, Field(description="How far you are, for people to see")]
+Output = Annotated[
+    Any, Field(description="What came of it, as JSON: what the task declares, if it does")
+]
 
 
 class Working(Toolbox):
-    def __init__(self, service: Service, worker: str) -> None:
-        super().__init__(service)
-        self._worker = worker
-
     def claim(
-        self, agents: list[str] | None = None, task_id: str | None = None, lease: float = 600.0
+        self,
+        agents: Annotated[
+            list[str] | None, Field(description="The roles you work as; else `default`")
+        ] = None,
+        task_id: Annotated[str | None, Field(description="This task, and no other")] = None,
+        lease: Lease = LEASE,
     ) -> View:
-        """Take the first ready task for these agents (`default` unless said), or the one named.
+        """Take the first ready task for these agents, or the one named.
 
-        Answers `{assignments: [{task, attempt, token, lease_expires_at}]}`, empty when nothing is
-        ready. Keep the token: every report about this attempt needs it. Renew before the lease of
-        so many seconds runs out, or another worker gets the task and your reports are refused.
+        Answers `{assignments: [{task, attempt, token, lease_expires_at}]}`, with none when nothing
+        is ready: ask again later. What is to be done is in the task's `title` and `payload`:
+        `prompt`, `input`, `item`, in `steps` the outputs of steps it needed, and `feedback` where
+        earlier work was rejected or a question answered. Keep the token: every report about this
+        attempt needs it. Call renew before the lease runs out, guard before each side effect, and
+        end with complete, fail, release or ask. Where the lease runs out another worker gets the
+        task, and your reports are refused.
         """
-        offer = Offer(worker=self._worker, agents=agents or (), lease=lease)
+        caller = self.asking()
+        offer = Offer(worker=caller.worker, agents=caller.scope(agents), lease=lease)
         found = None if task_id is None else self.service.addresses.task(task_id)
         return self.service.protocol.claim(offer, task_id=found)
 
     def renew(
         self,
-        task_id: str,
-        token: str,
-        progress: Any = None,  # noqa: ANN401 - JSON is any value
-        lease: float = 600.0,
+        task_id: Held,
+        token: Token,
+        progress: Progress = None,
+        lease: Lease = LEASE,
     ) -> View:
         """Keep the lease of a task, and say how far you are. When it is refused, stop working."""
         renewal = Renewal(task_id=task_id, token=token, progress=progress)
         return self.service.protocol.renew(renewal, lease)
 
-    def guard(self, task_id: str, token: str) -> View:
+    def guard(self, task_id: Held, token: Token) -> View:
         """Ask before any side effect (a push, a mail, a payment) whether you may still act.
 
-        An error says that you may not: stop, and change nothing more.
+        An error says that you may not: the task was cancelled, or is another's by now. Stop, and
+        change nothing more.
         """
         return self.service.protocol.guard(task_id, token)
 
     def complete(
         self,
-        task_id: str,
-        token: str,
-        output: Any = None,  # noqa: ANN401 - JSON is any value
+        task_id: Held,
+        token: Token,
+        output: Output = None,
     ) -> View:
-        """Report that the task is done, with its output. The same report again counts once."""
+        """Report that the task is done, with its output; what needed it may start.
+
+        The same report again counts once, so repeat it when an answer was lost. If the task is to
+        verify work, its output is `{"verdict": "accept"}`, or `{"verdict": "reject", "feedback":
+        what is to be done otherwise}`.
+        """
         return self.service.protocol.complete(task_id, token, output)
 
     def fail(
         self,
-        task_id: str,
-        token: str,
-        error: str,
-        retryable: bool = True,  # noqa: FBT001, FBT002 - a field of a tool
+        task_id: Held,
+        token: Token,
+        error: Annotated[str, Field(description="What went wrong, for who tries next")],
+        retryable: Annotated[  # noqa: FBT002 - a field of a tool
+            bool, Field(description="False where to try again would be of no use")
+        ] = True,
     ) -> View:
-        """Report that it went wrong; it is tried again while its budget lasts, if retryable."""
+        """Report that it went wrong; it is tried again, later, while its budget lasts."""
         return self.service.protocol.fail(task_id, token, error, retryable=retryable)
 
-    def release(self, task_id: str, token: str, until: str | None = None) -> View:
-        """Give the task back unfinished, now or until a time (`10m`); it costs no attempt."""
+    def release(
+        self,
+        task_id: Held,
+        token: Token,
+        until: Annotated[
+            str | None, Field(description="Not before: a time in ISO 8601, or `10m` from now")
+        ] = None,
+    ) -> View:
+        """Give the task back unfinished, for anybody to take; it costs no attempt."""
         return self.service.protocol.release(task_id, token, read_moment(until))
 
-    def ask(self, task_id: str, token: str, question: str) -> View:
-        """Give the task back with a question to a person; it is ready again once answered."""
+    def ask(
+        self,
+        task_id: Held,
+        token: Token,
+        question: Annotated[str, Field(description="What you have to know to go on")],
+    ) -> View:
+        """Give the task back with a question to a person; once answered, it can be claimed again.
+
+        The answer is then the `feedback` in its payload.
+        """
         return self.service.protocol.ask(task_id, token, question)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -26,6 +27,10 @@ class Access:
     created_at: int
     expires_at: int | None
     revoked_at: int | None
+
+    def outside(self, agents: Sequence[str] | None) -> list[str]:
+        """Those of some agents that it is not for."""
+        return [] if self.agents is None else sorted({*(agents or ())} - {*self.agents})
 
 
 def digest_secret(secret: str) -> str:

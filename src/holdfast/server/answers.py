@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from holdfast.model.result import Refusal
+from holdfast.server.examples import problem_example
 
 
 class Described(BaseModel):
@@ -138,18 +142,151 @@ class Token(Described):
     role: str
 
 
-def _problem(description: str) -> dict[str, Any]:
-    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {"description": description, "content": content}
+class Link(Described):
+    path: str = Field(description="To be opened on this server, by one browser, once")
+    expires_at: str
 
+
+class Session(Described):
+    name: str
+    role: str
+    csrf: str | None = Field(None, description="To be sent as X-Holdfast-CSRF with each change")
+    expires_at: str | None = None
+
+
+class Why(Described):
+    """Of a task, its `clauses`; of a run, its `tasks`."""
+
+    id: str
+    status: str
+    summary: str
+    fixes: list[str] = Field(description="What would change it: commands to type")
+
+
+class LogText(Described):
+    attempt: int
+    text: str
+    next: int = Field(description="Where to `start` for what comes later")
+
+
+class Written(Described):
+    ok: bool
+    bytes: int = Field(description="How long the log is now")
+
+
+class Effects(Described):
+    effects: dict[str, Any] = Field(description="What is remembered, by name")
+
+
+class Remembered(Described):
+    """What is remembered under a name, which is what came first."""
+
+    ok: bool
+    repeated: bool
+    name: str
+    value: Any = None
+
+
+class Recalled(RootModel[Remembered | Effects]):
+    """What is remembered under the name, or all of it."""
+
+
+class File(Described):
+    ok: bool
+    repeated: bool
+    name: str
+    bytes: int
+    digest: str = Field(description="SHA-256 of the content")
+
+
+class Statistics(Described):
+    agents: dict[str, dict[str, int]] = Field(description="Open tasks by agent and state")
+    runs: dict[str, int]
+    workers: int
+
+
+class Alive(Described):
+    ok: bool
+
+
+class Document(Described):
+    openapi: str
+    paths: dict[str, Any]
+
+
+class Reply(Described):
+    """What MCP answers, as JSON-RPC."""
+
+    jsonrpc: str
+
+
+def _problem(status: int, code: str, description: str, detail: str) -> dict[str, Any]:
+    example = problem_example(status, code, HTTPStatus(status).phrase, detail)
+    shape = {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}
+    return {"description": description, "content": {"application/problem+json": shape}}
+
+
+_CONFLICTS = ", ".join(f"`{each}`" for each in (*Refusal, "key_conflict") if each != "not_found")
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: _problem("The body is no JSON: `invalid_json`"),
-    401: _problem("No token, or one that is not good: `unauthorized`"),
-    403: _problem("A good token, but not for this; or a foreign host or origin: `forbidden`"),
-    404: _problem("There is no such thing: `not_found`"),
-    409: _problem("Refused as it stands, with the code of the reason: `stale_token`, …"),
-    413: _problem("The body is too long: `too_large`"),
-    422: _problem("What was sent cannot be accepted: `invalid_input`, with the `field`"),
-    503: _problem("The store does not answer, or the server is going: ask again"),
+    400: _problem(
+        400, "invalid_json", "The body is no JSON: `invalid_json`", "the body is no JSON"
+    ),
+    401: _problem(
+        401,
+        "unauthorized",
+        "No token, or one that is not good: `unauthorized`",
+        "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours",
+    ),
+    403: _problem(
+        403,
+        "forbidden",
+        "A good token, but not for this; a page that proves nothing; a foreign host or origin: "
+        "`forbidden`, `csrf`, `foreign_host`, `foreign_origin`",
+        "this is for admin, operator; the token is for others",
+    ),
+    404: _problem(
+        404,
+        "not_found",
+        "There is no such thing: `not_found`",
+        "t_0: there is no such task in this store",
+    ),
+    409: _problem(
+        409,
+        "stale_token",
+        f"Refused as it stands, with the code of the reason: {_CONFLICTS}",
+        "attempt 2 has the task by now",
+    ),
+    413: _problem(
+        413,
+        "too_large",
+        "The body is too long: `too_large`",
+        "a body may have 16777216 bytes at most",
+    ),
+    415: _problem(
+        415,
+        "unsupported_media_type",
+        "The body is not of a kind that is read here: `unsupported_media_type`",
+        "send the header Content-Type: application/json; there is none",
+    ),
+    422: _problem(
+        422,
+        "invalid_input",
+        "What was sent cannot be accepted, with the `field` and all `mistakes`: `invalid_input`, "
+        "of a definition `invalid_workflow`",
+        "max: must be 1 or more, not 0",
+    ),
+    429: _problem(
+        429,
+        "too_many_requests",
+        "Too many at once: `too_many_requests`, with `Retry-After`",
+        "this token asks too often; ask again in 1 s",
+    ),
+    503: _problem(
+        503,
+        "store_unavailable",
+        "Ask again, after `Retry-After`: `store_unavailable`, or `shutting_down` where the server "
+        "is going",
+        "the store does not answer; ask again",
+    ),
 }

@@ -12,8 +12,11 @@ from starlette.types import ASGIApp
 from holdfast.engine.engine import Engine
 from holdfast.server import problems, routing
 from holdfast.server.answers import Problem
+from holdfast.server.examples import illustrate
 from holdfast.server.gate import Gate, Rules
 from holdfast.server.routes import (
+    agents,
+    browsers,
     bus,
     claims,
     events,
@@ -29,7 +32,20 @@ from holdfast.server.traced import Traced
 from holdfast.service.place import Place
 
 TABLES = tuple(
-    each.table for each in (workflows, runs, tasks, plans, claims, events, standing, bus, health)
+    each.table
+    for each in (
+        workflows,
+        runs,
+        tasks,
+        plans,
+        claims,
+        events,
+        standing,
+        bus,
+        agents,
+        browsers,
+        health,
+    )
 )
 
 
@@ -37,14 +53,15 @@ class Application:
     """What a server serves, through its `gate`; `app` has the routes."""
 
     def __init__(self, engine: Engine, place: Place, rules: Rules | None = None) -> None:
-        self.serving = Serving(engine=engine, place=place)
+        chosen = rules or Rules()
+        self.serving = Serving(engine=engine, place=place, max_body=chosen.max_body)
         self.app = FastAPI(title="Holdfast", version=_version(), openapi_url=None, docs_url=None)
         self.app.state.serving = self.serving
         problems.install(self.app)
         routing.install(self.app, *TABLES)
         vars(self.app)["openapi"] = self._describe
         self._document: dict[str, Any] | None = None
-        self.gate: ASGIApp = Gate(Traced(self.app), engine.access.find, rules or Rules())
+        self.gate: ASGIApp = Gate(Traced(self.app), engine, chosen)
 
     def _describe(self) -> dict[str, Any]:
         if self._document is None:
@@ -56,6 +73,7 @@ class Application:
             )
             parts = made.setdefault("components", {})
             parts.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
+            illustrate(parts["schemas"])
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             made["security"] = [{"token": []}]
             self._document = made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -95,6 +95,12 @@ class Note(Body):
 
 class Reason(Body):
     reason: Any = None
+
+
+class FollowUp(Body):
+    message: Annotated[
+        Any, Field(description="What is to be done now; the `feedback` of who does it")
+    ]
 
 
 class GiveAnswer(Body):
@@ -203,7 +209,7 @@ class Effect(Held):
 class Artifact(Held):
     name: str
     content: Annotated[str, Field(description="Text, or base64 where `encoding` says so")]
-    encoding: Annotated[str | None, Field(pattern="^(text|base64)$")] = None
+    encoding: Literal["text", "base64"] | None = None
 
 
 class Children(Held):

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import anyio.to_thread
 from fastapi import Depends, Path, Query, Request
+from starlette.types import Scope
 
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import parse_run_id, parse_task_id
 from holdfast.model.access import Access
-from holdfast.server.gate import ACCESS
+from holdfast.server.gate import ABOUT, ACCESS
 from holdfast.server.serving import Serving
 from holdfast.service.service import Service
 
@@ -18,15 +19,24 @@ from holdfast.service.service import Service
 class Door:
     """One request: who asks, and the service that keeps their name with all that they change."""
 
-    def __init__(self, serving: Serving, access: Access) -> None:
+    def __init__(self, serving: Serving, access: Access, scope: Scope) -> None:
+        self._scope = scope
         self.serving = serving
         self.access = access
         self.engine = serving.engine
         self.service = Service(serving.place, serving.engine, actor=access.name)
 
+    def note(self, *about: object) -> None:
+        """Have the audit say what this was about, where the path does not."""
+        self._scope[ABOUT] = ascii(" ".join(map(str, about)))[1:-1][:200]
+
+    def changed_nothing(self) -> None:
+        """Leave this out of the audit, unless it is refused: to renew a lease changes no task."""
+        self._scope[ABOUT] = None
+
 
 async def _open(request: Request) -> Door:
-    return Door(request.app.state.serving, request.scope[ACCESS])
+    return Door(request.app.state.serving, request.scope[ACCESS], request.scope)
 
 
 async def _run_id(run_id: Annotated[str, Path(description="The id of a run: `r_…`")]) -> str:

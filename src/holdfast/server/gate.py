@@ -2,55 +2,76 @@
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import anyio.to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.model.access import Access
-from holdfast.server.problems import Answer, Problem, answer_error, tell
+from holdfast.server.limits import Limiter, Rate, address_of
+from holdfast.server.problems import Answer, Problem, answer_error, tell, too_many
+from holdfast.server.recognition import LOOKING, Headers, recognise, shows_something
+from holdfast.service import audit
+from holdfast.service.links import PATH
 from holdfast.settings import MEBIBYTE
 
-OPEN = frozenset({"/healthz"})
+OPEN = frozenset({"/healthz", PATH})
 ACCESS = "holdfast.access"
+SESSION = "holdfast.session"
+# What a change was about, for the audit: the route may say what its path does not.
+ABOUT = "holdfast.about"
 # Whether the token is still good, for what goes on long after it was looked at.
 LOOK_AGAIN = "holdfast.look_again"
-LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
+# Counts that somebody has shown what is not good; gives how long to wait, where it is too often.
+FAIL = "holdfast.fail"
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+# What agents change there is told by the tools themselves.
+TOOLS = "/mcp"
+REFUSED = 400
+CSP = b"content-security-policy"
 HEADERS = (
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
+    (CSP, b"default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+# Far above what workers do: it keeps one caller from taking all there is.
+OF_TOKEN = Rate(often=5_000, burst=10_000)
+# With what is not good.
+OF_ADDRESS = Rate(often=0.5, burst=30)
+# How much is read of who has shown nothing.
+OF_STRANGER = 10_000
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?")
-_BEARER = re.compile(r"[Bb]earer +([\x21-\x7e]{1,500})")
-
-audit = logging.getLogger("holdfast.audit")
+_NEEDED = (
+    "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours, and "
+    "`holdfast open` lets a browser in"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """Which hosts and origins are let in, and how much they may send."""
+    """Which hosts and origins are let in, how much they may send, and how often."""
 
     hosts: frozenset[str] = LOCAL
     origins: frozenset[str] = frozenset()
     max_body: int = 16 * MEBIBYTE
+    rate: Rate | None = OF_TOKEN
+    failures: Rate | None = OF_ADDRESS
 
 
 class Gate:
-    def __init__(self, app: ASGIApp, find: Callable[[str], Access | None], rules: Rules) -> None:
+    def __init__(self, app: ASGIApp, engine: Engine, rules: Rules) -> None:
         self._app = app
-        self._find = find
+        self._engine = engine
         self._rules = rules
+        self._asked = Limiter(rules.rate, engine.clock.monotonic)
+        self._failed = Limiter(rules.failures, engine.clock.monotonic)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -60,15 +81,17 @@ class Gate:
 
     async def _admit(self, scope: Scope, receive: Receive, send: _Sealed) -> None:
         headers = _single(scope["headers"])
-        refusal = self._refuse(headers)
+        scope[FAIL] = partial(self._failed.take, address_of(scope.get("client")))
+        limit = OF_STRANGER if scope["path"] in OPEN else self._rules.max_body
+        refusal = self._refuse(headers, limit)
         if refusal is None and scope["path"] not in OPEN:
             refusal = await self._recognise(scope, headers)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        await self._app(scope, _Measured(receive, self._rules.max_body), send)
+        await self._app(scope, _Measured(receive, limit), send)
 
-    def _refuse(self, headers: dict[bytes, str]) -> Answer | None:
+    def _refuse(self, headers: Headers, limit: int) -> Answer | None:
         host = headers.get(b"host", "")
         named = _HOST.fullmatch(host)
         if named is None or named["name"].lower() not in self._rules.hosts:
@@ -78,33 +101,36 @@ class Gate:
         if origin is not None and origin not in own | self._rules.origins:
             return tell(403, "foreign_origin", "pages of that origin may not ask this server")
         length = headers.get(b"content-length", "0")
-        if not length.isdecimal() or int(length[:20]) > self._rules.max_body:
-            return tell(413, "too_large", too_large(self._rules.max_body))
+        if not length.isdecimal() or int(length[:20]) > limit:
+            return tell(413, "too_large", too_large(limit))
         return None
 
-    async def _recognise(self, scope: Scope, headers: dict[bytes, str]) -> Answer | None:
-        given = _BEARER.fullmatch(headers.get(b"authorization", ""))
-        known: Access | None = None
+    async def _recognise(self, scope: Scope, headers: Headers) -> Answer | None:
         try:
-            if given is not None:
-                known = await anyio.to_thread.run_sync(self._find, given[1])
+            known = await recognise(self._engine, scope, headers)
         except HoldfastError as error:
             return answer_error(error)
-        if given is None or known is None:
-            said = "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours"
-            return tell(401, "unauthorized", said, {"WWW-Authenticate": "Bearer"})
-        scope[ACCESS] = known
-        scope[LOOK_AGAIN] = partial(anyio.to_thread.run_sync, self._find, given[1])
-        return None
+        if known is None:
+            wait = scope[FAIL]() if shows_something(scope, headers) else None
+            if wait is not None:
+                return too_many("too much from there was not good", wait)
+            return tell(401, "unauthorized", _NEEDED, {"WWW-Authenticate": "Bearer"})
+        scope[ACCESS], scope[SESSION] = known.access, known.session
+        scope[LOOK_AGAIN] = known.look_again
+        if not known.proves(scope["method"], headers):
+            said = "a page has to send what GET /api/v1/session tells as X-Holdfast-CSRF"
+            return tell(403, "csrf", said)
+        wait = self._asked.take(known.access.name)
+        return None if wait is None else too_many("this token asks too often", wait)
 
 
 def too_large(limit: int) -> str:
     return f"a body may have {limit} bytes at most"
 
 
-def _single(headers: list[tuple[bytes, bytes]]) -> dict[bytes, str]:
+def _single(headers: list[tuple[bytes, bytes]]) -> Headers:
     """Headers by name; one that is there twice counts as what nobody accepts."""
-    found: dict[bytes, str] = {}
+    found: Headers = {}
     for name, value in headers:
         found[name] = "\n" if name in found else value.decode("latin-1")
     return found
@@ -135,14 +161,21 @@ class _Sealed:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), *HEADERS]
+            own = list(message.get("headers", ()))
+            said = {name.lower() for name, _ in own}
+            message["headers"] = own + [each for each in HEADERS if each[0] not in said]
             self._tell(message["status"])
         await self._send(message)
 
     def _tell(self, status: int) -> None:
         scope: dict[str, Any] = dict(self._scope)
-        if scope["method"] in LOOKING:
+        told_elsewhere = scope["path"] == TOOLS or scope.get(ABOUT, "") is None
+        if scope["method"] in LOOKING or (told_elsewhere and status < REFUSED):
             return
         access: Access | None = scope.get(ACCESS)
-        who = "nobody" if access is None else f"{access.name} ({access.role})"
-        audit.info("%s %s %s %d", who, scope["method"], ascii(scope["path"])[1:-1], status)
+        did = f"{scope['method']} {ascii(scope['path'])[1:-1]}"
+        about = str(scope.get(ABOUT) or "")
+        if access is None:
+            audit.tell("nobody", did, str(status), about=about)
+        else:
+            audit.tell(access.name, did, str(status), role=access.role, about=about)

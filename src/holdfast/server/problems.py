@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
@@ -21,10 +24,12 @@ from holdfast.errors import (
     NotFound,
     StoreError,
 )
+from holdfast.service.mistakes import tell_mistakes
 from holdfast.service.refused import Refused
 from holdfast.service.wording import in_commands
 
 MEDIA = "application/problem+json"
+JSON = "application/json"
 # What the framework itself refuses, by status.
 CODES = {404: "not_found", 405: "method_not_allowed", 400: "invalid_json"}
 MOST_MISTAKES = 50
@@ -56,6 +61,12 @@ def tell(
     told = {"type": f"urn:holdfast:problem:{code}", "title": title, "status": status}
     said = {**told, "code": code, "detail": detail, **more}
     return Answer(said, status, headers=dict(headers or {}), media_type=MEDIA)
+
+
+def too_many(said: str, wait: float) -> Answer:
+    seconds = math.ceil(wait)
+    detail = f"{said}; ask again in {seconds} s"
+    return tell(429, "too_many_requests", detail, {"Retry-After": str(seconds)})
 
 
 def answer_error(error: HoldfastError) -> Answer:
@@ -114,17 +125,41 @@ async def _on_http(_: Request, error: Exception) -> Response:
     return tell(error.status_code, code, str(error.detail), error.headers)
 
 
-async def _on_invalid(_: Request, error: Exception) -> Response:
+async def _on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - the same
-    found = [
-        {"field": ".".join(str(part) for part in each["loc"][1:]), "message": str(each["msg"])}
-        for each in error.errors()[:MOST_MISTAKES]
-    ]
-    if any(each["type"] == "json_invalid" for each in error.errors()):
+    found = error.errors()
+    if any(each["type"] == "json_invalid" for each in found):
         return tell(400, "invalid_json", "the body is no JSON")
-    first = found[0]
-    said = f"{first['field'] or 'body'}: {first['message']}"
-    return tell(422, "invalid_input", said, field=first["field"] or "body", mistakes=found)
+    if any(each["loc"] == ("body",) for each in found) and not _says_json(request):
+        return not_json(request, JSON)
+    mistakes = tell_mistakes(found, _fields(request))
+    more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
+    listed = [{"field": each.field, "message": each.message} for each in mistakes]
+    said = f"{mistakes[0]}{more}"
+    return tell(422, "invalid_input", said, field=mistakes[0].field, mistakes=listed)
+
+
+def not_json(request: Request, *wanted: str) -> Answer:
+    """The body cannot be read for what its header says it is."""
+    given = ascii(request.headers.get("content-type", ""))[1:-1][:60]
+    told = f"it is {given}" if given else "there is none"
+    detail = f"send the header Content-Type: {' or '.join(wanted)}; {told}"
+    return tell(415, "unsupported_media_type", detail)
+
+
+def _says_json(request: Request) -> bool:
+    return "json" in request.headers.get("content-type", "").lower()
+
+
+def _fields(request: Request) -> list[str]:
+    """The fields of what this route takes, for who has mistaken one."""
+    route = request.scope.get("route")
+    body = route.body_field if isinstance(route, APIRoute) else None
+    if body is None:
+        return []
+    kinds = get_args(body.field_info.annotation) or (body.field_info.annotation,)
+    found = [each for each in kinds if isinstance(each, type) and issubclass(each, BaseModel)]
+    return sorted({name for each in found for name in each.model_fields})
 
 
 def install(app: FastAPI) -> None:

@@ -125,9 +125,8 @@ def install(app: FastAPI, *tables: Table) -> None:
 
 
 def _add(app: FastAPI, tag: str, entry: Entry) -> None:
-    said: dict[int | str, dict[str, Any]] = {**PROBLEMS, **entry.also}
-    if entry.path in OPEN:
-        said = {}
+    always = {} if entry.path in OPEN else PROBLEMS
+    said: dict[int | str, dict[str, Any]] = {**always, **entry.also}
     app.router.add_api_route(
         entry.path,
         entry.endpoint,

@@ -64,6 +64,7 @@ class _Draining(uvicorn.Server):
         """Answer who waits first: what is under way is waited for."""
         self._application.serving.close()
         await super().shutdown(sockets)
+        await self._application.serving.end()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

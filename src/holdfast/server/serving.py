@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from anyio.to_thread import run_sync
 
 from holdfast.engine.engine import Engine
 from holdfast.server.stream import Hub
@@ -12,6 +16,10 @@ from holdfast.service.place import Place
 from holdfast.service.service import Service
 from holdfast.service.visitors import Visitors
 from holdfast.service.waiting import WaitingRoom
+from holdfast.settings import MEBIBYTE
+
+if TYPE_CHECKING:
+    from holdfast.mcp.endpoint import Endpoint
 
 
 @dataclass(kw_only=True)
@@ -26,6 +34,8 @@ class Serving:
     meter: Meter = field(init=False)
     _room: WaitingRoom | None = None
     _hub: Hub | None = None
+    _tools: Endpoint | None = None
+    max_body: int = 16 * MEBIBYTE
 
     def __post_init__(self) -> None:
         self.visitors = Visitors(self.engine)
@@ -52,6 +62,20 @@ class Serving:
     def readers(self) -> int:
         """How many read events as they come."""
         return 0 if self._hub is None else self._hub.readers
+
+    async def tools(self) -> Endpoint:
+        """The tools of agents; what they need takes a second to load, when the first comes."""
+        await run_sync(import_module, "holdfast.mcp.endpoint")
+        if self._tools is None:
+            from holdfast.mcp.endpoint import Endpoint  # noqa: PLC0415 - see above
+
+            self._tools = Endpoint(self.max_body)
+        return self._tools
+
+    async def end(self) -> None:
+        """To be called when nothing is under way any more."""
+        if self._tools is not None:
+            await self._tools.close()
 
     def close(self) -> None:
         """Answer who waits, and end the streams: they hold up whoever wants to stop."""

@@ -48,6 +48,10 @@ class Commands:
         """Do an ended task again, and everything that needs it."""
         return self._changed(task_id, self._engine.tasks.reopen)
 
+    def follow_up(self, task_id: str, message: object) -> View:
+        """Have who did an ended task go on with a message, and all that needs it done again."""
+        return self._changed(task_id, self._engine.tasks.follow_up, message)
+
     def pause(self, identifier: str) -> View:
         return self._either(identifier, self._engine.runs.pause, self._engine.tasks.hold)
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from holdfast.clock import SystemClock
+from holdfast.errors import InvalidInput
 from holdfast.randomness import SystemRandomness
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
@@ -196,6 +197,18 @@ class Service:
         running = [task for task in every_task(run["tasks"]) if task["status"] == "running"]
         found = {each["id"]: last_line(self.place, each["id"], each["attempt"]) for each in running}
         return {task_id: line for task_id, line in found.items() if line is not None}
+
+    def attempt_log(
+        self, task_id: str, attempt: int | None = None, start: int = 0
+    ) -> tuple[int, bytes]:
+        """Which attempt it is, the latest unless said, and what that wrote, from a byte on."""
+        from holdfast.service.logs import log_path, read_log
+
+        latest = self.queries.task(task_id)["attempt"]
+        chosen = latest if attempt is None else attempt
+        if not 0 <= chosen <= latest:
+            raise InvalidInput("attempt", f"must be between 1 and {latest}")
+        return chosen, read_log(log_path(self.place, task_id, chosen), start)
 
     def schema(self) -> View:
         """Which store this is, and how far its schema has come."""

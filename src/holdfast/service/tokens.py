@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.model.access import Access, Role, digest_secret
+from holdfast.service.links import Links
 from holdfast.service.views import View, present, tell_time
 from holdfast.worker.state import private, state_of
 
@@ -56,6 +57,10 @@ class Tokens:
         self._grant_own(secret)
         return secret
 
+    def link_own(self) -> View:
+        """A link that lets one browser in as the admin of this project."""
+        return Links(self._engine).make(_name(self.own()))
+
     def create(
         self,
         name: str,
@@ -85,10 +90,14 @@ class Tokens:
     def _grant_own(self, secret: str) -> bool:
         """Whether the store takes it as an admin's, from now on or from before."""
         access = self._engine.access
-        name = f"admin-{digest_secret(secret)[:8]}"
+        name = _name(secret)
         if access.find(secret) is None and name not in {each.name for each in access.list()}:
             access.grant(name, secret, role=Role.ADMIN)
         return access.find(secret) is not None
+
+
+def _name(secret: str) -> str:
+    return f"admin-{digest_secret(secret)[:8]}"
 
 
 def view_access(access: Access) -> View:

@@ -1,4 +1,4 @@
-"""Keeps the HTTP client from logging the addresses it asks for us: a secret may be in one."""
+"""Keeps the HTTP client from logging what it asks and hears for us: a secret may be in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ class _Hush(logging.Filter):
         return not _ours.get()
 
 
-logging.getLogger("httpx").addFilter(_Hush())
+# What is below logs the headers of answers too.
+for _each in (
+    "httpx",
+    "httpcore.connection",
+    "httpcore.http11",
+    "httpcore.http2",
+    "httpcore.proxy",
+):
+    logging.getLogger(_each).addFilter(_Hush())
 
 
 @contextmanager

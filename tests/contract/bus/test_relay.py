@@ -80,6 +80,17 @@ def test_every_event_reaches_every_group_in_the_order_of_its_run(office: Office)
     assert [each.type for each in found] == [event.type for event in history]
 
 
+def test_a_relay_hears_of_every_commit_of_its_process_until_it_is_closed(office: Office) -> None:
+    second = office.new_relay()
+    heard = second._heard  # noqa: SLF001 - what its thread waits for
+    create(office.engine, enqueue=False)
+    assert heard.is_set()
+    second.close()
+    heard.clear()
+    create(office.engine, enqueue=False)
+    assert not heard.is_set()
+
+
 def test_what_was_published_but_not_marked_is_published_again(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,24 @@ def test_a_set_is_given_at_once_and_each_of_it_once(books: Books) -> None:
     assert books.written == ["m1", "m2", "m3", "m4"]
 
 
+def test_what_steers_is_given_as_many_as_have_nothing_in_common(world: World) -> None:
+    given: list[list[str]] = []
+    handler = Handler(
+        name="steer",
+        handle_all=lambda envelopes, _: given.append([each.message_id for each in envelopes]),
+        steers=True,
+        apart=lambda envelope: None if envelope.payload == "m4" else str(envelope.payload)[:1],
+        most=2,
+    )
+    names = ("m1", "m1", "n1", "n1", "o1", "m2", "m3", "m4", "n2")
+    told = [message(each) for each in names]
+    world.bus.publish_command(Channel.COMMANDS, *told)
+    consumer = Consumer(world.engine, world.bus, COMMANDS, [handler], OPTIONS)
+    consumer.drain()
+    consumer.close()
+    assert given == [["m1", "n1"], ["o1", "m2"], ["m3"], ["m4"], ["n2"]]
+
+
 def test_of_a_set_that_fails_only_the_poisoned_message_and_its_run_wait(books: Books) -> None:
     parked = Parked(books.world.engine)
     books.poisoned = {"m5"}

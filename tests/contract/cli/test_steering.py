@@ -141,6 +141,15 @@ def test_a_rejection_says_why(engine: Engine, typed: Typed) -> None:
     assert run.task("approve").error == "not yet"
 
 
+def test_an_ended_task_is_continued_with_a_message(engine: Engine, typed: Typed) -> None:
+    lone = create(engine)
+    assert "invalid_transition" in typed.refused(1, "continue", lone, "more")
+    finish(engine, lone)
+    assert typed.ok("continue", lone, "also the docs") == f"task {lone} is ready\n"
+    (got,) = engine.work.claim_by_id(lone, "w", agents=["default"])
+    assert got.feedback == "also the docs"
+
+
 def test_a_question_is_answered_with_text_or_json(engine: Engine, typed: Typed) -> None:
     for answer, kept in (("blue", "blue"), ('{"n": 1}', {"n": 1})):
         lone = create(engine, "painter")

@@ -14,6 +14,7 @@ import httpx
 from holdfast import Holdfast
 from holdfast.server.application import Application
 from holdfast.server.bind import Bind
+from holdfast.server.gate import Rules
 from holdfast.server.server import HttpServer
 from holdfast.service.place import Place
 from holdfast.service.tokens import Tokens
@@ -75,12 +76,16 @@ def _make_tokens(hf: Holdfast) -> dict[str, str]:
 
 @contextmanager
 def served(
-    url: str, folder: Path, tokens: dict[str, str] | None = None, **settings: Any
+    url: str,
+    folder: Path,
+    tokens: dict[str, str] | None = None,
+    rules: Rules | None = None,
+    **settings: Any,
 ) -> Iterator[Served]:
     """A server on a store; at the end it drains, and the doctor finds nothing."""
     with Holdfast(url, **settings) as hf:
         place = Place(url=url, home=folder, settled=True)
-        application = Application(hf.engine, place)
+        application = Application(hf.engine, place, rules)
         server = HttpServer(application, Bind(port=0))
         thread = threading.Thread(target=server.run)
         thread.start()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -27,7 +29,9 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-EXAMPLES = 2
+# As many for each role, where somebody asks for more.
+EXAMPLES = int(os.environ.get("HOLDFAST_TEST_EXAMPLES", "2"))
+QUICK = EXAMPLES == 2
 # An answer to this one ends with the server.
 ENDLESS = "/api/v1/stream"
 
@@ -36,6 +40,7 @@ def _read(found: Any) -> Any:  # noqa: ANN401 - schemathesis's own: an operation
     return found.ok()
 
 
+@pytest.mark.timeout(120 if QUICK else 36_000)
 @pytest.mark.filterwarnings("ignore")
 def test_whatever_is_sent_the_answer_is_one_that_the_document_tells(quick_server: Served) -> None:
     told = quick_server().get(f"{quick_server.url}/openapi.json").json()
@@ -46,16 +51,52 @@ def test_whatever_is_sent_the_answer_is_one_that_the_document_tells(quick_server
     for operation in operations:
 
         @settings(
-            max_examples=EXAMPLES,
-            phases=[Phase.generate],
+            max_examples=EXAMPLES if QUICK else EXAMPLES * len(ROLES),
+            phases=[Phase.generate] if QUICK else [Phase.explicit, Phase.generate, Phase.shrink],
             suppress_health_check=list(HealthCheck),
-            derandomize=True,
+            derandomize=QUICK,
+            deadline=None,
             database=None,
         )
         @given(case=operation.as_strategy(), role=st.sampled_from(ROLES))
         def ask(case: schemathesis.Case[Any], role: str) -> None:
+            if isinstance(case.body, dict) and "wait_seconds" in case.body:
+                case.body["wait_seconds"] = 0
             headers = {"Authorization": f"Bearer {quick_server.tokens[role]}"}
             answer = case.call(base_url=quick_server.url, headers=headers, timeout=20)
             case.validate_response(answer, checks=CHECKS)
 
         ask()
+
+
+def test_all_that_is_sent_and_answered_has_an_example_that_fits(quick_server: Served) -> None:
+    told = quick_server().get(f"{quick_server.url}/openapi.json").json()
+    seen = 0
+    for path, verbs in told["paths"].items():
+        for method, operation in verbs.items():
+            bodies = [operation["requestBody"]] if "requestBody" in operation else []
+            for body in [*bodies, *operation["responses"].values()]:
+                for media, shape in body.get("content", {}).items():
+                    if media.endswith("json"):
+                        _fits(told, shape, (method, path))
+                        seen += 1
+    assert seen > 500
+
+
+def _fits(told: dict[str, Any], media: dict[str, Any], where: tuple[str, str]) -> None:
+    schema = media.get("schema", {})
+    named = _named(told, schema)
+    examples = [media["example"]] if "example" in media else named.get("examples", [])
+    if schema == {"type": "object"} and not examples:
+        return
+    assert examples, where
+    for each in examples:
+        whole = {**schema, "components": told["components"]}
+        jsonschema.Draft202012Validator(whole).validate(each)
+
+
+def _named(told: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """The shape that a schema names, of several the first."""
+    kinds = [schema, *schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    names = [each["$ref"].rpartition("/")[2] for each in kinds if "$ref" in each]
+    return dict(told["components"]["schemas"][names[0]]) if names else {}

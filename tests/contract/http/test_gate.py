@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
 
+from holdfast.server import gate
+from holdfast.server.gate import Rules
+from holdfast.server.recognition import LOOKING
 from holdfast.server.routing import ANYONE, Guarded
 from holdfast.service.tokens import Tokens
-from tests.contract.http.served import ROLES, Served
+from tests.contract.http.browsing import follow
+from tests.contract.http.served import ROLES, Served, served
 
+# What is answered without a token, and what it says then: no code is no way in.
+OPEN = {
+    ("GET", "/healthz"): "200 None",
+    ("GET", "/enter"): "422 invalid_input",
+    ("POST", "/enter"): "401 unauthorized",
+}
 UNKNOWN = {"task_id": "t_" + "0" * 20, "run_id": "r_" + "0" * 20, "name": "nobody"}
 
 
@@ -35,17 +47,28 @@ def _ask(server: Served, method: str, path: str, token: str | None, **headers: s
     return f"{answer.status_code} {told.get('code')}"
 
 
-def test_every_route_refuses_whoever_may_not_take_it(quick_server: Served) -> None:
-    server = quick_server
+@pytest.fixture
+def patient_server(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Served]:
+    """One that lets anybody fail as often as they like."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    with served(sqlite_url, tmp_path / "home", rules=Rules(failures=None)) as made:
+        yield made
+
+
+def test_every_route_refuses_whoever_may_not_take_it(patient_server: Served) -> None:
+    server = patient_server
     tokens = Tokens(server.hf.engine)
     expired = tokens.create("short", role="admin", expires=0.000_001)["token"]
     revoked = tokens.create("gone", role="admin")["token"]
     tokens.revoke("gone")
     routes = _routes(server)
     assert len(routes) > 55
+    assert {(method, path) for method, path, _ in routes if path in gate.OPEN} == {*OPEN}
     for method, path, route in routes:
-        if path == "/healthz":
-            assert _ask(server, method, path, None) == "200 None"
+        if path in gate.OPEN:
+            assert _ask(server, method, path, None) == OPEN[method, path]
             continue
         for bad in (None, "wrong", expired, revoked, server.tokens["admin"][:-1]):
             assert _ask(server, method, path, bad) == "401 unauthorized", (method, path)
@@ -60,6 +83,18 @@ def test_every_route_refuses_whoever_may_not_take_it(quick_server: Served) -> No
         for origin in ("https://evil.example", "null", "http://127.0.0.1:1"):
             told = _ask(server, method, path, good, Origin=origin)
             assert told == "403 foreign_origin", (method, path, origin)
+
+
+def test_no_route_takes_a_change_from_a_cookie_alone(patient_server: Served) -> None:
+    server = patient_server
+    with follow(server, "admin") as browser:
+        cookie = "; ".join(f"{key}={value}" for key, value in browser.cookies.items())
+    for method, path, _ in _routes(server):
+        if method not in LOOKING and path not in gate.OPEN:
+            told = _ask(server, method, path, None, Cookie=cookie)
+            assert told == "403 csrf", (method, path)
+    for bad in (cookie[:-1], "holdfast=", "x" * 9_000):
+        assert _ask(server, "GET", "/api/v1/runs", None, Cookie=bad) == "401 unauthorized"
 
 
 def test_a_route_that_names_nobody_lets_nobody_in(quick_server: Served) -> None:
@@ -113,7 +148,7 @@ def test_every_change_carries_its_actor_and_is_in_the_audit(
     assert [each.actor for each in server.hf.tasks.events(task["id"])] == ["operator", "admin"]
     said = [each.getMessage() for each in caplog.records if each.name == "holdfast.audit"]
     assert said == [
-        "operator (operator) POST /api/v1/tasks 201",
+        f"operator (operator) POST /api/v1/tasks 201 {task['id']}",
         f"admin (admin) POST /api/v1/tasks/{task['id']}/cancel 200",
     ]
 

@@ -80,6 +80,11 @@ def test_tasks_are_made_changed_planned_and_steered(quick_server: Served) -> Non
     assert operator.post(f"{place}/run-now").json()["task"]["state"] == "ready"
     assert operator.get(f"{place}/why").json()["claimable"]
     assert operator.post(f"{place}/cancel").json()["task"]["status"] == "cancelled"
+    more = {"message": "and the docs"}
+    assert operator.post(f"{place}/continue", json=more).json()["task"]["status"] == "queued"
+    assert server.claim(task_id=first["id"])[0]["task"]["payload"] == {"feedback": "and the docs"}
+    assert operator.post(f"{place}/continue", json=more).json()["code"] == "invalid_transition"
+    assert operator.post(f"{place}/cancel").json()["task"]["status"] == "cancelled"
     assert operator.post(f"{place}/retry").json()["task"]["status"] == "queued"
     assert operator.post(f"{place}/reset").json()["task"]["status"] == "idle"
     assert operator.post(f"{place}/plan/start").json()["task"]["planning_phase"] == "active"

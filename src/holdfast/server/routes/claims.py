@@ -25,6 +25,8 @@ from holdfast.service.waiting import Ask, Waiter
 
 table = Table(tag="claims")
 LEASE = 30.0
+# Of many, as many are named in the audit.
+SHOWN = 8
 
 
 @table.route("POST", "/claims", WORKERS, answers=answers.Assignments)
@@ -45,6 +47,7 @@ async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
         known = request_key(asks.access.name, body.worker, body.request_id)
     if body.task_id is not None:
         named = body.task_id
+        asks.note(body.worker, named)
         given = await in_thread(lambda: asks.service.protocol.claim_by_id(offer, named, known))
         return Answer(given | present(told=told))
     if told is not None and known is None:
@@ -62,6 +65,10 @@ async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
     if not found and body.wait_seconds and not asks.serving.closing:
         waiter = Waiter(asks.engine, offer, ask_for)
         found = await _wait(asks, waiter, request, body.wait_seconds)
+    if found:
+        asks.note(body.worker, *(each.task_id for each in found[:SHOWN]))
+    else:
+        asks.changed_nothing()
     if body.whole and found:
         return Answer(
             present(assignments=await in_thread(asks.service.protocol.whole, found), told=told)
@@ -86,12 +93,9 @@ async def _hang_up(request: Request) -> None:
 
 def _scope(access: Access, asked: Sequence[str] | None) -> Sequence[str]:
     """The agents that are asked for, which a worker's token may narrow."""
-    if access.agents is None:
-        return asked or ()
-    outside = sorted({*(asked or ())} - {*access.agents})
-    if outside:
+    if outside := access.outside(asked):
         raise Problem(403, "forbidden", f"this token is not for the agents {', '.join(outside)}")
-    return asked or access.agents
+    return asked or access.agents or ()
 
 
 @table.route("POST", "/claims/renew", WORKERS, answers=answers.Leases)
@@ -102,6 +106,7 @@ def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
         for each in body.leases
     ]
     told = None if body.worker is None else asks.serving.visitors.keep(body.worker)
+    asks.changed_nothing()
     kept = asks.service.protocol.renew_many(renewals, body.lease_seconds)
     _count(asks, kept["leases"])
     return Answer(kept | present(told=told))
@@ -177,17 +182,18 @@ def note_stop(task_id: TaskId, body: bodies.Stop, asks: AsksAs) -> Answer:
 @table.route("POST", "/claims/{task_id}/guard", WORKERS, answers=answers.Changed)
 def guard(task_id: TaskId, body: bodies.Held, asks: AsksAs) -> Answer:
     """Ask, before a side effect, whether the attempt may still act."""
+    asks.changed_nothing()
     return Answer(asks.service.protocol.guard(task_id, body.token))
 
 
-@table.route("POST", "/claims/{task_id}/logs", WORKERS)
+@table.route("POST", "/claims/{task_id}/logs", WORKERS, answers=answers.Written)
 def write_log(task_id: TaskId, body: bodies.Log, asks: AsksAs) -> Answer:
     """Add to the log of the attempt."""
     chunk = body.chunk.encode(errors="replace")
     return Answer({"ok": True, "bytes": asks.service.protocol.log(task_id, body.token, chunk)})
 
 
-@table.route("POST", "/claims/{task_id}/effects", WORKERS)
+@table.route("POST", "/claims/{task_id}/effects", WORKERS, answers=answers.Recalled)
 def effect(task_id: TaskId, body: bodies.Effect, asks: AsksAs) -> Answer:
     """Remember what a side effect gave, the first under a name; without one, tell all."""
     protocol = asks.service.protocol
@@ -196,7 +202,7 @@ def effect(task_id: TaskId, body: bodies.Effect, asks: AsksAs) -> Answer:
     return Answer(protocol.record_effect(task_id, body.token, body.name, body.value))
 
 
-@table.route("POST", "/claims/{task_id}/artifacts", WORKERS)
+@table.route("POST", "/claims/{task_id}/artifacts", WORKERS, answers=answers.File)
 def artifact(task_id: TaskId, body: bodies.Artifact, asks: AsksAs) -> Answer:
     """Keep a file of the attempt, under a name of its own."""
     content = body.content.encode(errors="replace")
@@ -209,7 +215,7 @@ def artifact(task_id: TaskId, body: bodies.Artifact, asks: AsksAs) -> Answer:
     return Answer(keep_artifact(asks.engine, asks.serving.place, held, body.name, content))
 
 
-@table.route("POST", "/claims/{task_id}/children", WORKERS)
+@table.route("POST", "/claims/{task_id}/children", WORKERS, answers=answers.Remembered)
 def spawn(task_id: TaskId, body: bodies.Children, asks: AsksAs) -> Answer:
     """Make children of the running task, once under one name; answers their ids."""
     settings = asks.engine.settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import Request
 from starlette.responses import PlainTextResponse, Response
 
+from holdfast.server import answers
 from holdfast.server.door import AsksAs
 from holdfast.server.metrics import MEDIA, Counts, exposition
 from holdfast.server.problems import Answer, Problem
@@ -14,13 +15,13 @@ from holdfast.service.health import check_ready
 table = Table(tag="health", prefix="")
 
 
-@table.route("GET", "/healthz", ANYONE)
+@table.route("GET", "/healthz", ANYONE, answers=answers.Alive)
 async def alive() -> Answer:
     """That the process answers; it says nothing of the store."""
     return Answer({"ok": True})
 
 
-@table.route("GET", "/readyz", ANYONE)
+@table.route("GET", "/readyz", ANYONE, answers=answers.Alive)
 def ready(asks: AsksAs) -> Answer:
     """That the store can be read and written, and that the server is not about to stop."""
     if asks.serving.closing:
@@ -46,7 +47,7 @@ def metrics(asks: AsksAs) -> Response:
     return Response(exposition(counts), media_type=MEDIA)
 
 
-@table.route("GET", "/openapi.json", ANYONE)
+@table.route("GET", "/openapi.json", ANYONE, answers=answers.Document)
 async def document(request: Request) -> Answer:
     """All of this, as OpenAPI."""
     return Answer(request.app.openapi())

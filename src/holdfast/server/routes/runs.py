@@ -28,6 +28,7 @@ def start_run(body: bodies.StartRun, asks: AsksAs) -> Answer:
     told = asks.service.commands.start_by_name(
         body.workflow, body.input, version=body.version, **more
     )
+    asks.note(told["id"], body.workflow)
     return Answer(told, 201 if told["created"] else 200)
 
 
@@ -51,7 +52,7 @@ def show_run(run_id: RunId, asks: AsksAs) -> Answer:
     return Answer(asks.service.queries.run(run_id))
 
 
-@table.route("GET", "/runs/{run_id}/why", LOOKERS)
+@table.route("GET", "/runs/{run_id}/why", LOOKERS, answers=answers.Why)
 def explain_run(run_id: RunId, asks: AsksAs) -> Answer:
     """Why it stands where it stands, and what would change that."""
     return Answer(asks.service.why(run_id))

@@ -39,7 +39,7 @@ def list_schedules(asks: AsksAs, limit: Limit = 100, after: After = None) -> Ans
     return Answer(asks.service.queries.schedules(limit=limit, after=after))
 
 
-@table.route("GET", "/stats", LOOKERS)
+@table.route("GET", "/stats", LOOKERS, answers=answers.Statistics)
 def statistics(asks: AsksAs) -> Answer:
     """How much waits and runs, by agent."""
     return Answer(asks.service.statistics())
@@ -54,6 +54,7 @@ def list_tokens(asks: AsksAs) -> Answer:
 @table.route("POST", "/tokens", ADMINS, answers=answers.Token, status=201)
 def create_token(body: bodies.NewToken, asks: AsksAs) -> Answer:
     """Make a token, which is told this once."""
+    asks.note(body.name, body.role, *(body.agents or ()))
     made = asks.service.tokens.create(
         body.name, role=body.role, agents=body.agents, expires=body.expires
     )

@@ -15,10 +15,11 @@ from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, STEERERS, Table
 from holdfast.service.commands import Commands
 from holdfast.service.intake import read_changes, read_new_task
-from holdfast.service.logs import log_path, read_log
 from holdfast.service.views import View
 
 table = Table(tag="tasks")
+# Of many, as many are named in the audit.
+SHOWN = 8
 _VERSION = re.compile(r'(?:W/)?"?(\d{1,9})"?')
 
 
@@ -40,8 +41,11 @@ def make(asks: AsksAs, body: bodies.NewTask | bodies.NewTasks, parent: str | Non
     own = {} if parent is None else {"parent": parent, "enqueue": False}
     if isinstance(body, bodies.NewTasks):
         wanted = [read_new_task({**each.given(), **own}, settings) for each in body.tasks]
-        return Answer(asks.service.commands.add_tasks(wanted), 201)
+        many = asks.service.commands.add_tasks(wanted)
+        asks.note(*(each["id"] for each in many["items"][:SHOWN]))
+        return Answer(many, 201)
     told = asks.service.commands.add_task(read_new_task({**body.given(), **own}, settings))
+    asks.note(told["id"])
     return Answer(told, 201 if told["created"] else 200)
 
 
@@ -86,7 +90,7 @@ def delete_task(task_id: TaskId, asks: AsksAs) -> Answer:
     return Answer(asks.service.commands.delete(task_id))
 
 
-@table.route("GET", "/tasks/{task_id}/why", LOOKERS)
+@table.route("GET", "/tasks/{task_id}/why", LOOKERS, answers=answers.Why)
 def explain_task(task_id: TaskId, asks: AsksAs) -> Answer:
     """Why it is not running, clause by clause, and what would change that."""
     return Answer(asks.service.why(task_id))
@@ -99,7 +103,7 @@ def list_attempts(task_id: TaskId, asks: AsksAs) -> Answer:
     return Answer({"items": asks.service.queries.attempts(task_id)})
 
 
-@table.route("GET", "/tasks/{task_id}/logs", LOOKERS)
+@table.route("GET", "/tasks/{task_id}/logs", LOOKERS, answers=answers.LogText)
 def read_logs(
     task_id: TaskId,
     asks: AsksAs,
@@ -107,16 +111,12 @@ def read_logs(
     start: Annotated[int, Query(ge=0, le=2**53)] = 0,
 ) -> Answer:
     """What an attempt wrote, the latest unless said, from a byte on."""
-    latest = asks.service.queries.task(task_id)["attempt"]
-    chosen = latest if attempt is None else attempt
-    if not 0 <= chosen <= latest:
-        raise InvalidInput("attempt", f"must be between 1 and {latest}")
-    text = read_log(log_path(asks.serving.place, task_id, chosen), start)
+    chosen, text = asks.service.attempt_log(task_id, attempt, start)
     told = {"attempt": chosen, "text": text.decode(errors="replace"), "next": start + len(text)}
     return Answer(told)
 
 
-@table.route("GET", "/tasks/{task_id}/effects", LOOKERS)
+@table.route("GET", "/tasks/{task_id}/effects", LOOKERS, answers=answers.Effects)
 def list_effects(task_id: TaskId, asks: AsksAs) -> Answer:
     """What it remembers in its present epoch, by name."""
     asks.service.queries.task(task_id)
@@ -155,6 +155,12 @@ def reject_task(task_id: TaskId, asks: AsksAs, body: bodies.Reason | None = None
 def answer_task(task_id: TaskId, body: bodies.GiveAnswer, asks: AsksAs) -> Answer:
     """Answer the question that a task waits with."""
     return Answer(asks.service.commands.answer(task_id, body.answer))
+
+
+@table.route("POST", "/tasks/{task_id}/continue", STEERERS, answers=answers.Changed)
+def continue_task(task_id: TaskId, body: bodies.FollowUp, asks: AsksAs) -> Answer:
+    """Do an ended task again with a message to who did it, and all that needs it."""
+    return Answer(asks.service.commands.follow_up(task_id, body.message))
 
 
 def _version(text: str | None) -> int | None:

@@ -10,11 +10,10 @@ from fastapi import Path, Request
 from holdfast.definition.reader import read_workflow_text
 from holdfast.server import answers
 from holdfast.server.door import AsksAs, in_thread
-from holdfast.server.problems import Answer, Problem
+from holdfast.server.problems import JSON, Answer, Problem, not_json
 from holdfast.server.routing import ADMINS, LOOKERS, Table
 
 table = Table(tag="workflows")
-JSON = "application/json"
 YAML = "application/yaml"
 _BODY = {"schema": {"type": "object"}, "example": {"name": "hello", "steps": [{"id": "a"}]}}
 _WRITTEN = {"requestBody": {"required": True, "content": {JSON: _BODY, YAML: {"schema": {}}}}}
@@ -33,13 +32,14 @@ async def add_workflow(request: Request, asks: AsksAs) -> Answer:
     """Keep a workflow: its definition as YAML or JSON."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in {JSON, YAML, "application/x-yaml", "text/yaml"}:
-        raise Problem(415, "unsupported_media_type", f"send {YAML} or {JSON}")
+        return not_json(request, YAML, JSON)
     try:
         text = (await request.body()).decode()
     except UnicodeDecodeError as error:
         raise Problem(400, "invalid_encoding", "the definition is not UTF-8") from error
     name = "body.json" if kind == JSON else "body.yaml"
     workflow = await in_thread(lambda: read_workflow_text(text, name=name))
+    asks.note(workflow.name, workflow.version)
     told = await in_thread(asks.service.commands.add_workflow, workflow)
     return Answer(told, 201 if told["created"] else 200)
 

@@ -251,7 +251,8 @@ WHERE id = :run_id
 -- purpose: a task and everything that transitively needs it → queued again, in a new epoch
 -- guards: reached from a named task, which is in a status the caller may leave, or from what needs
 --   a re-opened group, and it counts; where it ends with a verifier, only what that one needs; an
---   idle one stays idle, and an item becomes it, because its loop starts it
+--   idle one stays idle, and an item becomes it, because its loop starts it; what follows up is
+--   for the named task alone
 -- changes: task
 -- event: CASE WHEN previous = 'running' THEN 'task.superseded' ELSE 'task.reopened' END
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
@@ -267,7 +268,8 @@ UPDATE holdfast_task SET
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
   due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL,
-  total = NULL, made = 0, feedback = :feedback,
+  total = NULL, made = 0, feedback = COALESCE(CAST(:feedback AS text),
+    CASE WHEN id IN (SELECT value FROM {each ids}) THEN CAST(:follow_up AS text) END),
   lease_expires_at = NULL, started_at = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())

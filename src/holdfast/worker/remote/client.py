@@ -81,6 +81,6 @@ def _error(status: int, told: dict[str, Any]) -> HoldfastError:
         return Refusing(TransitionResult(ok=False, reason=reason, detail=detail, status=current))
     if status == httpx.codes.NOT_FOUND:
         return NotFound(detail)
-    if status >= httpx.codes.INTERNAL_SERVER_ERROR:
+    if status >= httpx.codes.INTERNAL_SERVER_ERROR or status == httpx.codes.TOO_MANY_REQUESTS:
         return StoreUnreachable(f"the server cannot answer: {detail}")
     return InvalidInput(str(told.get("field", "request")), detail)

@@ -1,0 +1,40 @@
+"""Who uses the tools: a process of their own, or whoever asks a server at the moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from holdfast.errors import HoldfastError
+from holdfast.model.access import Access
+from holdfast.service import audit
+from holdfast.service.service import Service
+
+
+class Forbidden(HoldfastError):
+    """A good token, but not for this."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """The service in somebody's name, what they are called as a worker, and their token if any."""
+
+    service: Service
+    worker: str
+    access: Access | None = None
+
+    def scope(self, agents: Sequence[str] | None) -> Sequence[str]:
+        """The agents that are asked for; without any, those of the token."""
+        if self.access is None:
+            return agents or ()
+        if outside := self.access.outside(agents):
+            raise Forbidden(f"this token is not for the agents {', '.join(outside)}")
+        return agents or self.access.agents or ()
+
+    def note(self, tool: str, told: str, about: str = "") -> None:
+        """Keep in the audit what they changed, or tried to."""
+        role = None if self.access is None else self.access.role
+        audit.tell(self.service.actor, f"MCP {tool}", told, role=role, about=about)
+
+
+Asking = Callable[[], Caller]

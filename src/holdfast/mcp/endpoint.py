@@ -1,0 +1,70 @@
+"""The tools over streamable HTTP: each call by itself, in the name of whoever makes it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+
+from anyio.to_thread import run_sync
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import Receive, Scope, Send
+
+from holdfast.mcp.caller import Caller
+from holdfast.mcp.server import As, make_server
+
+_calling: ContextVar[Caller] = ContextVar("calling")
+Kind = tuple[As, bool]
+
+
+class Endpoint:
+    """Keeps no sessions, so that any server may answer any call; to be used on one loop."""
+
+    def __init__(self, max_body: int) -> None:
+        self._max_body = max_body
+        self._begun: dict[Kind, asyncio.Future[StreamableHTTPSessionManager]] = {}
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def answer(self, request: tuple[Scope, Receive, Send], kind: Kind, who: Caller) -> None:
+        manager = await self._manager(kind)
+        token = _calling.set(who)
+        try:
+            await manager.handle_request(*request)
+        finally:
+            _calling.reset(token)
+
+    async def close(self) -> None:
+        """To be called when no call is under way any more: what is would be cut off."""
+        for each in self._running:
+            each.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _manager(self, kind: Kind) -> StreamableHTTPSessionManager:
+        if kind not in self._begun:
+            self._begun[kind] = asyncio.get_running_loop().create_future()
+            self._running.add(asyncio.create_task(self._run(kind)))
+        return await asyncio.shield(self._begun[kind])
+
+    async def _run(self, kind: Kind) -> None:
+        begun = self._begun[kind]
+        try:
+            manager = await run_sync(self._make, kind)
+        except BaseException as error:
+            del self._begun[kind]
+            begun.set_exception(error)
+            raise
+        async with manager.run():
+            begun.set_result(manager)
+            await asyncio.Event().wait()
+
+    def _make(self, kind: Kind) -> StreamableHTTPSessionManager:
+        role, looks = kind
+        server = make_server(_calling.get, role, looks=looks)
+        server.streamable_http_app(
+            stateless_http=True,
+            json_response=True,
+            max_request_body_size=self._max_body,
+            # The gate has looked at hosts and origins.
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        )
+        return server.session_manager

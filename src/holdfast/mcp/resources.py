@@ -1,0 +1,76 @@
+"""Runs and logs as resources, for clients that let a person choose what an agent reads."""
+
+from __future__ import annotations
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+
+from holdfast.errors import HoldfastError, InvalidInput, NotFound
+from holdfast.mcp.caller import Asking
+from holdfast.mcp.fields import View
+from holdfast.mcp.looking import MOST_LOG
+from holdfast.mcp.toolbox import code_of
+from holdfast.service.wording import in_commands
+
+JSON = "application/json"
+NEWEST = 50
+
+
+class Resources:
+    """Read by an address such as `holdfast://runs/r_…`; the newest runs are listed."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    def install(self, server: MCPServer) -> None:
+        server.resource("holdfast://runs", name="runs", mime_type=JSON)(self.runs)
+        server.resource("holdfast://runs/{run_id}", name="run", mime_type=JSON)(self.run)
+        server.resource("holdfast://tasks/{task_id}", name="task", mime_type=JSON)(self.task)
+        server.resource("holdfast://tasks/{task_id}/log", name="log")(self.log)
+        server.resource("holdfast://tasks/{task_id}/log/{attempt}", name="attempt")(self.attempt)
+
+    def newest(self) -> list[View]:
+        """The runs that are listed, newest first."""
+        return list(self._asking().service.queries.runs(limit=NEWEST)["items"])
+
+    def runs(self) -> View:
+        """The newest runs: their ids, workflows and statuses."""
+        return {"items": self.newest()}
+
+    def run(self, run_id: str) -> View:
+        """One run with all its tasks."""
+        service = self._asking().service
+        with _Told():
+            return service.queries.run(service.addresses.run(run_id))
+
+    def task(self, task_id: str) -> View:
+        """One task: its state, payload, output, error, attempts and children."""
+        service = self._asking().service
+        with _Told():
+            return service.queries.task_whole(service.addresses.task(task_id))
+
+    def log(self, task_id: str) -> str:
+        """The end of what the latest attempt of a task wrote."""
+        return self._read(task_id, None)
+
+    def attempt(self, task_id: str, attempt: int) -> str:
+        """The end of what one attempt of a task wrote."""
+        return self._read(task_id, attempt)
+
+    def _read(self, task_id: str, attempt: int | None) -> str:
+        service = self._asking().service
+        with _Told():
+            _, text = service.attempt_log(service.addresses.task(task_id), attempt)
+        return text[-MOST_LOG:].decode(errors="replace")
+
+
+class _Told:
+    """Tells a refusal as resources do: what is no address is the address of nothing."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, HoldfastError):
+            text = f"{code_of(error)}: {in_commands(str(error))}"
+            missing = isinstance(error, NotFound | InvalidInput)
+            raise (ResourceNotFoundError if missing else ResourceError)(text) from error

@@ -1,0 +1,185 @@
+"""One example of everything that is sent and answered, for the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_AT = "2026-03-02T09:00:00.000000Z"
+_LATER = "2026-03-02T09:00:30.000000Z"
+_TASK_ID = "t_01m7grt6s94kyx9tyr2q"
+_RUN_ID = "r_01m7grt6wxarbfxftyf2"
+_TOKEN = "1.f36cbad2299f61fe24fd7fd6beaa3d74"  # noqa: S105 - of nothing
+_VERSION = "1eb8a24047732df7ecc81d3ee33700ff"
+
+_TASK: dict[str, Any] = {
+    "id": _TASK_ID,
+    "kind": "work",
+    "title": "Write the letter",
+    "agent": "writer",
+    "status": "queued",
+    "state": "ready",
+    "planning_phase": "none",
+    "blocked_by": [],
+    "holds": [],
+    "skipped": False,
+    "attempt": 0,
+    "failures": 0,
+    "max_attempts": 3,
+    "lost": 0,
+    "max_lost": 5,
+    "round": 0,
+    "generation": 1,
+    "priority": 0,
+    "position": 0,
+    "tags": ["gpu"],
+    "key": "letter-1",
+    "payload": {"prompt": "Write three lines"},
+    "version": 1,
+    "created_at": _AT,
+}
+_LEASED = {"status": "running", "state": "running", "attempt": 1, "version": 2}
+_RUN: dict[str, Any] = {
+    "id": _RUN_ID,
+    "workflow": "letters",
+    "workflow_version": _VERSION,
+    "key": "monday",
+    "status": "running",
+    "holds": [],
+    "input": {"to": "Ada"},
+    "progress": {"done": 0, "total": 2},
+    "version": 1,
+    "generation": 1,
+    "created_at": _AT,
+}
+_EVENT: dict[str, Any] = {
+    "seq": 2,
+    "type": "task.running",
+    "task_id": _TASK_ID,
+    "version": 2,
+    "generation": 1,
+    "attempt": 1,
+    "actor": "python-1",
+    "at": _AT,
+    "from": "queued",
+    "to": "running",
+}
+_HELD = {"token": _TOKEN}
+_REMEMBERED = {"ok": True, "repeated": False, "name": "mail", "value": {"id": 7}}
+_CLAUSES = [{"name": "needs", "ok": True, "detail": ""}]
+
+# By the names of the shapes, as the document has them.
+SENT: dict[str, Any] = {
+    "StartRun": {"workflow": "letters", "input": {"to": "Ada"}, "key": "monday"},
+    "ResumeRun": {"add_usd": 2.5, "add_attempts": 5},
+    "RetryRun": {"step": "write"},
+    "Signal": {"name": "courier.arrived", "payload": {"at": "noon"}, "key": "parcel-7"},
+    "NewTask": {
+        "title": "Write the letter",
+        "agent": "writer",
+        "payload": {"prompt": "Write three lines"},
+        "needs": [],
+        "scheduled_for": "10m",
+        "tags": ["gpu"],
+        "key": "letter-1",
+        "timeout": "30m",
+    },
+    "NewTasks": {"tasks": [{"title": "Write the letter"}, {"title": "Post it"}]},
+    "EditTask": {"title": "Write a longer letter", "priority": 5},
+    "Note": {"note": "Looks good"},
+    "Reason": {"reason": "Not before Friday"},
+    "GiveAnswer": {"answer": "Use the new API"},
+    "FollowUp": {"message": "Also update the docs"},
+    "Finalize": {"graph": {_TASK_ID: []}},
+    "Reorder": {"order": [_TASK_ID]},
+    "Claim": {
+        "worker": "python-1",
+        "agents": ["writer"],
+        "max": 4,
+        "wait_seconds": 30,
+        "lease_seconds": 60,
+        "request_id": "1",
+    },
+    "Lease": {"task_id": _TASK_ID, "token": _TOKEN, "progress": "half"},
+    "Renew": {"worker": "python-1", "leases": [{"task_id": _TASK_ID, "token": _TOKEN}]},
+    "Held": _HELD,
+    "Complete": {**_HELD, "output": {"lines": 3}, "usage": {"usd": 0.08}},
+    "CompleteMany": {"results": [{"task_id": _TASK_ID, "token": _TOKEN, "output": {"lines": 3}}]},
+    "Fail": {**_HELD, "error": "the printer is on fire", "retryable": True},
+    "Release": {**_HELD, "until": "10m"},
+    "Ask": {**_HELD, "question": "Which colour?"},
+    "Stop": {**_HELD, "ended": 2, "left": 0},
+    "Log": {**_HELD, "chunk": "on it\n"},
+    "Effect": {**_HELD, "name": "mail", "value": {"id": 7}},
+    "Artifact": {**_HELD, "name": "letter.txt", "content": "Dear Ada", "encoding": "text"},
+    "Children": {**_HELD, "name": "parts", "tasks": [{"title": "The envelope"}]},
+    "NewToken": {"name": "ci", "role": "worker", "agents": ["builder"], "expires": "30d"},
+}
+ANSWERED: dict[str, Any] = {
+    "Problem": {
+        "type": "urn:holdfast:problem:stale_token",
+        "title": "Conflict",
+        "status": 409,
+        "code": "stale_token",
+        "detail": "attempt 2 has the task by now",
+    },
+    "Task": _TASK,
+    "Run": _RUN,
+    "Tasks": {"items": [_TASK], "next": _TASK_ID},
+    "Runs": {"items": [_RUN], "next": _RUN_ID},
+    "Events": {"items": [_EVENT], "next": "2"},
+    "Page": {"items": [{"name": "python-1", "agents": ["writer"], "seen_at": _AT}]},
+    "Made": _TASK,
+    "Changed": {"ok": True, "repeated": False, "task": _TASK},
+    "Workflow": {"name": "letters", "version": _VERSION, "created": True},
+    "Assignments": {
+        "assignments": [
+            {
+                "task": {**_TASK, **_LEASED},
+                "attempt": 1,
+                "token": _TOKEN,
+                "lease_expires_at": _LATER,
+            }
+        ]
+    },
+    "Leases": {"leases": [{"task_id": _TASK_ID, "ok": False, "reason": "stale_token"}]},
+    "Results": {"results": [{"task_id": _TASK_ID, "ok": True, "repeated": False}]},
+    "Token": {"name": "ci", "role": "worker", "agents": ["builder"], "created_at": _AT},
+    "Link": {"path": "/enter?code=8J1c", "expires_at": _LATER},
+    "Session": {"name": "ada", "role": "operator", "csrf": "5f1d", "expires_at": _LATER},
+    "Why": {
+        "id": _TASK_ID,
+        "status": "queued",
+        "state": "ready",
+        "summary": "Write the letter is ready",
+        "claimable": True,
+        "clauses": _CLAUSES,
+        "fixes": ["holdfast worker --agent writer"],
+    },
+    "LogText": {"attempt": 1, "text": "on it\n", "next": 6},
+    "Written": {"ok": True, "bytes": 6},
+    "Effects": {"effects": {"mail": {"id": 7}}},
+    "Remembered": _REMEMBERED,
+    "Recalled": _REMEMBERED,
+    "Kept": {"task_id": _TASK_ID, "ok": True},
+    "File": {"ok": True, "repeated": False, "name": "letter.txt", "bytes": 8, "digest": "8f43"},
+    "Statistics": {
+        "agents": {"writer": {"ready": 3, "running": 1}},
+        "runs": {"running": 2},
+        "workers": 1,
+    },
+    "Alive": {"ok": True},
+    "Document": {"openapi": "3.1.0", "paths": {}},
+    "Reply": {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}},
+}
+
+
+def problem_example(status: int, code: str, title: str, detail: str) -> dict[str, Any]:
+    told = {"type": f"urn:holdfast:problem:{code}", "title": title, "status": status}
+    return {**told, "code": code, "detail": detail}
+
+
+def illustrate(schemas: dict[str, Any]) -> None:
+    """Add to the shapes of a document what one of each looks like."""
+    for name, example in {**SENT, **ANSWERED}.items():
+        if name in schemas:
+            schemas[name]["examples"] = [example]

@@ -1,0 +1,75 @@
+"""The few pages for people: where a link leads, and who one is then."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from html import escape
+
+from starlette.responses import HTMLResponse
+
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:4rem auto;padding:0 1rem;"
+    "color-scheme:light dark}button{font:inherit;padding:.4rem 1rem}"
+)
+_SCRIPT = (
+    'const b=document.querySelector("button");b.onclick=async()=>{b.disabled=true;'
+    'await fetch("/api/v1/session",{method:"DELETE",headers:{"X-Holdfast-CSRF":b.value}});'
+    'document.querySelector("main").textContent="You are out. `holdfast open` lets you in again."}'
+)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+_CSP = "; ".join(
+    [
+        "default-src 'none'",
+        f"style-src {_hash(_STYLE)}",
+        f"script-src {_hash(_SCRIPT)}",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    ]
+)
+
+
+class Page(HTMLResponse):
+    def __init__(self, main: str, *, head: str = "", script: str = "") -> None:
+        text = (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Holdfast</title>{head}'
+            f"<style>{_STYLE}</style><main><h1>Holdfast</h1>{main}</main>"
+            + (f"<script>{script}</script>" if script else "")
+        )
+        super().__init__(text, headers={"Content-Security-Policy": _CSP})
+
+
+def ask_to_enter(code: str) -> Page:
+    """Nothing happens before somebody says so: what only looks at links uses up none."""
+    return Page(
+        '<form method="post" action="/enter">'
+        f'<input type="hidden" name="code" value="{escape(code)}">'
+        "<p>This link lets one browser in, once.</p><button>Open Holdfast</button></form>"
+    )
+
+
+def let_in() -> Page:
+    # Not a redirect: the page that a link stands on would be who sends the browser on, and a
+    # cookie that is for our own pages alone would not come with it.
+    return Page(
+        '<p><a href="/">Go on</a></p>', head='<meta http-equiv="refresh" content="0;url=/">'
+    )
+
+
+def front(name: str, role: str, proof: str | None) -> Page:
+    """Who one is; there is no more to see yet than the API tells."""
+    out = "" if proof is None else f'<p><button value="{escape(proof)}">Leave</button></p>'
+    return Page(
+        f"<p>You are in as <b>{escape(name)}</b> ({escape(role)}).</p>"
+        '<p>What there is to look at is in the API: <a href="/api/v1/runs">runs</a>, '
+        '<a href="/api/v1/tasks">tasks</a>, <a href="/api/v1/workers">workers</a>, '
+        f'<a href="/openapi.json">what can be asked</a>.</p>{out}',
+        script="" if proof is None else _SCRIPT,
+    )

@@ -1,0 +1,73 @@
+"""Who asks: by the token in a header, or without one by the cookie of a browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from anyio.to_thread import run_sync
+from starlette.types import Scope
+
+from holdfast.engine.engine import Engine
+from holdfast.model.access import Access
+from holdfast.server.cookies import read_cookie
+from holdfast.service.links import is_proof
+
+# What changes nothing, and so may be asked by a page that proves nothing.
+LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
+PROOF = b"x-holdfast-csrf"
+_BEARER = re.compile(r"[Bb]earer +([\x21-\x7e]{1,500})")
+
+Headers = dict[bytes, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What a browser shows, and until when it is good."""
+
+    secret: str = field(repr=False)
+    ends_at: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """Somebody, and a way to see later on whether they still may."""
+
+    access: Access
+    look_again: Callable[[], Awaitable[object | None]]
+    session: Session | None = None
+
+    def proves(self, method: str, headers: Headers) -> bool:
+        """Whether it is no page of somebody else that has a browser ask this."""
+        if self.session is None or method in LOOKING:
+            return True
+        return is_proof(self.session.secret, headers.get(PROOF, ""))
+
+
+def shows_something(scope: Scope, headers: Headers) -> bool:
+    return b"authorization" in headers or read_cookie(scope, headers) is not None
+
+
+async def recognise(engine: Engine, scope: Scope, headers: Headers) -> Known | None:
+    shown = headers.get(b"authorization")
+    if shown is None:
+        return await _by_cookie(engine, read_cookie(scope, headers))
+    given = _BEARER.fullmatch(shown)
+    if given is None:
+        return None
+    look = partial(run_sync, engine.access.find, given[1])
+    access = await look()
+    return None if access is None else Known(access=access, look_again=look)
+
+
+async def _by_cookie(engine: Engine, secret: str | None) -> Known | None:
+    if secret is None:
+        return None
+    look = partial(run_sync, engine.browsers.find, secret)
+    found = await look()
+    if found is None:
+        return None
+    session = Session(secret=secret, ends_at=found.ends_at)
+    return Known(access=found.access, look_again=look, session=session)

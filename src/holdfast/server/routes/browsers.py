@@ -1,0 +1,105 @@
+"""Browsers: a link that is good once, who one is, and the way out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import parse_qs
+
+from fastapi import Query, Request
+from starlette.responses import HTMLResponse, Response
+
+from holdfast.clock import MICROSECONDS
+from holdfast.errors import InvalidInput
+from holdfast.server import answers
+from holdfast.server.answers import PROBLEMS
+from holdfast.server.cookies import write_cookie
+from holdfast.server.door import AsksAs, in_thread
+from holdfast.server.gate import ACCESS, FAIL, SESSION
+from holdfast.server.pages import Page, ask_to_enter, front, let_in
+from holdfast.server.problems import Answer, tell, too_many
+from holdfast.server.recognition import Session
+from holdfast.server.routing import ANYONE, LOOKERS, PREFIX, Table
+from holdfast.server.serving import Serving
+from holdfast.service.links import PATH, Links, proof_of
+from holdfast.service.views import present, tell_time
+
+table = Table(tag="browsers", prefix="")
+_FORM = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/x-www-form-urlencoded": {
+                "schema": {"type": "object", "properties": {"code": {"type": "string"}}},
+                "example": {"code": "8J1c…"},
+            }
+        },
+    }
+}
+_REFUSED: dict[int | str, dict[str, Any]] = {
+    each: PROBLEMS[each] for each in (401, 403, 413, 422, 429, 503)
+}
+
+
+@table.route("GET", PATH, ANYONE, kind=HTMLResponse, also=_REFUSED)
+async def show_link(code: Annotated[str, Query(max_length=200)]) -> Page:
+    """Where a link leads: a page that asks whether to come in. It needs no token."""
+    return ask_to_enter(code)
+
+
+@table.route("POST", PATH, ANYONE, kind=HTMLResponse, also=_REFUSED, extra=_FORM)
+async def enter(request: Request) -> Response:
+    """Use up the code of a link, and get the cookie of a browser. It needs no token."""
+    (code, *_) = parse_qs((await request.body()).decode(errors="replace")).get("code", [""])
+    serving: Serving = request.app.state.serving
+    links = Links(serving.engine)
+    entered = await in_thread(links.follow, code) if code else None
+    known = None if entered is None else await in_thread(links.who, entered.secret)
+    if entered is None or known is None:
+        wait = request.scope[FAIL]()
+        if wait is not None:
+            return too_many("too much from there was not good", wait)
+        said = "this link was used, or is too old; `holdfast open` makes another"
+        return tell(401, "unauthorized", said)
+    request.scope[ACCESS] = known
+    answer = let_in()
+    seconds = (entered.ends_at - serving.engine.clock.now()) // MICROSECONDS
+    host = request.headers["host"]
+    answer.headers["Set-Cookie"] = write_cookie(request.scope, host, entered, seconds)
+    return answer
+
+
+@table.route("GET", "/", ANYONE, kind=HTMLResponse)
+async def show_front(request: Request, asks: AsksAs) -> Page:
+    """A page that says who one is."""
+    session: Session | None = request.scope.get(SESSION)
+    proof = None if session is None else proof_of(session.secret)
+    return front(asks.access.name, asks.access.role, proof)
+
+
+@table.route("POST", f"{PREFIX}/links", LOOKERS, answers=answers.Link, status=201)
+def make_link(asks: AsksAs) -> Answer:
+    """Make a link that lets one browser in, once, with what this token may do."""
+    return Answer(Links(asks.engine).make(asks.access.name), 201)
+
+
+@table.route("GET", f"{PREFIX}/session", ANYONE, answers=answers.Session)
+async def show_session(request: Request, asks: AsksAs) -> Answer:
+    """Who asks; of a browser also the `csrf` that it has to send with each change."""
+    session: Session | None = request.scope.get(SESSION)
+    told = present(name=asks.access.name, role=asks.access.role.value, agents=asks.access.agents)
+    if session is None:
+        return Answer(told)
+    return Answer(
+        {**told, "csrf": proof_of(session.secret), "expires_at": tell_time(session.ends_at)}
+    )
+
+
+@table.route("DELETE", f"{PREFIX}/session", ANYONE, answers=answers.Changed)
+async def leave(request: Request, asks: AsksAs) -> Answer:
+    """Leave, as a browser does: its cookie is good for nothing from now on."""
+    session: Session | None = request.scope.get(SESSION)
+    if session is None:
+        raise InvalidInput("session", "is for browsers; a token is ended by DELETE /tokens/{name}")
+    answer = Answer(await in_thread(Links(asks.engine).leave, session.secret))
+    answer.headers["Set-Cookie"] = write_cookie(request.scope, request.headers["host"], None)
+    return answer

@@ -1,0 +1,151 @@
+"""MCP over HTTP: the tools of what a token may do, in the name of whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from holdfast.service.tokens import Tokens
+from tests.contract.http.served import Served
+from tests.mcp_agents import TOOLS, WORKING, Agent, build_a_shed
+
+TOKENS = {"planner": "operator"}
+
+
+@asynccontextmanager
+async def enter(
+    server: Served, token: str, role: str | None = None, mode: str = "auto"
+) -> AsyncIterator[Agent]:
+    chosen = "" if role is None else f"?as={role}"
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, verify=False) as http,
+        Client(
+            streamable_http_client(f"{server.url}/mcp{chosen}", http_client=http), mode=mode
+        ) as client,
+    ):
+        yield Agent(client)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_an_agent_plans_another_works_and_a_third_judges(
+    quick_server: Served, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = quick_server
+    caplog.set_level(logging.INFO, "holdfast.audit")
+
+    def as_role(role: str) -> AbstractAsyncContextManager[Agent]:
+        return enter(server, server.tokens[TOKENS.get(role, role)], role, mode)
+
+    planned = asyncio.run(asyncio.wait_for(build_a_shed(as_role, WORKING), 60))
+    tasks = [server.hf.tasks.get(planned), *server.hf.tasks.list(parent=planned)]
+    actors = {each.actor for task in tasks for each in server.hf.tasks.events(task.id)}
+    assert actors == {"operator", "worker", "advance"}
+    said = [each.getMessage() for each in caplog.records if each.name == "holdfast.audit"]
+    assert said[0] == f"operator (operator) MCP create_task ok {planned}"
+    refused = [each for each in said if "MCP guard already_terminal" in each]
+    assert [each.partition(" t_")[0] for each in refused] == [
+        "worker (worker) MCP guard already_terminal"
+    ] * 2
+    assert not [each for each in said if "POST /mcp" in each or "get_task" in each]
+
+
+def test_runs_and_logs_are_resources_for_who_may_look(quick_server: Served) -> None:
+    server = quick_server
+    text = "name: letters\nsteps: [{id: write, agent: writer}]\nagents: {writer: {external: true}}"
+    made = server().post("/workflows", content=text, headers={"Content-Type": "application/yaml"})
+    assert made.status_code == 201, made.text
+    run = server("operator").post("/runs", json={"workflow": "letters"}).json()
+    (got,) = server.claim(agents=["writer"])
+    task = got["task"]["id"]
+    chunk = {"token": got["token"], "chunk": "on it\n"}
+    assert server("worker").post(f"/claims/{task}/logs", json=chunk).status_code == 200
+
+    async def story() -> None:
+        async with enter(server, server.tokens["viewer"]) as viewer:
+            assert await viewer.tools() == TOOLS["viewer"]
+            listed = {each.uri: each for each in (await viewer.client.list_resources()).resources}
+            assert listed[f"holdfast://runs/{run['id']}"].title == "letters, running"
+            shown = json.loads(await viewer.read(f"holdfast://runs/{run['id']}"))
+            assert shown["tasks"][0]["id"] == task
+            assert json.loads(await viewer.read("holdfast://runs"))["items"][0]["id"] == run["id"]
+            assert json.loads(await viewer.read(f"holdfast://tasks/{task}"))["id"] == task
+            assert await viewer.read(f"holdfast://tasks/{task}/log") == "on it\n"
+            assert await viewer.read(f"holdfast://tasks/{task}/log/1") == "on it\n"
+            templates = await viewer.client.list_resource_templates()
+            assert len(templates.resource_templates) == 4
+            for wrong in ("runs/r_0000", "tasks/nonsense", f"tasks/{task}/log/7"):
+                with pytest.raises(MCPError):
+                    await viewer.read(f"holdfast://{wrong}")
+        async with enter(server, server.tokens["worker"]) as worker:
+            assert (await worker.client.list_resources()).resources == []
+            with pytest.raises(MCPError):
+                await worker.read("holdfast://runs")
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_calls_at_once_are_each_made_in_the_name_of_who_makes_them(quick_server: Served) -> None:
+    server = quick_server
+    tokens = Tokens(server.hf.engine)
+    names = [f"planner-{number}" for number in range(8)]
+    secrets = {each: tokens.create(each, role="operator")["token"] for each in names}
+
+    async def create(name: str) -> str:
+        async with enter(server, secrets[name], "planner") as agent:
+            return str((await agent.use("create_task", title=name))["id"])
+
+    async def story() -> list[str]:
+        return list(await asyncio.gather(*map(create, names)))
+
+    made = asyncio.run(asyncio.wait_for(story(), 60))
+    events = [server.hf.tasks.events(each)[0] for each in made]
+    assert [each.actor for each in events] == names
+
+
+def test_a_token_gets_no_tools_but_those_of_its_role(quick_server: Served) -> None:
+    server = quick_server
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    allowed = {
+        "viewer": {"viewer"},
+        "operator": {"viewer", "planner", "operator"},
+        "worker": {"worker"},
+        "admin": {"viewer", "planner", "worker", "operator"},
+    }
+    for role, may in allowed.items():
+        for chosen in ("viewer", "planner", "worker", "operator", "nonsense"):
+            told = server(role).post(f"{server.url}/mcp?as={chosen}", json=call)
+            assert told.status_code == (200 if chosen in may else 403), (role, chosen)
+    made = server().post("/tokens", json={"name": "b", "role": "worker", "agents": ["builder"]})
+    task = server.add(agent="builder")
+    server.add(agent="default")
+
+    async def story() -> None:
+        async with enter(server, made.json()["token"]) as scoped:
+            outside = await scoped.refused("claim", agents=["default"])
+            assert outside == "forbidden: this token is not for the agents default"
+            (got,) = (await scoped.use("claim"))["assignments"]
+            assert got["task"]["id"] == task["id"]
+            assert (await scoped.use("claim"))["assignments"] == []
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+@pytest.mark.parametrize("version", [{}, {"MCP-Protocol-Version": "2026-07-28"}])
+def test_what_is_no_call_is_refused(quick_server: Served, version: dict[str, str]) -> None:
+    server = quick_server
+    json_type = {"Content-Type": "application/json", **version}
+    for body in (b"{", b"[" * 100_000, b"[]", b"1", b'{"jsonrpc": "2.0"}', b"\xff"):
+        told = server("viewer").post(f"{server.url}/mcp", content=body, headers=json_type)
+        assert told.status_code == 400, body[:20]
+    told = server("viewer").post(f"{server.url}/mcp", content=b"{}")
+    assert (told.status_code, told.json()["code"]) == (415, "unsupported_media_type")

@@ -1,0 +1,95 @@
+"""Agents that use the tools by the official client, and the story that they play together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from mcp import Client
+
+LOOKING = {"list_tasks", "get_task", "why", "logs", "list_runs", "get_run"}
+PLANNING = {"create_task", "update_task", "cancel_task", "start_planning", "add_child"}
+PLANNING |= {"reorder", "finalize_plan"}
+WORKING = {"claim", "renew", "guard", "complete", "fail", "release", "ask"}
+OPERATING = {"start_run", "cancel_run", "retry", "approve", "reject"}
+TOOLS = {
+    "planner": LOOKING | PLANNING,
+    "worker": LOOKING | WORKING,
+    "operator": LOOKING | PLANNING | OPERATING,
+    "viewer": LOOKING,
+}
+
+
+class Agent:
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def tools(self) -> set[str]:
+        return {each.name for each in (await self.client.list_tools()).tools}
+
+    async def undescribed(self) -> list[str]:
+        """Tools, and fields of them, that say too little of themselves."""
+        listed = (await self.client.list_tools()).tools
+        short = [each.name for each in listed if len(each.description or "") < 20]
+        for each in listed:
+            fields = each.input_schema.get("properties", {})
+            short += [f"{each.name}.{name}" for name in fields if not fields[name]["description"]]
+        return short
+
+    async def use(self, name: str, **arguments: Any) -> Any:  # noqa: ANN401 - JSON is any value
+        answer = await self.client.call_tool(name, arguments)
+        assert not answer.is_error, answer.content
+        return answer.structured_content
+
+    async def refused(self, name: str, **arguments: Any) -> str:
+        answer = await self.client.call_tool(name, arguments)
+        assert answer.is_error, answer.content
+        return str(getattr(answer.content[0], "text", ""))
+
+    async def read(self, address: str) -> str:
+        (found,) = (await self.client.read_resource(address)).contents
+        return str(getattr(found, "text", ""))
+
+
+Enter = Callable[[str], AbstractAsyncContextManager[Agent]]
+
+
+async def build_a_shed(enter: Enter, workers_tools: set[str]) -> str:
+    """One plans, another works, a third looks at what came of it; the id of what was planned."""
+    async with enter("planner") as planner:
+        assert await planner.tools() == TOOLS["planner"]
+        assert await planner.undescribed() == []
+        task = await planner.use("create_task", title="A shed", agent="builder", enqueue=False)
+        await planner.use("start_planning", task_id=task["id"])
+        parts = [
+            (await planner.use("add_child", parent_id=task["id"], title=title))["id"]
+            for title in ("roof", "walls")
+        ]
+        await planner.use("reorder", parent_id=task["id"], order=parts[::-1])
+        await planner.use("finalize_plan", parent_id=task["id"])
+        missing = await planner.refused("get_task", task_id="t_" + "0" * 20)
+        assert missing.startswith("not_found: ")
+        wrong = await planner.refused("get_task", task="t_1")
+        assert wrong == "invalid_input: task_id: is missing. get_task takes task_id"
+    async with enter("worker") as worker:
+        assert await worker.tools() == workers_tools
+        assert await worker.undescribed() == []
+        for title in ("walls", "roof"):
+            (got,) = (await worker.use("claim", agents=["builder"]))["assignments"]
+            assert got["task"]["title"] == title
+            held = {"task_id": got["task"]["id"], "token": got["token"]}
+            await worker.use("guard", **held)
+            await worker.use("renew", **held, progress="half")
+            done = await worker.use("complete", **held, output={"built": title})
+            assert done["task"]["status"] == "done"
+            assert (await worker.refused("guard", **held)).startswith("already_terminal: ")
+        assert (await worker.use("claim", agents=["builder"]))["assignments"] == []
+    async with enter("operator") as operator:
+        assert await operator.tools() == TOOLS["operator"]
+        assert await operator.undescribed() == []
+        whole = await operator.use("get_task", task_id=task["id"])
+        assert whole["status"] == "done"
+        refused = await operator.refused("approve", identifier="nonsense")
+        assert refused.startswith("invalid_input: ")
+    return str(task["id"])
