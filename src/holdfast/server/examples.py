@@ -113,6 +113,7 @@ SENT: dict[str, Any] = {
     "Artifact": {**_HELD, "name": "letter.txt", "content": "Dear Ada", "encoding": "text"},
     "Children": {**_HELD, "name": "parts", "tasks": [{"title": "The envelope"}]},
     "NewToken": {"name": "ci", "role": "worker", "agents": ["builder"], "expires": "30d"},
+    "ParkedMessage": {"handler": "accounting/note_end", "message_id": f"{_TASK_ID}.3"},
 }
 ANSWERED: dict[str, Any] = {
     "Problem": {
@@ -166,6 +167,7 @@ ANSWERED: dict[str, Any] = {
         "agents": {"writer": {"ready": 3, "running": 1}},
         "runs": {"running": 2},
         "workers": 1,
+        "conflicts": 0,
     },
     "Alive": {"ok": True},
     "Document": {"openapi": "3.1.0", "paths": {}},
