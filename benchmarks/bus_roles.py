@@ -51,7 +51,7 @@ class Told:
     store: str
     redis_url: str
     faults: Sequence[str] = ()
-    mortality: int = 100
+    mortality: int = 20
     patience: float = 60.0
 
 

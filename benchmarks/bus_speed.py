@@ -2,8 +2,9 @@
 
 python -m benchmarks.bus_speed --messages 20000 [--database sqlite]
 
-Each line tells the messages in a second, and how many microseconds of processor time each of them
-cost: by hand of the one process there is, else of the relay and of the consumer, which are two.
+Each line tells the messages in a second, and the microseconds of processor time that each of them
+cost all processes together, the servers included; from that follows what two cores could do that
+had nothing else to do.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from statistics import quantiles
 from typing import Any
 
 import apsw
-import psycopg
 import redis
 
+from benchmarks.bus_by_hand import BATCH, by_hand_in_redis, by_hand_in_sql
 from benchmarks.places import DATABASES, Places, durable_settings
+from benchmarks.processor import family_time
 from holdfast.bus import (
     Channel,
     Consumer,
@@ -38,12 +40,11 @@ from holdfast.bus import (
 )
 from holdfast.engine.engine import Engine
 from holdfast.model.task import NewTask
-from holdfast.store.database import sqlite_path
 from tests import servers
 
-BATCH = 200
 HALF = 2_500
 AT_ONCE = 25
+CORES = 2
 EVENTS = Subscription(channel=Channel.EVENTS, group="effects")
 MEASURED = "outbox to Redis to idempotent consumer to committed effect"
 
@@ -54,62 +55,26 @@ class Sizes:
     seconds: float = 4.0
 
 
-def say(what: str, count: int, seconds: float, costs: Sequence[float]) -> None:
-    each = " and ".join(f"{cost / count * 1e6:.0f}" for cost in costs)
-    print(f"  {what:<74} {count / seconds:>9,.0f} /s, {each} µs", flush=True)
+class Watch:
+    """Takes the time of something, on the clock and on the processors."""
+
+    def __init__(self) -> None:
+        self._begun, self._spent = time.perf_counter(), family_time()
+
+    def tell(self, what: str, count: int) -> None:
+        seconds = time.perf_counter() - self._begun
+        spent = (family_time() - self._spent) / count
+        print(
+            f"  {what:<71} {count / seconds:>7,.0f}/s, {spent * 1e6:>4.0f} µs: "
+            f"{CORES / spent:>7,.0f}/s on {CORES} free cores",
+            flush=True,
+        )
 
 
 def measure(what: str, count: int, work: Callable[[], object]) -> None:
-    begun, spent = time.perf_counter(), time.process_time()
+    watch = Watch()
     work()
-    say(what, count, time.perf_counter() - begun, [time.process_time() - spent])
-
-
-def by_hand_in_redis(client: Any, count: int) -> None:  # noqa: ANN401 - the client's own types
-    for _ in range(0, count, BATCH):
-        pipeline = client.pipeline(transaction=False)
-        for _ in range(BATCH):
-            pipeline.xadd("by-hand", {"envelope": "x" * 500})
-        pipeline.execute()
-    client.xgroup_create("by-hand", "group", "0")
-    while entries := _read(client):
-        client.xack("by-hand", "group", *entries)
-    client.delete("by-hand")
-
-
-def _read(client: Any) -> list[bytes]:  # noqa: ANN401 - the client's own types
-    answer = client.execute_command(
-        "XREADGROUP", "GROUP", "group", "me", "COUNT", BATCH, "STREAMS", "by-hand", ">"
-    )
-    streams = answer.values() if isinstance(answer, dict) else [each[1] for each in answer or ()]
-    return [entry[0] for stream in streams for entry in stream]
-
-
-@contextmanager
-def bare(url: str) -> Iterator[Any]:
-    """A connection without Holdfast, as durable as the store."""
-    if not url.startswith("sqlite"):
-        with psycopg.connect(url, autocommit=True, prepare_threshold=0) as server:
-            yield server
-        return
-    connection = apsw.Connection(str(sqlite_path(url)))
-    connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
-    yield connection
-    connection.close()
-
-
-def by_hand_in_sql(url: str, count: int) -> None:
-    mark = "?" if url.startswith("sqlite") else "%s"
-    claim = f"INSERT INTO done VALUES ({mark}) ON CONFLICT DO NOTHING"  # noqa: S608 - a mark
-    effect = f"INSERT INTO effect VALUES ({mark})"  # noqa: S608 - a mark
-    with bare(url) as connection:
-        connection.execute("CREATE TABLE done (message text PRIMARY KEY)")
-        for begun in range(0, count, BATCH):
-            connection.execute("BEGIN")
-            for number in range(begun, begun + BATCH):
-                connection.execute(claim, (str(number),))
-                connection.execute(effect, (str(number),))
-            connection.execute("COMMIT")
+    watch.tell(what, count)
 
 
 def create(engine: Engine, count: int) -> None:
@@ -142,10 +107,11 @@ def consume(store: str, redis_url: str, how: str, count: str) -> None:
     engine, bus = Engine(store).start(), RedisBus(redis_url, prefix=HANDLERS[how].name)
     consumer = Consumer(engine, bus, EVENTS, [HANDLERS[how]])
     print("ready", flush=True)
-    done, spent = 0, time.process_time()
+    done = 0
     while done < int(count):
         done += consumer.step(wait=0.1)
-    print(time.process_time() - spent, flush=True)
+    print("done", flush=True)
+    sys.stdin.read()
     consumer.close()
     engine.close()
 
@@ -197,11 +163,12 @@ class Speed:
         bus = RedisBus(self._urls[1], prefix=name)
         with helped("--consume", *self._urls, how, str(count)) as child:
             assert child.stdout is not None
-            begun, spent = time.perf_counter(), time.process_time()
+            watch = Watch()
             with Relay(self._engine, bus, _options(name)):
-                theirs = float(child.stdout.readline())
-            ours = time.process_time() - spent
-        say(f"{MEASURED}, {how}", count, time.perf_counter() - begun, [ours, theirs])
+                assert child.stdout.readline() == "done\n"
+            watch.tell(f"{MEASURED}, {how}", count)
+            assert child.stdin is not None
+            child.stdin.close()
         bus.close()
 
     def _lag(self, client: Any) -> None:  # noqa: ANN401 - the client's own types

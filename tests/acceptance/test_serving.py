@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import stat
 import subprocess
@@ -17,7 +18,7 @@ import httpx
 import pytest
 
 from holdfast import Holdfast
-from tests.acceptance.terminals import PATIENCE, PROGRAM, environment, holdfast
+from tests.acceptance.terminals import PATIENCE, PROGRAM, environment, holdfast, terminal
 
 
 @contextmanager
@@ -86,6 +87,14 @@ def test_open_lets_a_browser_in_once(tmp_path: Path) -> None:
             assert "admin-" in browser.get("/").text
             assert browser.post("/enter", data=code).status_code == 401
         assert code["code"] not in (tmp_path / "said").read_text()
+
+
+def test_a_person_who_starts_a_server_is_shown_a_link_into_it(tmp_path: Path) -> None:
+    holdfast(tmp_path, "init", "--bare")
+    with terminal(tmp_path, "serve", "--port", "0") as shown:
+        shown.until("within 10 minutes")
+        (link,) = re.findall(r"http://\S+/enter\?code=[\w-]+", shown.text)
+        assert httpx.get(link).status_code == 200
 
 
 def test_it_listens_on_this_machine_alone_unless_told_otherwise(tmp_path: Path) -> None:

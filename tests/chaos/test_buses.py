@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from benchmarks.bus_roles import Told
@@ -31,13 +29,11 @@ def test_every_stage_has_its_effect_once_whoever_is_killed_and_whatever_is_lost(
         assert Story(told).tell() == 0
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_the_speed_of_a_bus_is_measured(
-    database: str, postgres_store_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store = postgres_store_url if database == "postgresql" else f"sqlite:///{tmp_path}/speed.db"
     with servers.redis_server() as redis_url:
-        Speed(store, redis_url, Sizes(messages=200, seconds=0.1)).measure()
+        Speed(sqlite_url, redis_url, Sizes(messages=200, seconds=0.1)).measure()
     said = capsys.readouterr().out
     assert said.count("committed effect") == 2
     assert "p99" in said

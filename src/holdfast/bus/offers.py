@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +21,8 @@ from holdfast.model.task import Assignment
 from holdfast.model.text import clean_name
 from holdfast.model.trace import derive_span_id, derive_trace_id
 from holdfast.store.database import Row
+
+logger = logging.getLogger(__name__)
 
 OFFERED = "task.offered"
 # While the others of a set are claimed, the leases of the first run already.
@@ -118,7 +121,10 @@ class Claimant:
 
     def _deliver(self, claimed: Sequence[Assignment]) -> None:
         for each in claimed:
-            self.deliver(each)
+            try:
+                self.deliver(each)
+            except Exception:
+                logger.exception("%s is claimed, and was not delivered", each.task_id)
 
 
 def _task_of(envelope: Envelope) -> str:

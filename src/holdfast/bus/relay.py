@@ -19,6 +19,9 @@ from holdfast.model.text import clean_name
 
 logger = logging.getLogger(__name__)
 
+# How often it notes how far it came: what is not noted when it dies is published twice.
+_MARKS = 0.1
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RelayOptions:
@@ -40,38 +43,66 @@ class Relay(Rounds):
     """Start one with each process: the one that holds the lease publishes, the others wait."""
 
     rest = 0.005
+    # Another process that writes events but makes nothing ready sends no hint.
+    alert = 1.0
 
     def __init__(self, engine: Engine, bus: RedisBus, options: RelayOptions | None = None) -> None:
         self._options = options or RelayOptions()
         name = clean_name("name", self._options.name)
         self._bus = bus
         self._outbox = Outbox(engine, f"relay/{name}")
-        self._place = Turn(
-            engine, f"bus/relay/{name}", ttl=self._options.ttl, begun=self._outbox.look
-        )
+        self._place = Turn(engine, f"bus/relay/{name}", ttl=self._options.ttl, begun=self._take_up)
         super().__init__(engine, "relay", self._place)
         self._life.callback(self._outbox.close)
         # A hint tells of new work, and not of every event.
         self._life.callback(engine.on_commit(self._heard.set))
+        self._life.callback(self._mark)
         self._kept: float | None = None
+        # What is published beyond what is noted, and when something was noted last.
+        self._ahead: Position | None = None
+        self._marked: float | None = None
 
     def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
         """Publish the next events, if it is this relay's turn; how many."""
         if not self._place.hold():
             return 0
-        position = self._outbox.sent
+        position = self._ahead or self._outbox.sent
         page = read_page(self._engine.database, Channel.EVENTS, position, self._options.batch)
         upkeep = self._due()
-        if page.position == position and not upkeep:
-            return 0
-        if not self._send(position, page):
-            return self._begin_again()
-        if page.position != position and not self._outbox.mark_sent(page.position):
-            self._place.step_down()
+        if page.position != position or upkeep:
+            if not self._send(position, page):
+                return self._begin_again()
+            self._ahead = page.position
+        if (upkeep or self._is_late()) and not self._mark():
             return 0
         if upkeep:
             self._keep_up()
         return len(page.envelopes)
+
+    def drain(self) -> int:
+        """Publish all there is, and note it."""
+        done = super().drain()
+        self._mark()
+        return done
+
+    def _take_up(self) -> None:
+        self._ahead = None
+        self._outbox.look()
+
+    def _is_late(self) -> bool:
+        now = self._engine.clock.monotonic()
+        return self._marked is None or now - self._marked >= _MARKS
+
+    def _mark(self) -> bool:
+        """Note how far it came, unless another relay has gone on meanwhile."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or ahead == self._outbox.sent:
+            return True
+        self._marked = self._engine.clock.monotonic()
+        noted = self._outbox.mark_sent(ahead)
+        if not noted:
+            self._place.step_down()
+        return noted
 
     def _send(self, position: Position, page: Page) -> bool:
         texts = [(each, encode_envelope(each)) for each in page.envelopes]
@@ -80,6 +111,7 @@ class Relay(Rounds):
 
     def _begin_again(self) -> int:
         """Take up from what every group had acknowledged; consumers do nothing twice."""
+        self._ahead = None
         since = self._outbox.acknowledged
         if self._outbox.sent.passed > since:
             logger.warning("Redis lacks events that were published; again after %s", since)

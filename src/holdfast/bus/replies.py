@@ -33,17 +33,16 @@ class Replies:
         self._bus = bus
 
     def after(self, replies: Sequence[Reply]) -> object:
-        """What is to be done after the commit."""
-        return partial(self._send, replies)
+        """What is to be done after the commit; whom to tell is read before, and may be refused."""
+        wanted = [(name, each) for each in replies if (name := reply_to(each.to)) is not None]
+        return partial(self._send, wanted) if wanted else None
 
-    def _send(self, replies: Sequence[Reply]) -> None:
+    def _send(self, wanted: Sequence[tuple[str, Reply]]) -> None:
         now = self._engine.clock.now()
-        wanted = [(reply_to(each.to), each) for each in replies]
         self._bus.reply(
             [
                 (name, each.to.follow(each.type, each.payload, created_at=now))
                 for name, each in wanted
-                if name is not None
             ]
         )
 

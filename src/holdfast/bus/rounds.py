@@ -14,7 +14,7 @@ from holdfast.threads import Running
 
 logger = logging.getLogger(__name__)
 
-_SHORTEST, _LONGEST = 0.01, 0.5
+_SHORTEST, _OFTEN, _LONGEST = 0.01, 0.02, 0.5
 _LONGEST_TROUBLE = 2.0
 
 
@@ -25,6 +25,8 @@ class Rounds(ABC):
     waits = False
     # How long it rests after each step, so that what comes meanwhile is one step.
     rest = 0.0
+    # For how long after something was done it looks often, where nothing tells it of more.
+    alert = 0.0
 
     def __init__(self, engine: Engine, name: str, turn: Turn | None = None) -> None:
         self._engine = engine
@@ -71,6 +73,7 @@ class Rounds(ABC):
 
     def _run(self) -> None:
         pause = delay = _SHORTEST
+        alert_until = 0.0
         while not self._stopped.is_set():
             self._heard.clear()
             try:
@@ -85,7 +88,11 @@ class Rounds(ABC):
                 self._stopped.wait(self.rest)
             if not done and not self.waits:
                 self._heard.wait(pause)
-            pause = _SHORTEST if done else min(_LONGEST, pause * 2)
+            now = self._engine.clock.monotonic()
+            if done:
+                alert_until = now + self.alert
+            longest = _OFTEN if now < alert_until else _LONGEST
+            pause = _SHORTEST if done else min(longest, pause * 2)
 
     def _recover(self, delay: float) -> None:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
@@ -14,6 +16,7 @@ from holdfast.service.wording import in_commands
 
 JSON = "application/json"
 NEWEST = 50
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class Resources:
@@ -53,9 +56,11 @@ class Resources:
         """The end of what the latest attempt of a task wrote."""
         return self._read(task_id, None)
 
-    def attempt(self, task_id: str, attempt: int) -> str:
+    def attempt(self, task_id: str, attempt: str) -> str:
         """The end of what one attempt of a task wrote."""
-        return self._read(task_id, attempt)
+        if not _NUMBER.fullmatch(attempt):
+            raise ResourceNotFoundError(f"not_found: {attempt!a} is no number of an attempt")
+        return self._read(task_id, int(attempt))
 
     def _read(self, task_id: str, attempt: int | None) -> str:
         service = self._asking().service

@@ -17,8 +17,8 @@ from holdfast.service.wording import in_commands
 
 Tool = Callable[..., Any]
 
-# What tells which task or run a call was about, in what it gave or was given.
-_NAMES = ("id", "task_id", "run_id", "parent_id", "identifier")
+# The fields that tell which task or run a call is about.
+_NAMES = ("task_id", "run_id", "parent_id", "identifier")
 _CODES = {
     Forbidden: "forbidden",
     InvalidInput: "invalid_input",
@@ -28,10 +28,11 @@ _CODES = {
 
 
 class Toolbox:
-    """Some tools on one store; those that only look change nothing, and end nothing."""
+    """Some tools on one store: all of them look only, or some end things, and some change none."""
 
     looks: ClassVar[bool] = False
     ends: ClassVar[frozenset[str]] = frozenset()
+    keeps: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, asking: Asking) -> None:
         self.asking = asking
@@ -60,16 +61,17 @@ class Toolbox:
             try:
                 given = method(*args, **kwargs)
             except HoldfastError as error:
-                self._note(method, code_of(error), kwargs)
+                self._note(method, code_of(error), _about({}, kwargs))
                 return refuse(f"{code_of(error)}: {in_commands(str(error))}")
-            self._note(method, "ok", given if "id" in given else kwargs)
+            about = _about(given, kwargs)
+            if about and method.__name__ not in self.keeps:
+                self._note(method, "ok", about)
             return given
 
         return call
 
-    def _note(self, method: Tool, told: str, named: dict[str, Any]) -> None:
+    def _note(self, method: Tool, told: str, about: str) -> None:
         if not self.looks:
-            about = next((str(named[each]) for each in _NAMES if named.get(each)), "")
             self.asking().note(method.__name__, told, ascii(about)[1:-1][:60])
 
 
@@ -82,6 +84,14 @@ def code_of(error: HoldfastError) -> str:
     if isinstance(error, Refused):
         return str(error.reason)
     return next((code for kind, code in _CODES.items() if isinstance(error, kind)), "unavailable")
+
+
+def _about(given: dict[str, Any], sent: dict[str, Any]) -> str:
+    """Which task or run a call was about; of a claim what it got, which may be nothing."""
+    if "assignments" in given:
+        return " ".join(each["task"]["id"] for each in given["assignments"])
+    found = [given.get("id"), *(sent.get(each) for each in _NAMES)]
+    return next((str(each) for each in found if each), "")
 
 
 def _describe(text: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -20,6 +20,8 @@ Output = Annotated[
 
 
 class Working(Toolbox):
+    keeps: ClassVar[frozenset[str]] = frozenset({"renew", "guard"})
+
     def claim(
         self,
         agents: Annotated[

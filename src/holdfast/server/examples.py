@@ -63,6 +63,12 @@ _EVENT: dict[str, Any] = {
     "from": "queued",
     "to": "running",
 }
+_ASSIGNMENT: dict[str, Any] = {
+    "task": {**_TASK, **_LEASED},
+    "attempt": 1,
+    "token": _TOKEN,
+    "lease_expires_at": _LATER,
+}
 _HELD = {"token": _TOKEN}
 _REMEMBERED = {"ok": True, "repeated": False, "name": "mail", "value": {"id": 7}}
 _CLAUSES = [{"name": "needs", "ok": True, "detail": ""}]
@@ -100,6 +106,7 @@ SENT: dict[str, Any] = {
         "request_id": "1",
     },
     "Lease": {"task_id": _TASK_ID, "token": _TOKEN, "progress": "half"},
+    "Finished": {"task_id": _TASK_ID, "token": _TOKEN, "output": {"lines": 3}},
     "Renew": {"worker": "python-1", "leases": [{"task_id": _TASK_ID, "token": _TOKEN}]},
     "Held": _HELD,
     "Complete": {**_HELD, "output": {"lines": 3}, "usage": {"usd": 0.08}},
@@ -112,6 +119,8 @@ SENT: dict[str, Any] = {
     "Effect": {**_HELD, "name": "mail", "value": {"id": 7}},
     "Artifact": {**_HELD, "name": "letter.txt", "content": "Dear Ada", "encoding": "text"},
     "Children": {**_HELD, "name": "parts", "tasks": [{"title": "The envelope"}]},
+    "Noted": {"name": "asked", "value": {"id": 7}},
+    "ParkedMessage": {"handler": "letters/count", "message_id": "m_01m7grt6wxarbfxftyf2"},
     "NewToken": {"name": "ci", "role": "worker", "agents": ["builder"], "expires": "30d"},
     "ParkedMessage": {"handler": "accounting/note_end", "message_id": f"{_TASK_ID}.3"},
 }
@@ -132,16 +141,9 @@ ANSWERED: dict[str, Any] = {
     "Made": _TASK,
     "Changed": {"ok": True, "repeated": False, "task": _TASK},
     "Workflow": {"name": "letters", "version": _VERSION, "created": True},
-    "Assignments": {
-        "assignments": [
-            {
-                "task": {**_TASK, **_LEASED},
-                "attempt": 1,
-                "token": _TOKEN,
-                "lease_expires_at": _LATER,
-            }
-        ]
-    },
+    "Assignment": _ASSIGNMENT,
+    "Assignments": {"assignments": [_ASSIGNMENT]},
+    "Event": _EVENT,
     "Leases": {"leases": [{"task_id": _TASK_ID, "ok": False, "reason": "stale_token"}]},
     "Results": {"results": [{"task_id": _TASK_ID, "ok": True, "repeated": False}]},
     "Token": {"name": "ci", "role": "worker", "agents": ["builder"], "created_at": _AT},

@@ -81,7 +81,7 @@ class Gate:
 
     async def _admit(self, scope: Scope, receive: Receive, send: _Sealed) -> None:
         headers = _single(scope["headers"])
-        scope[FAIL] = partial(self._failed.take, address_of(scope.get("client")))
+        scope[FAIL] = partial(self._fail, scope)
         limit = OF_STRANGER if scope["path"] in OPEN else self._rules.max_body
         refusal = self._refuse(headers, limit)
         if refusal is None and scope["path"] not in OPEN:
@@ -90,6 +90,9 @@ class Gate:
             await refusal(scope, receive, send)
             return
         await self._app(scope, _Measured(receive, limit), send)
+
+    def _fail(self, scope: Scope) -> float | None:
+        return self._failed.take(address_of(scope.get("client")))
 
     def _refuse(self, headers: Headers, limit: int) -> Answer | None:
         host = headers.get(b"host", "")

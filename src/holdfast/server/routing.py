@@ -136,12 +136,19 @@ def _add(app: FastAPI, tag: str, entry: Entry) -> None:
         status_code=entry.status,
         tags=[tag],
         responses={entry.status: _describe(entry), **said},
-        openapi_extra=entry.extra,
+        openapi_extra={**(entry.extra or {}), **_needs(entry)},
         operation_id=_name(entry),
     )
     made = app.router.routes[-1]
     assert isinstance(made, Guarded)  # noqa: S101 - the class that was set above
     made.roles = entry.roles
+
+
+def _needs(entry: Entry) -> dict[str, Any]:
+    """Who may take it, for the document."""
+    if entry.path in OPEN:
+        return {"security": []}
+    return {"x-roles": sorted(role.value for role in entry.roles)}
 
 
 def _describe(entry: Entry) -> dict[str, Any]:

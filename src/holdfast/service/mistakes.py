@@ -122,6 +122,8 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 
 def _given(found: Found) -> str:
     value = found.get("input")
+    if found["type"] == "too_long":
+        return str(found["ctx"]["actual_length"])
     if value is None:
         return "null"
     if isinstance(value, list | dict | bytes) or found["loc"][-1:] in _SECRET:

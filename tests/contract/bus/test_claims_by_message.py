@@ -138,6 +138,28 @@ def test_a_claim_of_no_task_is_parked_and_of_an_unknown_one_refused(hall: Hall) 
     assert [each[:2] for each in hall.heard("ann")] == [("c1", "task.refused")]
 
 
+def test_a_report_that_is_to_be_answered_nowhere_is_parked_alone(hall: Hall) -> None:
+    held = [take(hall.engine, create(hall.engine)) for _ in range(3)]
+    names = ("ann", "no name", "ann")
+    said = [
+        replace(
+            message(f"m{place}"),
+            run_id=None,
+            task_id=each.task_id,
+            type="attempt.completed",
+            payload={"token": each.token, "reply_to": name},
+        )
+        for place, (each, name) in enumerate(zip(held, names, strict=True))
+    ]
+    hall.bus.publish_event(Channel.RESULTS, *said)
+    hall.report("attempt.released", held[1].task_id, token=held[1].token)
+    (kept,) = Parked(hall.engine).list()
+    assert kept.message_id == "m1"
+    assert {each[0] for each in hall.heard("ann")} == {"m0", "m2"}
+    found = [hall.engine.tasks.get(each.task_id).status for each in held]
+    assert found == ["done", "running", "done"]
+
+
 def test_a_lease_is_renewed_by_message_until_it_is_anothers(hall: Hall) -> None:
     task = create(hall.engine)
     held = take(hall.engine, task)

@@ -12,6 +12,7 @@ from holdfast.bus.envelope import Envelope
 from holdfast.bus.execution_bus import Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.groups import forget, subscribe
+from holdfast.bus.outbox import Outbox
 from holdfast.bus.relay import Relay
 from holdfast.errors import StoreError
 from holdfast.model.task import NewTask
@@ -113,6 +114,30 @@ def test_what_was_published_but_not_marked_is_published_again(
     history = office.engine.runs.events(run.id)
     assert len(found) > len(first)
     assert first == [f"{event.task_id or event.run_id}.{event.version}" for event in history]
+
+
+def test_how_far_a_relay_came_is_noted_now_and_then_and_when_it_ends(office: Office) -> None:
+    noted = Outbox(office.engine, "relay/redis")
+
+    def position() -> int:
+        noted.look()
+        return noted.sent.passed
+
+    create(office.engine)
+    assert office.relay.step() == 1
+    before = position()
+    create(office.engine)
+    assert office.relay.step() == 1
+    assert (len(office.taken(AUDIT)), position()) == (2, before)
+    office.world.clock.advance(0.2)
+    assert office.relay.step() == 0
+    assert position() == before + 1
+    create(office.engine)
+    assert office.relay.step() == 1
+    office.relay.close()
+    assert position() == before + 2
+    noted.close()
+    office.relay = office.new_relay()
 
 
 def test_of_two_relays_one_publishes_and_the_other_takes_over(office: Office) -> None:

@@ -14,11 +14,13 @@ from holdfast.bus.consumer import Consumer, ConsumerOptions
 from holdfast.bus.envelope import Envelope
 from holdfast.bus.execution_bus import Subscription
 from holdfast.bus.handler import Handler
+from holdfast.bus.offers import Claimant, OfferOptions, Offers
 from holdfast.bus.orders import command_handler, result_handler
 from holdfast.bus.parked import Parked
 from holdfast.errors import InvalidInput, WrongThread
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.task import Assignment
 from tests.contract.bus.worlds import COMMANDS, RUNS, World, message
 from tests.contract.raw import raw
 from tests.contract.stages import create, take
@@ -158,6 +160,26 @@ def test_many_starts_are_one_transaction_and_one_that_cannot_be_is_parked(world:
     consumer.close()
     assert len(engine.runs.list(workflow="lone", limit=1_000)) == before + 8
     assert [each.message_id for each in Parked(engine).list()] == ["s4"]
+
+
+def test_what_cannot_be_delivered_keeps_nothing_from_the_others(sql: World) -> None:
+    tasks = [create(sql.engine, agent="lost") for _ in range(3)]
+    delivered: list[str] = []
+
+    def deliver(assignment: Assignment) -> None:
+        if assignment.task_id == tasks[0]:
+            raise ZeroDivisionError
+        delivered.append(assignment.task_id)
+
+    claimant = Claimant(engine=sql.engine, worker="w-1", agents=["lost"], deliver=deliver)
+    offers = Offers(sql.engine, sql.bus, OfferOptions(agents=["lost"]))
+    offers.step()
+    offers.close()
+    offered = Subscription(channel=Channel.TASKS, group="lost")
+    consumer = Consumer(sql.engine, sql.bus, offered, [claimant.handler()], OPTIONS)
+    consumer.drain()
+    consumer.close()
+    assert delivered == tasks[1:]
 
 
 def test_a_group_is_written_in_the_end_and_has_one_operation_for_each_task(sql: World) -> None:

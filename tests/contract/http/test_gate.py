@@ -232,4 +232,7 @@ def test_every_route_says_in_the_document_who_it_is_and_what_it_refuses(
     }
     routes = [each for each in server.application.app.routes if isinstance(each, APIRoute)]
     assert described == {(method, each.path) for each in routes for method in each.methods or ()}
+    for path, verbs in told["paths"].items():
+        for verb in verbs.values():
+            assert verb.get("security") == [] if path in gate.OPEN else verb["x-roles"]
     assert set(ANYONE) == set(ROLES)

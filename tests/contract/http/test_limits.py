@@ -7,8 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from holdfast.errors import StoreUnreachable
 from holdfast.server.gate import Rules
 from holdfast.server.limits import Rate
+from holdfast.worker.remote.client import Client
 from tests.contract.http.served import served
 
 SELDOM = Rate(often=0.01, burst=3)
@@ -29,6 +31,13 @@ def test_a_token_that_asks_too_often_is_told_when_to_come_back(
         assert 0 < int(refused.headers["retry-after"]) <= 100
         assert refused.headers["content-type"] == "application/problem+json"
         assert server("operator").get("/runs").status_code == 200
+        worker = Client(server.url, server.tokens["worker"])
+        for _ in range(3):
+            worker.post("/claims", {"worker": "w"})
+        # What a worker is told so is no word on its work: it asks again.
+        with pytest.raises(StoreUnreachable, match="too often"):
+            worker.post("/claims", {"worker": "w"})
+        worker.close()
         assert server.stranger.get("/healthz").status_code == 200
 
 

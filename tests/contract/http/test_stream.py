@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.server import stream
 from holdfast.service.history import Cursor, History, Told
+from tests.contract.http.browsing import follow
 from tests.contract.http.served import Served
 
 Frame = tuple[str, str, dict[str, Any]]
@@ -92,6 +93,18 @@ def test_a_token_that_is_revoked_reads_no_longer_however_much_comes(
         next(lines)
         assert server("admin").delete("/tokens/v").status_code == 200
         # It ends by itself: what is read here would go on for ever.
+        assert sum("data" in each for each in lines) < 5
+
+
+def test_a_browser_that_has_left_reads_no_longer(
+    quick_server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "QUIET", 0.05)
+    with follow(quick_server) as browser, browser.stream("GET", "/api/v1/stream") as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        proof = {"X-Holdfast-CSRF": browser.get("/api/v1/session").json()["csrf"]}
+        assert browser.delete("/api/v1/session", headers=proof).status_code == 200
         assert sum("data" in each for each in lines) < 5
 
 
