@@ -122,6 +122,7 @@ SENT: dict[str, Any] = {
     "Noted": {"name": "asked", "value": {"id": 7}},
     "ParkedMessage": {"handler": "letters/count", "message_id": "m_01m7grt6wxarbfxftyf2"},
     "NewToken": {"name": "ci", "role": "worker", "agents": ["builder"], "expires": "30d"},
+    "ParkedMessage": {"handler": "accounting/note_end", "message_id": f"{_TASK_ID}.3"},
 }
 ANSWERED: dict[str, Any] = {
     "Problem": {
@@ -168,6 +169,7 @@ ANSWERED: dict[str, Any] = {
         "agents": {"writer": {"ready": 3, "running": 1}},
         "runs": {"running": 2},
         "workers": 1,
+        "conflicts": 0,
     },
     "Alive": {"ok": True},
     "Document": {"openapi": "3.1.0", "paths": {}},
