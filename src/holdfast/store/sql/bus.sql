@@ -16,16 +16,20 @@ SELECT COALESCE((SELECT max(seq) FROM holdfast_event), 0) AS event,
   COALESCE((SELECT max(seq) FROM holdfast_message), 0) AS message
 
 -- name: events_from
--- purpose: the next events after a number, and those in the holes before it, as they travel
+-- purpose: the next events after a number, and those in the holes before it, as they travel; what they
+--   are about is looked up one by one, since a join would read all tasks there are for a few events
 -- rows: low integer, high integer
 WITH found AS (
   SELECT * FROM (SELECT * FROM holdfast_event WHERE seq > :passed ORDER BY seq LIMIT :count) AS newer
   UNION ALL
   SELECT event.* FROM {rows} AS r JOIN holdfast_event AS event ON event.seq BETWEEN r.low AND r.high)
-SELECT found.*, task.step, task.agent, trace.trace_id, trace.causation_id, trace.correlation_id
+SELECT found.*,
+  (SELECT task.step FROM holdfast_task AS task WHERE task.id = found.entity) AS step,
+  (SELECT task.agent FROM holdfast_task AS task WHERE task.id = found.entity) AS agent,
+  (SELECT trace_id FROM holdfast_trace WHERE entity = COALESCE(found.run_id, found.entity)) AS trace_id,
+  (SELECT causation_id FROM holdfast_trace WHERE entity = COALESCE(found.run_id, found.entity)) AS causation_id,
+  (SELECT correlation_id FROM holdfast_trace WHERE entity = COALESCE(found.run_id, found.entity)) AS correlation_id
 FROM found
-LEFT JOIN holdfast_task AS task ON task.id = found.entity
-LEFT JOIN holdfast_trace AS trace ON trace.entity = COALESCE(found.run_id, found.entity)
 ORDER BY found.seq
 
 -- name: messages_from
