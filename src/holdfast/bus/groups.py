@@ -19,10 +19,21 @@ def subscribe(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> 
 
 
 def forget(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> None:
-    """End a group, so that nothing is kept for it any more."""
+    """End a group, so that nothing is kept for it any more, nor what it failed on."""
     if bus.elsewhere:
         _write(engine, "remove_positions", subscription)
     bus.forget(subscription)
+    channel = subscription.channel.value
+    rows = engine.database.view(lambda tx: tx.read("count_deliveries"))
+    own = [row["handler"] for row in rows if group_of(row["handler"]) == subscription.group]
+    with engine.database.begin() as connection:
+        tx = engine.database.join(connection)
+        tx.run("remove_deliveries", channel=channel, handlers=sorted(set(own)))
+
+
+def group_of(handler: str) -> str:
+    """Whose handler it is: `GROUP/NAME`."""
+    return handler.rpartition("/")[0]
 
 
 def groups_elsewhere(engine: Engine, channel: Channel) -> list[str]:

@@ -49,11 +49,10 @@ def show_bus(context: typer.Context, db: Store = None, json: Json = False) -> No
     where = "Redis" if told["bus"] == "redis" else "the store"
     answers = "answers" if told["ok"] else f"does not answer: {told.get('detail', '')}"
     say(f"messages are in {where}, which {escape(answers)}")
-    for duty in ("relay/redis", "retention"):
-        holder = told["duties"].get(duty)
-        if holder or duty == "retention" or told["bus"] == "redis":
-            name = duty.partition("/")[0]
-            say(f"{name:<10}{escape(holder) if holder else 'nobody: holdfast worker does it'}")
+    wanted = {"retention", *({"relay/redis"} if told["bus"] == "redis" else ())}
+    for duty in sorted(wanted | told["duties"].keys()):
+        holder = told["duties"].get(duty, "nobody: holdfast worker does it")
+        say(f"{escape(duty)}  {escape(holder)}")
     if told["items"]:
         _say_groups(told)
 

@@ -19,7 +19,6 @@ class Removed:
     """What a page had that is gone now, and the id after which the next page begins."""
 
     gone: tuple[str, ...]
-    found: int
     next: str | None
 
 
@@ -46,9 +45,7 @@ class Removals:
         members = tuple(sorted(self.find(kind, before, after=after, count=count)))
         tops = sorted({top for _, top in members})
         if not tops:
-            return Removed(gone=(), found=0, next=None)
+            return Removed(gone=(), next=None)
         make: type[Removal] = RemoveRuns if kind == RUNS else RemoveTasks
         gone = self._desk.submit(make(members=members, before=before)).result()
-        return Removed(
-            gone=tuple(gone), found=len(tops), next=tops[-1] if len(tops) == count else None
-        )
+        return Removed(gone=tuple(gone), next=tops[-1] if len(tops) == count else None)

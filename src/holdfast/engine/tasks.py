@@ -249,7 +249,10 @@ class Tasks:
         expected_version: int | None = None,
         actor: str = USER,
     ) -> Future[TransitionResult]:
-        """Change fields of a task that has not started."""
+        """Change fields of a task that has not started.
+
+        With an `expected_version` only at that; what is refused for it is told of in the run.
+        """
         limit = self._desk.settings.max_payload
         chosen = validation.edits(changes, max_payload=limit, now=self._desk.now)
         if expected_version is not None:

@@ -203,6 +203,7 @@ class Statistics(Described):
     agents: dict[str, dict[str, int]] = Field(description="Open tasks by agent and state")
     runs: dict[str, int]
     workers: int
+    conflicts: int = Field(description="Commands and edits refused for their version")
 
 
 class Alive(Described):

@@ -120,8 +120,8 @@ SENT: dict[str, Any] = {
     "Artifact": {**_HELD, "name": "letter.txt", "content": "Dear Ada", "encoding": "text"},
     "Children": {**_HELD, "name": "parts", "tasks": [{"title": "The envelope"}]},
     "Noted": {"name": "asked", "value": {"id": 7}},
-    "ParkedMessage": {"handler": "letters/count", "message_id": "m_01m7grt6wxarbfxftyf2"},
     "NewToken": {"name": "ci", "role": "worker", "agents": ["builder"], "expires": "30d"},
+    "ParkedMessage": {"handler": "accounting/note_end", "message_id": f"{_TASK_ID}.3"},
 }
 ANSWERED: dict[str, Any] = {
     "Problem": {
@@ -168,6 +168,7 @@ ANSWERED: dict[str, Any] = {
         "agents": {"writer": {"ready": 3, "running": 1}},
         "runs": {"running": 2},
         "workers": 1,
+        "conflicts": 0,
     },
     "Alive": {"ok": True},
     "Document": {"openapi": "3.1.0", "paths": {}},

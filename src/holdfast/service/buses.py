@@ -15,6 +15,8 @@ from holdfast.errors import InvalidInput, NotFound
 from holdfast.service.parked import ParkedMessages
 from holdfast.service.views import View, present
 
+DUTIES = ("relay/", "retention", "offers/")
+
 
 class Buses:
     """The bus of a store: the one in it, or the Redis whose URL is given."""
@@ -27,14 +29,15 @@ class Buses:
     def status(self) -> View:
         """Where the messages are, whether that answers, and which process has which duty."""
         health = self._bus.health()
-        duties = self._engine.database.view(
-            lambda tx: tx.read("live_leases", first="bus/re", last="bus/rf")
+        leases = self._engine.database.view(
+            lambda tx: tx.read("live_leases", first="bus/", last="bus0")
         )
+        held = {row["key"].removeprefix("bus/"): row["owner"] for row in leases}
         return present(
             bus="redis" if self._bus.elsewhere else "store",
             ok=health.ok,
             detail=health.detail or None,
-            duties={row["key"].removeprefix("bus/"): row["owner"] for row in duties},
+            duties={duty: who for duty, who in held.items() if duty.startswith(DUTIES)},
             **self.groups() if health.ok else {"items": []},
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from holdfast.bus.groups import group_of
 from holdfast.bus.parked import Kept, Parked
 from holdfast.engine.engine import Engine
 from holdfast.engine.listing import PAGE, read_limit
@@ -38,7 +39,7 @@ class ParkedMessages:
         counted = [
             numbers
             for (each, handler), numbers in self._parked.count().items()
-            if each == channel and group in {None, handler.rpartition("/")[0]}
+            if each == channel and group in {None, group_of(handler)}
         ]
         return {
             "waiting": sum(waiting for waiting, _ in counted),

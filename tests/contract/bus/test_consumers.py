@@ -14,8 +14,9 @@ import pytest
 
 from holdfast.bus.channel import Channel
 from holdfast.bus.consumer import Consumer, ConsumerOptions
-from holdfast.bus.envelope import Envelope
+from holdfast.bus.envelope import Envelope, write_envelope
 from holdfast.bus.execution_bus import Batch
+from holdfast.bus.groups import forget
 from holdfast.bus.handler import Handler
 from holdfast.bus.parked import Parked
 from holdfast.errors import BusUnreachable, InvalidInput
@@ -28,6 +29,10 @@ from tests.contract.raw import raw
 Connection = Any
 RETRY = RetryPolicy(max_attempts=3, backoff=10.0, backoff_max=20.0)
 OPTIONS = ConsumerOptions(name="service-1", retry=RETRY)
+KEPT = """
+INSERT INTO holdfast_delivery (handler, message_id, channel, about, slot, envelope, tries)
+VALUES (?, 'm9', ?, 'r', 0, ?, 1)
+"""
 
 
 def write_effect(envelope: Envelope, connection: Connection, handler: str = "pay") -> None:
@@ -80,6 +85,21 @@ def shop(world: World) -> Shop:
 @pytest.fixture
 def parked(world: World) -> Parked:
     return Parked(world.engine)
+
+
+def test_what_failed_goes_with_its_group_and_nothing_else_does(shop: Shop, parked: Parked) -> None:
+    shop.broken = {"m1"}
+    shop.publish("m1", "m2")
+    consumer = shop.consumer()
+    consumer.drain()
+    consumer.close()
+    others = {("others/pay", "workflow.commands"), ("service/pay", "agent.results")}
+    with raw(shop.world.engine.settings.url) as run:
+        for handler, channel in others:
+            run(KEPT, handler, channel, write_envelope(message("m9")))
+    assert len(parked.list(parked=False)) == 4
+    forget(shop.world.engine, shop.world.bus, COMMANDS)
+    assert {(each.handler, each.channel) for each in parked.list(parked=False)} == others
 
 
 def test_a_message_published_twice_has_its_effect_once(shop: Shop) -> None:

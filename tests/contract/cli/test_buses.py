@@ -153,11 +153,11 @@ def test_the_bus_may_be_a_redis(
         assert typed.json("bus", "groups")["items"] == [
             {**SERVICE, "lag": 1, "waiting": 0, "parked": 0}
         ]
-        assert "relay     nobody" in typed.ok("bus")
+        assert "relay/redis  nobody" in typed.ok("bus")
         with upkeep(engine, Keep(), url):
             assert eventually(
                 lambda: set(typed.json("bus")["duties"]) == {"relay/redis", "retention"}
             )
-            assert f"relay     {socket.gethostname()}:{os.getpid()}" in typed.ok("bus")
+            assert f"relay/redis  {socket.gethostname()}:{os.getpid()}" in typed.ok("bus")
         assert typed.json("bus")["duties"] == {}
     assert "is the server running" in typed.refused(5, "bus", "groups")

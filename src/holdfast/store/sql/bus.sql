@@ -202,6 +202,13 @@ DELETE FROM holdfast_delivery
 WHERE handler = :handler
   AND message_id = :message_id
 
+-- name: remove_deliveries
+-- purpose: let go of all that waits for the handlers of a group that is no more
+-- guards: on the channel that it was on, and for its handlers alone
+DELETE FROM holdfast_delivery
+WHERE channel = :channel
+  AND handler IN (SELECT value FROM {each handlers})
+
 -- name: note_failure
 -- purpose: have a message tried again later, or parked when it has failed too often
 -- guards: this one alone, and not failed meanwhile in somebody else's hands
