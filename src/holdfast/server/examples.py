@@ -122,7 +122,6 @@ SENT: dict[str, Any] = {
     "Noted": {"name": "asked", "value": {"id": 7}},
     "ParkedMessage": {"handler": "letters/count", "message_id": "m_01m7grt6wxarbfxftyf2"},
     "NewToken": {"name": "ci", "role": "worker", "agents": ["builder"], "expires": "30d"},
-    "ParkedMessage": {"handler": "accounting/note_end", "message_id": f"{_TASK_ID}.3"},
 }
 ANSWERED: dict[str, Any] = {
     "Problem": {
