@@ -62,7 +62,8 @@ def main() -> int:
     if options.write:
         command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
         page = report.page(lines, figures, facts, command)
-        options.write.write_text(page, encoding="utf-8")
+        kept = report.sections_of(options.write)
+        options.write.write_text(page + kept, encoding="utf-8")
     return 0
 
 

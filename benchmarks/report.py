@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from statistics import median
 from benchmarks.scenarios import Pair
 from benchmarks.waiting import Figure
 
+_SECTION = re.compile(r"<!-- section (\w+) -->.*?<!-- end of \1 -->", re.DOTALL)
 PAGE = Path(__file__).parents[1] / "docs/benchmarks.md"
 _FIGURES = ("what", "database", "measured", "beside it")
 _HEADINGS = ("what", "database", "Holdfast", "beside it", "ratio", "spread of the ratio")
@@ -72,6 +74,23 @@ def _draw(rows: Sequence[tuple[str, ...]]) -> str:
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
         for row in (rows[0], rule, *rows[1:])
     )
+
+
+def put_section(page: Path, name: str, text: str) -> None:
+    """Have a page hold a section that is made apart from the rest of it, in place of the last."""
+    begin, end = f"<!-- section {name} -->", f"<!-- end of {name} -->"
+    known = page.read_text(encoding="utf-8") if page.exists() else ""
+    before, _, rest = known.partition(begin)
+    after = rest.partition(end)[2].lstrip("\n")
+    parts = [before.rstrip("\n"), f"{begin}\n\n{text}\n{end}", after]
+    page.write_text("\n\n".join(filter(None, parts)).rstrip("\n") + "\n", encoding="utf-8")
+
+
+def sections_of(page: Path) -> str:
+    """The sections of a page that are made apart, to stay when the rest is made again."""
+    known = page.read_text(encoding="utf-8") if page.exists() else ""
+    found = _SECTION.finditer(known)
+    return "".join(f"\n{each[0]}\n" for each in found)
 
 
 def page(

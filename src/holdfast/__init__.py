@@ -15,7 +15,7 @@ The layers, each knowing only those below it:
 - `definition` reads workflow files into graphs, with a place for each mistake
 - `store`    SQL and nothing else: two drivers, migrations, group commit, hints
 - `model`    what things are: statuses, transitions, graphs, events; pure
-- `errors`, `clock`, `ids`, `randomness`, `settings`, `threads`
+- `errors`, `clock`, `ids`, `logs`, `randomness`, `settings`, `spans`, `threads`, `tracing`
 """
 
 import importlib as _importlib

@@ -37,3 +37,24 @@ def test_the_benchmarks_print_a_table_of_both_databases_and_write_their_page(
     assert ROW.findall(written) == rows
     assert SMALL in written
     assert all(f"- {fact}: " in written for fact in ("cores", "Python", "SQLite", "PostgreSQL"))
+
+
+def test_the_server_is_measured_over_http_and_its_section_written_beside_the_rest(
+    tmp_path: Path,
+) -> None:
+    page = tmp_path / "benchmarks.md"
+    page.write_text("# Benchmarks\n\n<!-- section http -->\nold\n<!-- end of http -->\n")
+    small = "--tasks 500 --alone 20 --workers 30 --readers 3 --seconds 0.2 --databases sqlite"
+    shown = subprocess.run(
+        [sys.executable, "-m", "benchmarks.http", *small.split(), "--write", page],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    written = page.read_text(encoding="utf-8")
+    assert len(ROW.findall(written)) == 4
+    assert written.startswith("# Benchmarks\n\n<!-- section http -->")
+    assert (small in written, "old" in written) == (True, False)

@@ -112,13 +112,12 @@ def test_a_limit_holds_what_is_in_line_for_its_agent_until_the_latest_that_was_s
     engine: Engine, clock: ManualClock
 ) -> None:
     later = clock.now() + 5_000_000
-    other = create(engine, agent="other")
-    reached, beside = create(engine), create(engine)
     others = (
-        other,
+        create(engine, agent="other"),
         create(engine, enqueue=False),
         start(engine, Workflow.define("gated", (Step(id="gate", approval="?"),))).steps["gate"],
     )
+    reached, beside = create(engine), create(engine)
 
     def limit(until: int, count: int = 10) -> set[str]:
         return write(engine, "limit_agent", task_id=reached, until=until, count=count)

@@ -99,6 +99,7 @@ class Engine:
         self._commits_told: Listeners[None] = Listeners()
         self._ends: Listeners[str] = Listeners()
         self._leaves: Listeners[tuple[str, int]] = Listeners()
+        self._grants: Listeners[str] = Listeners()
         self.tasks = Tasks(self._desk)
         self.runs = Runs(self._desk)
         self.workflows = Workflows(self._desk)
@@ -175,6 +176,10 @@ class Engine:
         """Call back with the attempts (task and number) that a commit of this process ended."""
         return self._leaves.add(callback)
 
+    def on_grant(self, callback: Callable[[Sequence[str]], None]) -> Callable[[], None]:
+        """Call back with the tokens that a commit of this process granted or revoked."""
+        return self._grants.add(callback)
+
     @reading
     def why(
         self,
@@ -214,6 +219,7 @@ class Engine:
         hand_over(handed)
         if group.wakes or group.tells or not group.served:
             self.notifier.notify(served=group.served)
+        self._grants.tell(group.granted)
         self._commits_told.tell((None,))
         self._leaves.tell(group.left)
         self._ends.tell(group.ended)

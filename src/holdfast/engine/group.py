@@ -41,6 +41,8 @@ class Group:
     passed_hooks: list[Row] = field(default_factory=list)
     # What was claimed for requests that may be made again.
     pulls: dict[str, str] = field(default_factory=dict)
+    # The tokens of the server that were granted or revoked.
+    granted: list[str] = field(default_factory=list)
     wakes: bool = False
     tells: bool = False
     served: bool = False

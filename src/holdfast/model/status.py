@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntFlag, StrEnum
+from functools import lru_cache
 
 
 class Status(StrEnum):
@@ -48,13 +49,18 @@ class Hold(IntFlag):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(str(hold.name).lower() for hold in Hold if hold in self)
+        return _names(self)
 
     def __str__(self) -> str:
         return ", ".join(self.names) or "none"
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
+
+
+@lru_cache(maxsize=256)
+def _names(holds: Hold) -> tuple[str, ...]:
+    return tuple(str(hold.name).lower() for hold in Hold if hold in holds)
 
 
 TERMINAL = frozenset({Status.DONE, Status.FAILED, Status.CANCELLED})

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from holdfast.engine.engine import Engine
 from holdfast.server import problems, routing
 from holdfast.server.answers import Problem
+from holdfast.server.direct import Direct
 from holdfast.server.examples import illustrate
 from holdfast.server.gate import Gate, Rules
 from holdfast.server.routes import (
@@ -61,7 +62,8 @@ class Application:
         routing.install(self.app, *TABLES)
         vars(self.app)["openapi"] = self._describe
         self._document: dict[str, Any] | None = None
-        self.gate: ASGIApp = Gate(Traced(self.app), engine, chosen)
+        quick = Direct(self.app, self.serving, (tasks.table, claims.table))
+        self.gate: ASGIApp = Gate(Traced(quick), self.serving.tokens, chosen)
 
     def _describe(self) -> dict[str, Any]:
         if self._document is None:

@@ -18,11 +18,10 @@ class Body(BaseModel):
 
     def given(self) -> dict[str, Any]:
         """What was sent, without what was null."""
-        return {name: getattr(self, name) for name in self.model_fields_set if _is(self, name)}
-
-
-def _is(body: Body, name: str) -> bool:
-    return getattr(body, name) is not None
+        values = self.__dict__
+        return {
+            name: value for name in self.model_fields_set if (value := values[name]) is not None
+        }
 
 
 class Nothing(Body):

@@ -120,7 +120,6 @@ SENT: dict[str, Any] = {
     "Artifact": {**_HELD, "name": "letter.txt", "content": "Dear Ada", "encoding": "text"},
     "Children": {**_HELD, "name": "parts", "tasks": [{"title": "The envelope"}]},
     "Noted": {"name": "asked", "value": {"id": 7}},
-    "ParkedMessage": {"handler": "letters/count", "message_id": "m_01m7grt6wxarbfxftyf2"},
     "NewToken": {"name": "ci", "role": "worker", "agents": ["builder"], "expires": "30d"},
 }
 ANSWERED: dict[str, Any] = {

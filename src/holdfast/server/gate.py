@@ -9,9 +9,9 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.model.access import Access
+from holdfast.server.known_tokens import KnownTokens
 from holdfast.server.limits import Limiter, Rate, address_of
 from holdfast.server.problems import Answer, Problem, answer_error, tell, too_many
 from holdfast.server.recognition import LOOKING, Headers, recognise, shows_something
@@ -66,12 +66,12 @@ class Rules:
 
 
 class Gate:
-    def __init__(self, app: ASGIApp, engine: Engine, rules: Rules) -> None:
+    def __init__(self, app: ASGIApp, tokens: KnownTokens, rules: Rules) -> None:
         self._app = app
-        self._engine = engine
+        self._tokens = tokens
         self._rules = rules
-        self._asked = Limiter(rules.rate, engine.clock.monotonic)
-        self._failed = Limiter(rules.failures, engine.clock.monotonic)
+        self._asked = Limiter(rules.rate, tokens.engine.clock.monotonic)
+        self._failed = Limiter(rules.failures, tokens.engine.clock.monotonic)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -110,7 +110,7 @@ class Gate:
 
     async def _recognise(self, scope: Scope, headers: Headers) -> Answer | None:
         try:
-            known = await recognise(self._engine, scope, headers)
+            known = await recognise(self._tokens, scope, headers)
         except HoldfastError as error:
             return answer_error(error)
         if known is None:

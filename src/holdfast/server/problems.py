@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import math
+from collections import Counter
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -111,18 +112,26 @@ def _refused(error: Refused) -> Answer:
     return tell(status, code, detail, current=error.status)
 
 
-async def _on_error(request: Request, error: Exception) -> Response:
-    if isinstance(error, Refused):
-        request.app.state.serving.refused[str(error.reason)] += 1
+class Refusals(Protocol):
+    """Who keeps count of what was refused."""
+
+    refused: Counter[str]
+
+
+def tell_problem(kept: Refusals, error: HoldfastError | HTTPException) -> Answer:
+    """The answer to who asked for what is refused."""
     if isinstance(error, HoldfastError):
+        if isinstance(error, Refused):
+            kept.refused[str(error.reason)] += 1
         return answer_error(error)
-    return tell(500, "internal_error", "something went wrong here; the server's log tells more")
-
-
-async def _on_http(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for these alone
     code = error.code if isinstance(error, Problem) else CODES.get(error.status_code, "refused")
     return tell(error.status_code, code, str(error.detail), error.headers)
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, HoldfastError | HTTPException):
+        return tell_problem(request.app.state.serving, error)
+    return tell(500, "internal_error", "something went wrong here; the server's log tells more")
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
@@ -164,6 +173,6 @@ def _fields(request: Request) -> list[str]:
 
 def install(app: FastAPI) -> None:
     app.add_exception_handler(HoldfastError, _on_error)
-    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(HTTPException, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(Exception, _on_error)

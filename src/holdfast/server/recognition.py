@@ -13,6 +13,7 @@ from starlette.types import Scope
 from holdfast.engine.engine import Engine
 from holdfast.model.access import Access
 from holdfast.server.cookies import read_cookie
+from holdfast.server.known_tokens import KnownTokens
 from holdfast.service.links import is_proof
 
 # What changes nothing, and so may be asked by a page that proves nothing.
@@ -50,15 +51,15 @@ def shows_something(scope: Scope, headers: Headers) -> bool:
     return b"authorization" in headers or read_cookie(scope, headers) is not None
 
 
-async def recognise(engine: Engine, scope: Scope, headers: Headers) -> Known | None:
+async def recognise(tokens: KnownTokens, scope: Scope, headers: Headers) -> Known | None:
     shown = headers.get(b"authorization")
     if shown is None:
-        return await _by_cookie(engine, read_cookie(scope, headers))
+        return await _by_cookie(tokens.engine, read_cookie(scope, headers))
     given = _BEARER.fullmatch(shown)
     if given is None:
         return None
-    look = partial(run_sync, engine.access.find, given[1])
-    access = await look()
+    look = partial(tokens.look, given[1])
+    access = tokens.at_hand(given[1]) or await look()
     return None if access is None else Known(access=access, look_again=look)
 
 

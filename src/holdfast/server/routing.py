@@ -105,12 +105,12 @@ class Careful(Request):
     async def json(self) -> Any:  # noqa: ANN401 - JSON is any value
         body = await self.body()
         try:
-            return json.loads(body, parse_constant=_finite, parse_float=_finite)
+            return json.loads(body, parse_constant=finite, parse_float=finite)
         except (ValueError, RecursionError) as error:
             raise Problem(400, "invalid_json", f"the body is no JSON: {error}") from error
 
 
-def _finite(text: str) -> float:
+def finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text} is not a number that JSON can hold")

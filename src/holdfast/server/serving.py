@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from anyio.to_thread import run_sync
 
 from holdfast.engine.engine import Engine
+from holdfast.server.known_tokens import KnownTokens
 from holdfast.server.stream import Hub
 from holdfast.service.meter import Meter
 from holdfast.service.place import Place
@@ -20,6 +25,9 @@ from holdfast.settings import MEBIBYTE
 
 if TYPE_CHECKING:
     from holdfast.mcp.endpoint import Endpoint
+
+T = TypeVar("T")
+THREADS = 40
 
 
 @dataclass(kw_only=True)
@@ -32,6 +40,8 @@ class Serving:
     refused: Counter[str] = field(default_factory=Counter)
     visitors: Visitors = field(init=False)
     meter: Meter = field(init=False)
+    tokens: KnownTokens = field(init=False)
+    threads: ThreadPoolExecutor = field(init=False)
     _room: WaitingRoom | None = None
     _hub: Hub | None = None
     _tools: Endpoint | None = None
@@ -40,6 +50,13 @@ class Serving:
     def __post_init__(self) -> None:
         self.visitors = Visitors(self.engine)
         self.meter = Meter(self.engine)
+        self.tokens = KnownTokens(self.engine)
+        self.threads = ThreadPoolExecutor(THREADS, "holdfast-call")
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Have a thread do what waits for the store, in the context of whoever asks."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.threads, copy_context().run, work)
 
     @property
     def room(self) -> WaitingRoom:
@@ -74,12 +91,14 @@ class Serving:
 
     async def end(self) -> None:
         """To be called when nothing is under way any more."""
+        self.threads.shutdown(wait=False)
         if self._tools is not None:
             await self._tools.close()
 
     def close(self) -> None:
         """Answer who waits, and end the streams: they hold up whoever wants to stop."""
         self.closing = True
+        self.tokens.close()
         if self._room is not None:
             self._room.close()
         if self._hub is not None:

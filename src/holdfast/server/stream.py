@@ -17,8 +17,11 @@ from holdfast.errors import HoldfastError
 from holdfast.service.history import Cursor, History, Told
 
 PAGE = 1_000
-# Between two looks, so that a busy store is read in pages, and not event by event.
+# Between two looks, so that a busy store is read in pages, and not event by event; and for each
+# reader, because to send to one takes its time from everybody's work.
 REST = 0.05
+REST_EACH = 0.001
+LONGEST_REST = 1.0
 # How much may wait for one reader.
 MOST_BYTES = 1_048_576
 QUIET = 15.0
@@ -179,7 +182,7 @@ class Hub:
             except Exception:
                 # Nobody else would hear of it, and every reader waits for this one task.
                 log.exception("the history cannot be read")
-            await asyncio.sleep(REST)
+            await asyncio.sleep(min(LONGEST_REST, max(REST, REST_EACH * len(self._readers))))
 
     async def _look_once(self) -> None:
         found = PAGE

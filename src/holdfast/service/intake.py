@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from holdfast.errors import InvalidInput
@@ -15,6 +17,7 @@ from holdfast.settings import Settings
 
 _PLAIN = ("title", "step", "agent", "payload", "parent", "priority", "position", "key", "enqueue")
 _FIELDS = (*_PLAIN, "needs", "tags", "scheduled_for", "timeout", "max_attempts", "max_lost", "plan")
+_KNOWN = frozenset(_FIELDS)
 
 
 def read_moment(value: object) -> Any:  # noqa: ANN401 - whatever was written, for the engine to judge
@@ -38,9 +41,9 @@ def read_changes(fields: Mapping[str, Any]) -> dict[str, object]:
 def read_new_task(fields: Mapping[str, Any], settings: Settings) -> NewTask:
     """A task to be made; null is absent."""
     given = {name: value for name, value in fields.items() if value is not None}
-    for name in given:
-        if name not in _FIELDS:
-            raise InvalidInput(name, f"is no field of a task; those are {', '.join(_FIELDS)}")
+    if unknown := given.keys() - _KNOWN:
+        reason = f"is no field of a task; those are {', '.join(_FIELDS)}"
+        raise InvalidInput(min(unknown), reason)
     if "title" not in given:
         raise InvalidInput("title", "is missing")
     more: dict[str, Any] = {name: given[name] for name in _PLAIN if name in given}
@@ -53,13 +56,19 @@ def read_new_task(fields: Mapping[str, Any], settings: Settings) -> NewTask:
         scheduled_for=when,
         timeout=None if timeout is None else parse_duration("timeout", timeout),
         plan=given.get("plan", False),
-        retry=RetryPolicy(
-            max_attempts=given.get("max_attempts", settings.max_attempts),
-            max_lost=given.get("max_lost", settings.max_lost),
-            backoff=settings.backoff,
-            backoff_max=settings.backoff_max,
-        ),
+        retry=_retry(given, settings),
     )
+
+
+def _retry(given: Mapping[str, Any], settings: Settings) -> RetryPolicy:
+    usual = _usual(settings.max_attempts, settings.max_lost, settings.backoff, settings.backoff_max)
+    own = {name: given[name] for name in ("max_attempts", "max_lost") if name in given}
+    return replace(usual, **own) if own else usual
+
+
+@lru_cache(maxsize=8)
+def _usual(attempts: int, lost: int, backoff: float, most: float) -> RetryPolicy:
+    return RetryPolicy(max_attempts=attempts, max_lost=lost, backoff=backoff, backoff_max=most)
 
 
 def _several(name: str, given: Mapping[str, Any]) -> tuple[Any, ...]:

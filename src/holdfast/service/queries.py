@@ -250,7 +250,8 @@ def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any
     listed = mark_verified(tx, list(tasks))
     ids = [task.id for task in listed]
     waits: dict[str, list[str]] = {}
-    for row in tx.read("unmet_needs", ids=[task.id for task in listed if task.blocked]):
+    blocked = [task.id for task in listed if task.blocked]
+    for row in tx.read("unmet_needs", ids=blocked) if blocked else ():
         waits.setdefault(row["task_id"], []).append(row["id"])
     below = {
         row["parent_id"]: (row["done"], row["whole"]) for row in tx.read("count_children", ids=ids)

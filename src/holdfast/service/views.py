@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from holdfast.model.budget import Budget, Used
@@ -21,8 +22,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def tell_time(moment: int | None) -> str | None:
     """Microseconds since 1970 as ISO 8601 in UTC."""
-    if moment is None:
-        return None
+    return None if moment is None else _tell(moment)
+
+
+# What one commit wrote has one time, and is often told together.
+@lru_cache(maxsize=1_024)
+def _tell(moment: int) -> str:
     return (_EPOCH + timedelta(microseconds=moment)).isoformat().replace("+00:00", "Z")
 
 

@@ -1,0 +1,144 @@
+"""The calls that workers make most, past the framework: the same functions, roles and checks.
+
+What is not as it should be, the body above all, goes the usual way and is told there what is wrong.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, get_args, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.errors import HoldfastError
+from holdfast.ids import parse_task_id
+from holdfast.model.access import Access, Role
+from holdfast.server.bodies import Body
+from holdfast.server.door import Door
+from holdfast.server.gate import ACCESS
+from holdfast.server.problems import Answer, tell_problem
+from holdfast.server.routing import Entry, Table, finite
+from holdfast.server.serving import Serving
+
+JSON = b"application/json"
+_TAKEN = {"body", "asks", "request", "task_id"}
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A call: who may make it, what it is sent, and the function that answers it."""
+
+    roles: frozenset[Role]
+    endpoint: Callable[..., Any]
+    body: TypeAdapter[Any]
+    wants: frozenset[str]
+    waits: bool
+
+
+class Direct:
+    def __init__(self, app: ASGIApp, serving: Serving, tables: Sequence[Table]) -> None:
+        self._app = app
+        self._serving = serving
+        found = [entry for table in tables for entry in table.entries if entry.method == "POST"]
+        made = {_key(entry.path): _way(entry) for entry in found}
+        self._ways = {key: way for key, way in made.items() if way is not None}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST":
+            way = self._ways.get(_key(scope["path"]))
+            access: Access | None = scope.get(ACCESS)
+            if way is not None and access is not None and access.role in way.roles:
+                await self._take(way, Door(self._serving, access, scope), (scope, receive, send))
+                return
+        await self._app(scope, receive, send)
+
+    async def _take(self, way: Way, door: Door, asked: tuple[Scope, Receive, Send]) -> None:
+        scope, receive, send = asked
+        try:
+            text = await _read(receive)
+            given = _given(way, scope, text)
+            if given is None:
+                await self._app(scope, _Again(text, receive), send)
+                return
+            known = {"asks": door, "request": Request(scope, receive), **given}
+            chosen = {name: known[name] for name in way.wants}
+            if way.waits:
+                answer: Answer = await way.endpoint(**chosen)
+            else:
+                answer = await self._serving.in_thread(partial(way.endpoint, **chosen))
+        except (HoldfastError, HTTPException) as error:
+            answer = tell_problem(self._serving, error)
+        await answer(scope, receive, send)
+
+
+class _Again:
+    """A body that was read, to be read once more."""
+
+    def __init__(self, text: bytes, receive: Receive) -> None:
+        self._text: bytes | None = text
+        self._receive = receive
+
+    async def __call__(self) -> Message:
+        if self._text is None:
+            return await self._receive()
+        text, self._text = self._text, None
+        return {"type": "http.request", "body": text, "more_body": False}
+
+
+async def _read(receive: Receive) -> bytes:
+    message = await receive()
+    text = bytes(message.get("body", b""))
+    while message.get("more_body", False):
+        message = await receive()
+        text += message.get("body", b"")
+    return text
+
+
+def _given(way: Way, scope: Scope, text: bytes) -> dict[str, Any] | None:
+    """What a call is given; None where something is wrong with it."""
+    kinds = [value for name, value in scope["headers"] if name == b"content-type"]
+    if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != JSON:
+        return None
+    try:
+        body = way.body.validate_python(json.loads(text, parse_constant=finite, parse_float=finite))
+        named = {} if "task_id" not in way.wants else {"task_id": _task(scope["path"])}
+    except (ValidationError, ValueError, RecursionError, HoldfastError):
+        return None
+    return {"body": body, **named}
+
+
+def _key(path: str) -> Key:
+    """A path without its id, which stands behind the noun."""
+    parts = path.split("/")
+    named = len(parts) > 4 and (parts[4].startswith(("t_", "{")))  # noqa: PLR2004 - /api/v1/noun/id
+    return (*parts[:4], "{}", *parts[5:]) if named else tuple(parts)
+
+
+def _task(path: str) -> str:
+    return parse_task_id(path.split("/")[4])
+
+
+def _way(entry: Entry) -> Way | None:
+    """How a call is taken, unless it wants something that only the framework finds."""
+    hints = get_type_hints(entry.endpoint)
+    wants = frozenset(inspect.signature(entry.endpoint).parameters)
+    body = hints.get("body")
+    kinds = get_args(body) or (body,)
+    bodies = all(inspect.isclass(each) and issubclass(each, Body) for each in kinds)
+    if not bodies or not wants <= _TAKEN:
+        return None
+    return Way(
+        roles=entry.roles,
+        endpoint=entry.endpoint,
+        body=TypeAdapter[Any](hints["body"]),
+        wants=wants,
+        waits=inspect.iscoroutinefunction(entry.endpoint),
+    )

@@ -1,0 +1,76 @@
+"""Calls that are taken past the framework are answered as the framework answers them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from holdfast.server import known_tokens
+from holdfast.server.bind import Bind
+from holdfast.server.gate import Gate, Rules
+from holdfast.server.server import HttpServer
+from tests.contract.http.served import API, PLAIN, Served
+from tests.contract.stages import MISSING_TASK
+from tests.engines import opened
+from tests.race.racers import eventually
+
+JSON = "application/json"
+CASES: tuple[tuple[str, str, str, bytes], ...] = (
+    ("no JSON", "/claims", JSON, b"{"),
+    ("a number that is none", "/tasks", JSON, b'{"title": "t", "payload": NaN}'),
+    ("nothing", "/claims", JSON, b""),
+    ("another type", "/claims", "text/plain", b'{"worker": "w"}'),
+    ("a field too many", "/claims", JSON, b'{"worker": "w", "nonsense": 1}'),
+    ("neither one nor many", "/tasks", JSON, b'{"tasks": 3}'),
+    ("no such task", f"/claims/{MISSING_TASK}/guard", JSON, b'{"token": "x"}'),
+    ("no id", "/claims/t_1/guard", JSON, b'{"token": "x"}'),
+    ("another noun", f"/runs/{MISSING_TASK}/complete", JSON, b"{}"),
+    ("another slash", "/claims/", JSON, b'{"worker": "w"}'),
+    ("it does", "/claims", JSON, b'{"worker": "w"}'),
+    ("it does, with a charset", "/claims", f"{JSON}; charset=utf-8", b'{"worker": "w"}'),
+)
+
+
+@contextmanager
+def beside(server: Served) -> Iterator[httpx.Client]:
+    """The same application, without its short ways."""
+    application = server.application
+    whole = application.gate
+    application.gate = Gate(application.app, application.serving.tokens, Rules())
+    other = HttpServer(application, Bind(port=0))
+    application.gate = whole
+    thread = threading.Thread(target=other.run)
+    thread.start()
+    headers = {"Authorization": f"Bearer {server.tokens['admin']}"}
+    with httpx.Client(base_url=other.url + API, headers=headers, verify=PLAIN) as client:
+        yield client
+    other.stop()
+    thread.join(30)
+
+
+def test_what_is_wrong_with_a_call_is_told_the_same(quick_server: Served) -> None:
+    def ask(client: httpx.Client, case: tuple[str, str, str, bytes]) -> tuple[int, str]:
+        _, path, kind, body = case
+        answer = client.post(path, content=body, headers={"Content-Type": kind})
+        return answer.status_code, answer.text
+
+    short = [ask(quick_server(), case) for case in CASES]
+    with beside(quick_server) as client:
+        assert [ask(client, case) for case in CASES] == short
+    assert {status for status, _ in short} == {200, 307, 400, 404, 415, 422}
+
+
+def test_a_token_that_another_process_revokes_is_refused_when_that_is_heard(
+    server: Served, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_tokens, "GOOD_FOR", 3_600.0)
+    viewer = server("viewer")
+    assert [viewer.get("/runs").status_code for _ in range(2)] == [200, 200]
+    assert server.application.serving.tokens.at_hand(server.tokens["viewer"]) is not None
+    with opened(store_url) as other:
+        other.access.revoke("viewer")
+        assert eventually(lambda: viewer.get("/runs").status_code == 401)
