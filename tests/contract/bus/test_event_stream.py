@@ -144,6 +144,18 @@ def test_an_event_committed_after_later_ones_is_given_all_the_same(postgresql: W
     assert _holes(postgresql) == {"[]"}
 
 
+@pytest.mark.parametrize("query", ["horizon", "snapshot"])
+def test_a_transaction_that_is_newer_than_all_that_have_ended_is_under_way(
+    postgresql: World, query: str
+) -> None:
+    """Its numbers may be lower than those of an older one that ends before it."""
+    engine = postgresql.engine
+    with engine.transaction() as connection:
+        (row,) = connection.execute("SELECT CAST(pg_current_xact_id() AS text) AS id").fetchall()
+        (seen,) = engine.database.view(lambda tx: tx.read(query))
+        assert seen["oldest"] <= int(row["id"]) < seen["next"]
+
+
 def test_what_was_rolled_back_is_waited_for_only_while_it_may_still_come(postgresql: World) -> None:
     engine = postgresql.engine
     with suppress(ZeroDivisionError), engine.transaction() as connection:
