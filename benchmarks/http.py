@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -21,7 +22,7 @@ from statistics import median
 from benchmarks import report
 from benchmarks.http_client import Connection, closed, opened
 from benchmarks.http_server import Server, serving
-from benchmarks.places import DATABASES, Places, durable_settings
+from benchmarks.places import DATABASES, Places, durable_settings, tell_cores
 from benchmarks.waiting import Figure
 from tests import servers
 
@@ -195,18 +196,21 @@ def main() -> int:
     options = _options()
     sizes = Sizes(**{name: getattr(options, name) for name in Sizes.__dataclass_fields__})
     figures: list[Figure] = []
+    cores = tell_cores()
+    wanted = "postgresql" in options.databases
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder,
-        servers.postgres(**durable_settings()) as url,
+        servers.postgres(**durable_settings()) if wanted else nullcontext("") as url,
     ):
         places = Places(folder=Path(folder), postgres=url)
-        cores = places.facts()["cores"]
-        for what, (measure, number) in measures(sizes).items():
-            for database in options.databases:
-                with places.new(database) as store, serving(store, options.seconds) as server:
+        for database in options.databases:
+            with places.new(database) as store, serving(store, options.seconds) as server:
+                for what, (measure, number) in measures(sizes).items():
                     value, beside = asyncio.run(_run(measure, server, number))
-                figures.append(Figure(what=what, database=database, value=value, beside=beside))
-                print(f"{what} | {database} | {value} | {beside}", flush=True)
+                    made = Figure(what=what, database=database, value=value, beside=beside)
+                    figures.append(made)
+                    print(f"{what} | {database} | {value} | {beside}", flush=True)
+    figures.sort(key=lambda each: [*measures(sizes)].index(each.what))
     if options.write:
         command = shlex.join(["python", "-m", "benchmarks.http", *sys.argv[1:]])
         _write(options.write, figures, command, cores)

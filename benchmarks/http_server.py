@@ -38,19 +38,13 @@ class Server:
 def serving(store: str, patience: float = 5.0) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-home-") as home:
         environment = {**os.environ, "HOLDFAST_HOME": home, "HOLDFAST_DB": store}
-        command = [sys.executable, "-m", "holdfast", "serve", "--port", "0"]
+        command = [sys.executable, "-m", "holdfast", "serve", "--port", "0", "--rate", "0"]
         with subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as process:
             assert process.stdout is not None
             url = process.stdout.readline().strip()
-            token = subprocess.run(
-                [sys.executable, "-m", "holdfast", "token"],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout.strip()
+            token = (Path(home) / "token").read_text().strip()
             try:
                 yield Server(url=url, token=token, process=process.pid, patience=patience)
             finally:

@@ -59,12 +59,16 @@ class Places:
                 assert found == (wanted,), f"{setting} is {found}, so nothing would be durable"
             version = connection.info.parameter_status("server_version")
         return {
-            "cores": f"{_cores()}, with a load of {os.getloadavg()[0]:.1f} at the start",
+            "cores": tell_cores(),
             "system": f"{platform.system()} {platform.machine()}",
             "Python": platform.python_version(),
             "SQLite": f"{apsw.sqlite_lib_version()}, synchronous=FULL, WAL",
             "PostgreSQL": f"{version}, fsync and synchronous_commit on, unix socket",
         }
+
+
+def tell_cores() -> str:
+    return f"{_cores()}, with a load of {os.getloadavg()[0]:.1f} at the start"
 
 
 def weigh(url: str) -> str:

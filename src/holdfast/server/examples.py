@@ -121,7 +121,6 @@ SENT: dict[str, Any] = {
     "Children": {**_HELD, "name": "parts", "tasks": [{"title": "The envelope"}]},
     "Noted": {"name": "asked", "value": {"id": 7}},
     "NewToken": {"name": "ci", "role": "worker", "agents": ["builder"], "expires": "30d"},
-    "ParkedMessage": {"handler": "accounting/note_end", "message_id": f"{_TASK_ID}.3"},
 }
 ANSWERED: dict[str, Any] = {
     "Problem": {

@@ -20,7 +20,7 @@ PAGE = 1_000
 # Between two looks, so that a busy store is read in pages, and not event by event; and for each
 # reader, because to send to one takes its time from everybody's work.
 REST = 0.05
-REST_EACH = 0.001
+REST_EACH = 0.002
 LONGEST_REST = 1.0
 # How much may wait for one reader.
 MOST_BYTES = 1_048_576
