@@ -26,7 +26,7 @@ import redis
 
 from benchmarks.bus_by_hand import BATCH, by_hand_in_redis, by_hand_in_sql
 from benchmarks.places import DATABASES, Places, durable_settings
-from benchmarks.processor import family_time
+from benchmarks.processor import TICK, family_time
 from holdfast.bus import (
     Channel,
     Consumer,
@@ -63,7 +63,7 @@ class Watch:
 
     def tell(self, what: str, count: int) -> None:
         seconds = time.perf_counter() - self._begun
-        spent = (family_time() - self._spent) / count
+        spent = max(TICK, family_time() - self._spent) / count
         print(
             f"  {what:<71} {count / seconds:>7,.0f}/s, {spent * 1e6:>4.0f} µs: "
             f"{CORES / spent:>7,.0f}/s on {CORES} free cores",
