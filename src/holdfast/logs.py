@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.tracing import tracer
 
 About = Mapping[str, str | int | None]
-_about: ContextVar[About | None] = ContextVar("holdfast_log_about", default=None)
 
 
-@contextmanager
-def logging_about(about: About) -> Iterator[None]:
-    """Have all that is logged in this context be about something."""
-    before = _about.set(about)
-    try:
-        yield
-    finally:
-        _about.reset(before)
+class Subject(Protocol):
+    @property
+    def about(self) -> About:
+        """What a line of the log says of it."""
+
+
+_subject: ContextVar[Subject | None] = ContextVar("holdfast_log_subject", default=None)
+
+
+def log_about(subject: Subject) -> None:
+    """Have all that is logged in this context, from now on, be about something."""
+    _subject.set(subject)
 
 
 class JsonLines(logging.Formatter):
@@ -49,7 +51,8 @@ def _find(record: logging.LogRecord) -> About:
         about = getattr(each, "about", None)
         if isinstance(about, Mapping):
             return about
-    return _about.get() or {}
+    subject = _subject.get()
+    return {} if subject is None else subject.about
 
 
 def _trace_id() -> str | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+from contextvars import copy_context
 from typing import Any
 
-from holdfast.logs import JsonLines, logging_about
+from holdfast.logs import JsonLines, log_about
 
 
 class Attempt:
@@ -35,9 +36,12 @@ def test_a_line_is_about_the_attempt_that_it_names() -> None:
 
 
 def test_a_line_that_names_none_is_about_the_one_it_was_logged_in() -> None:
-    with logging_about({"run": "r_1", "task": "t_2", "attempt": 1}):
-        told = line("digging %d", 3)
-    assert (told["run"], told["task"], told["attempt"]) == ("r_1", "t_2", 1)
+    def dig() -> dict[str, object]:
+        log_about(Attempt())
+        return line("digging %d", 3)
+
+    told = copy_context().run(dig)
+    assert (told["task"], told["attempt"]) == ("t_1", 2)
     assert "task" not in line("nothing")
 
 

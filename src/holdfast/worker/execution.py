@@ -19,7 +19,7 @@ from holdfast.errors import (
     UnknownOutcome,
     tell_error,
 )
-from holdfast.logs import About, logging_about
+from holdfast.logs import About, log_about
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import TERMINAL
 from holdfast.model.task import Assignment
@@ -29,14 +29,13 @@ from holdfast.worker.context import Context, Tenure
 from holdfast.worker.durable import Asking, AttemptEnded, Suspended
 from holdfast.worker.encoding import InvalidEffect
 from holdfast.worker.office import Office
-from holdfast.worker.traced import Traced, Untraced, attempt
+from holdfast.worker.traced import UNTRACED, Traced, Untraced, attempt
 
 TRACEBACK_LINES = 30
 LENGTH = 2_000
 SHOWN = 10
 
 log = logging.getLogger("holdfast.worker")
-UNTRACED = Untraced()
 Answer = TransitionResult | BaseException
 _AWAY = (StoreUnreachable, UnknownOutcome)
 
@@ -92,6 +91,7 @@ class Execution:
     returned = False
     silent = False
     raised: str | None = None
+    traced: Traced | Untraced = UNTRACED
     stop: Callable[[], object] | None = None
 
     def __init__(  # noqa: PLR0913 - what it is, how long it may go on, and who hears of it
@@ -110,7 +110,6 @@ class Execution:
         self.vacated = vacated
         self.finished = finished
         self.ended = Tenure(deadline)
-        self.traced: Traced | Untraced = UNTRACED
         self.context = Context(engine, assignment, self.ended)
         self.task_id = assignment.task_id
         self.key = (assignment.task_id, assignment.attempt)
@@ -150,7 +149,8 @@ class Execution:
 
     def call(self, invocation: Invocation) -> None:
         """Run a plain function in this thread, and report; nobody waits for the answer."""
-        with logging_about(self.about), attempt(self.engine, self.assignment) as self.traced:
+        log_about(self)
+        with attempt(self.engine, self.assignment) as self.traced:
             try:
                 result = invocation.function(**invocation.arguments)
             except Suspended as suspended:
@@ -164,7 +164,8 @@ class Execution:
     async def await_(self, invocation: Invocation) -> None:
         """Run a coroutine function on the worker's loop, and report."""
         self.context.asynchronous = True
-        with logging_about(self.about), attempt(self.engine, self.assignment) as self.traced:
+        log_about(self)
+        with attempt(self.engine, self.assignment) as self.traced:
             try:
                 awaitable = invocation.function(**invocation.arguments)
                 if not isinstance(awaitable, Awaitable):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Self
 
 from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError
@@ -16,12 +17,18 @@ from holdfast.worker.office import Office
 CLOCK = SystemClock()
 
 
-class Untraced:
+class Untraced(nullcontext["Untraced"]):
     """Nobody wants to hear of an attempt."""
+
+    def __enter__(self) -> Self:
+        return self
 
     def fail(self, reason: str) -> None: ...
 
     def end(self, status: str) -> None: ...
+
+
+UNTRACED = Untraced()
 
 
 class Traced:
@@ -31,7 +38,7 @@ class Traced:
         self._tracer = tracer
         self._assignment = assignment
         self._trace_id = trace_id
-        self._under: Under = Untraced()
+        self._under: Under = UNTRACED
 
     @contextmanager
     def within(self) -> Iterator[None]:
@@ -68,13 +75,16 @@ class Traced:
         return Span(name=name, place=place, attributes=present)
 
 
-@contextmanager
-def attempt(office: Office, assignment: Assignment) -> Iterator[Traced | Untraced]:
+def attempt(
+    office: Office, assignment: Assignment
+) -> AbstractContextManager[Traced] | AbstractContextManager[Untraced]:
     """Be in the span of an attempt, so that whatever its step does there is below it."""
     known = tracer()
-    if known is None:
-        yield Untraced()
-        return
+    return UNTRACED if known is None else _traced(known, office, assignment)
+
+
+@contextmanager
+def _traced(known: Tracer, office: Office, assignment: Assignment) -> Iterator[Traced]:
     made = Traced(known, assignment, _trace(office, assignment))
     with made.within():
         yield made
