@@ -120,6 +120,15 @@ def release_of_a_key(world: World) -> Sequence[Operation]:
     ]
 
 
+@group_of(Release)
+def release_of_an_agent_at_its_limit(world: World) -> Sequence[Operation]:
+    world.task("now")
+    world.start("now")
+    world.task("next")
+    until = world.day.now() + LEASE
+    return [Release(task_id=world.ids["now"], fence=1, until=until, limit=until)]
+
+
 @group_of(Renew, Complete)
 def renew_beside_a_completion(world: World) -> Sequence[Operation]:
     world.run(*JOIN)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Fail, Renew
-from holdfast.model.budget import CODE, Used, tell_usd, to_dollars
+from holdfast.model.budget import CODE, tell_usd, to_dollars
 from holdfast.model.text import digest
-from holdfast.store.database import Row, Transaction
+from holdfast.store.database import Row
 
 
 def hold_spent(group: Group) -> None:
@@ -47,14 +47,3 @@ def _fail(row: Row, fence: int) -> Fail:
         retryable=True,
         jitter=1.0,
     )
-
-
-def used_by(tx: Transaction, runs: Sequence[str]) -> dict[str, Used]:
-    """What some runs have used so far."""
-    if not runs:
-        return {}
-    found = {
-        row["run_id"]: Used(usd=to_dollars(int(row["usd"])), attempts=int(row["attempts"]))
-        for row in tx.read("used_by_runs", ids=runs)
-    }
-    return {run: found.get(run, Used()) for run in runs}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.engine.budgets import used_by
 from holdfast.engine.records import read_budget
+from holdfast.engine.spending import used_by
 from holdfast.model.budget import tell_raise, tell_used
 from holdfast.store.database import Row, Transaction
 

@@ -120,6 +120,7 @@ SENT: dict[str, Any] = {
     "Artifact": {**_HELD, "name": "letter.txt", "content": "Dear Ada", "encoding": "text"},
     "Children": {**_HELD, "name": "parts", "tasks": [{"title": "The envelope"}]},
     "Noted": {"name": "asked", "value": {"id": 7}},
+    "ParkedMessage": {"handler": "accounting/note_end", "message_id": f"{_TASK_ID}.3"},
     "NewToken": {"name": "ci", "role": "worker", "agents": ["builder"], "expires": "30d"},
 }
 ANSWERED: dict[str, Any] = {
