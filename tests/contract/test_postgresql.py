@@ -74,7 +74,8 @@ def test_a_deadlock_is_tried_again_and_both_sides_are_written(
     assert has_second.wait(20)
     database.transact(work)
     thread.join(20)
-    assert len(tries) == 2
+    # More often than once, where the rival was not quick enough to take what was given up.
+    assert len(tries) > 1
     assert tasks(database) == {"t_1": "uno", "t_2": "due"}
     assert len(events(database)) == 4
 
