@@ -84,12 +84,21 @@ def release(group: Group, reports: Sequence[Release]) -> list[TransitionResult]:
         "release_tasks", rows=[(r.task_id, r.fence, r.until, r.usage) for r in reports]
     )
     given_back = {row["entity"] for row in changed}
-    for each in reports:
-        if each.limit is not None and each.task_id in given_back:
-            group.change_tasks(
-                "limit_agent", task_id=each.task_id, until=each.limit, count=LIMITED_AT_ONCE
-            )
+    group.limits += [
+        (each.task_id, each.limit)
+        for each in reports
+        if each.limit is not None and each.task_id in given_back
+    ]
     return _answer(group, reports, changed, answer_report)
+
+
+def limit(group: Group) -> None:
+    """Hold who is in line for an agent at its limit, before anybody claims them.
+
+    Their runs are not locked: the rest of the group waits for nobody who may wait for them.
+    """
+    for task_id, until in group.limits:
+        group.change_tasks("limit_agent", task_id=task_id, until=until, count=LIMITED_AT_ONCE)
 
 
 def ask(group: Group, reports: Sequence[Ask]) -> list[TransitionResult]:

@@ -141,6 +141,7 @@ class Writer:
         batch.each(Removal, lambda operation: removal.remove(group, operation))
         batch.each(Sweep, lambda _: sweep(group))
         self._parked = self._parked and slots.unpark(group)
+        lifecycle.limit(group)
         batch.together(Claim, lambda chosen: picker.claim(group, chosen))
         batch.together(ClaimById, lambda chosen: picker.claim_by_id(group, chosen))
         self.handed = self._takers.serve(group, batch.of(Pull))

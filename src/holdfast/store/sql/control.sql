@@ -323,7 +323,8 @@ WHERE id = :task_id
 
 -- name: limit_agent
 -- purpose: hold a task, and those in line for the same agent, until the agent's usage limit lifts
--- guards: queued, of that agent, and not held for that as long already
+-- guards: queued, of that agent, not held for that as long already, and, but for the task itself, ready but for
+--   its time and its own holds: who frees the others waits for their rows
 -- changes: task
 -- event: 'task.held'
 -- data: '{"holds":' || holds || '}'
@@ -340,6 +341,7 @@ WHERE id IN (
     AND created_at >= 0
     AND kind = 'work'
     AND ((holds & 16) = 0 OR held_until < :until)
+    AND (id = :task_id OR (NOT blocked AND run_holds = 0))
   ORDER BY id <> :task_id, id LIMIT :count {skip_locked})
 
 -- name: lift_limits
