@@ -84,7 +84,7 @@ class Rounds(ABC):
                 self._recover(delay)
                 delay = min(_LONGEST_TROUBLE, delay * 2)
                 continue
-            delay, self._trouble = _SHORTEST, None
+            delay = _SHORTEST
             if self.rest:
                 self._stopped.wait(self.rest)
             if not done and not self.waits:
@@ -92,6 +92,7 @@ class Rounds(ABC):
             now = self._engine.clock.monotonic()
             if done:
                 alert_until = now + self.alert
+                self._trouble = None
             longest = _OFTEN if now < alert_until else _LONGEST
             pause = _SHORTEST if done else min(longest, pause * 2)
 
