@@ -49,7 +49,7 @@ def work(task: dict[str, Any]) -> dict[str, int]:
 
 def main() -> None:
     while True:
-        # The same id until there is an answer: a claim whose answer was lost is made again.
+        # A claim whose answer was lost may be made again: the same id gives the same tasks.
         ask = {
             "worker": "python-1",
             "agents": ["python"],
@@ -58,6 +58,8 @@ def main() -> None:
             "request_id": uuid.uuid4().hex,
         }
         answer = post("/claims", ask)
+        if "detail" in answer:
+            raise SystemExit(answer["detail"])
         if not answer["assignments"]:
             print(answer.get("told", "nothing left to do"))
             return

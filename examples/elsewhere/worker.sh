@@ -31,9 +31,10 @@ renew() {
 number=0
 while :; do
   number=$((number + 1))
-  # The same id until there is an answer: a claim whose answer was lost is made again.
+  # A claim whose answer was lost may be made again: under the same id it gives the same tasks.
   claimed=$(post /claims "{\"worker\": \"shell-1\", \"agents\": [\"shell\"], \"lease_seconds\": $lease,
     \"wait_seconds\": ${WAIT:-60}, \"request_id\": \"$$-$number\"}")
+  field "['assignments']" "$claimed" > /dev/null || { echo "refused: $claimed" >&2; exit 1; }
   task=$(field "['assignments'][0]['task']['id']" "$claimed") || break
   token=$(field "['assignments'][0]['token']" "$claimed")
   text=$(field "['assignments'][0]['task']['payload']['text']" "$claimed")

@@ -8,7 +8,7 @@
 
 type Task = { id: string; title: string; status: string; payload: { text: string } };
 type Assignment = { task: Task; attempt: number; token: string };
-type Claimed = { assignments: Assignment[]; told?: "drain" | "evict" };
+type Claimed = { assignments: Assignment[]; told?: "drain" | "evict"; detail?: string };
 type Reported = { ok: boolean; task: Task } | { ok: false; code: string; detail: string };
 type Kept = { leases: { task_id: string; ok: boolean; reason?: string }[] };
 
@@ -56,9 +56,10 @@ while (true) {
     agents: ["node"],
     wait_seconds: WAIT,
     lease_seconds: LEASE,
-    // The same id until there is an answer: a claim whose answer was lost is made again.
+    // A claim whose answer was lost may be made again: under the same id it gives the same tasks.
     request_id: crypto.randomUUID(),
   });
+  if (claimed.detail !== undefined) throw new Error(claimed.detail);
   if (claimed.assignments.length === 0) {
     console.log(claimed.told ?? "nothing left to do");
     break;

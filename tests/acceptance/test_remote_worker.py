@@ -113,3 +113,10 @@ def test_without_a_token_it_says_where_to_get_one(tmp_path: Path) -> None:
     said = holdfast(tmp_path, "worker", "--server", "http://127.0.0.1:1")
     assert said.returncode == 2
     assert "holdfast token create" in said.stderr
+
+
+def test_the_token_of_a_folder_is_shown_to_no_server_elsewhere(tmp_path: Path) -> None:
+    assert holdfast(tmp_path, "token").returncode == 0
+    said = holdfast(tmp_path, "worker", "--server", "http://elsewhere.invalid", "--allow-any")
+    assert said.returncode == 2
+    assert "set HOLDFAST_TOKEN" in said.stderr

@@ -16,6 +16,7 @@ from holdfast.engine.joined import Joined
 from holdfast.errors import InvalidInput
 from holdfast.model.shown import show_moment
 from holdfast.model.task import Assignment
+from holdfast.model.text import clean_key, digest
 
 CLAIM, CLAIMED, REFUSED = "task.claim", "task.claimed", "task.refused"
 
@@ -47,14 +48,15 @@ def _ask(joined: Joined, envelope: Envelope) -> Future[list[Assignment]]:
     if envelope.task_id is None:
         raise InvalidInput("task_id", "is missing, and a claim is of one")
     told = envelope.payload
+    request = clean_key("request", told.get("request", envelope.message_id))
     return joined.work.claim_by_id.submit(
         envelope.task_id,
         told.get("worker", worker),
         agents=told.get("agents", [envelope.agent or "default"]),
         tags=told.get("tags", ()),
         lease=told.get("lease_seconds"),
-        # Who was not answered asks again, and is given the same.
-        request=told.get("request", envelope.message_id),
+        # Who was not answered asks again for the same task, and is given the same.
+        request=digest("bus", worker, envelope.task_id, request),
     )
 
 

@@ -36,6 +36,7 @@ class Rounds(ABC):
         self._unsubscribe = engine.notifier.subscribe(self._heard.set)
         self._thread: Running | None = None
         self._turn = turn
+        self._trouble: str | None = None
         # What is given back in the end, so that others may have it at once.
         self._life = ExitStack()
         if turn is not None:
@@ -78,8 +79,8 @@ class Rounds(ABC):
             self._heard.clear()
             try:
                 done = self.step(pause)
-            except Exception:
-                logger.exception("%s could not go on; it or another tries again", self._name)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next round may go
+                self._complain(error)
                 self._recover(delay)
                 delay = min(_LONGEST_TROUBLE, delay * 2)
                 continue
@@ -91,8 +92,18 @@ class Rounds(ABC):
             now = self._engine.clock.monotonic()
             if done:
                 alert_until = now + self.alert
+                self._trouble = None
             longest = _OFTEN if now < alert_until else _LONGEST
             pause = _SHORTEST if done else min(longest, pause * 2)
+
+    def _complain(self, error: Exception) -> None:
+        """Say of one trouble once that it is there; of what nobody foresaw, where it came from."""
+        told, self._trouble = self._trouble, str(error)
+        if told == self._trouble:
+            return
+        foreseen = isinstance(error, HoldfastError)
+        message = "%s could not go on; it or another tries again: %s"
+        logger.warning(message, self._name, error, exc_info=None if foreseen else error)
 
     def _recover(self, delay: float) -> None:
         try:

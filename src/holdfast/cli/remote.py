@@ -9,6 +9,7 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from holdfast.cli.options import read_lease
 from holdfast.cli.session import place
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.worker.remote.client import Client
 
 TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
+LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
 def work_for(
@@ -69,8 +71,11 @@ def _token(url: str) -> str:
 
     if not url.startswith(("http://", "https://")):
         raise InvalidInput("server", f"{url!r} is no URL of a server, as http://host:8765")
-    token = os.environ.get(TOKEN) or read_token(place().url)
-    if token is None:
+    token = os.environ.get(TOKEN)
+    if not token and urlsplit(url).hostname in LOCAL:
+        # That of this folder's store is for a server here, and for nobody else to see.
+        token = read_token(place().url)
+    if not token:
         reason = f"is missing; set {TOKEN} to what `holdfast token create` printed there"
         raise InvalidInput("token", reason)
     return token

@@ -93,8 +93,11 @@ def up(
     bind = _bind(host, port, public=public)
     from holdfast.server.server import until_signalled
 
-    options = {"agents": agent, "concurrency": concurrency}
-    chosen = {each: value for each, value in options.items() if value}
+    said = project()
+    if concurrency is None:
+        concurrency = said.agents if app is None else said.functions
+    options = {"agents": agent, "concurrency": concurrency, "least_disk": said.least_disk}
+    chosen = {each: value for each, value in options.items() if value is not None}
     with (
         _store(app) as program,
         _listening(program, bind, _rules(bind, allow_host, allow_origin, rate)) as server,

@@ -126,6 +126,8 @@ class Hub:
             yield _frame("hello", str(after or reader.start), {"after": str(after or reader.start)})
             if after is not None:
                 async for text in self._catch_up(after, reader.start, run_id):
+                    if text is STILL and not await _still_may(asked):
+                        return
                     yield text
             looked = self._loop.time()
             while not self._closed:
@@ -161,14 +163,20 @@ class Hub:
         self, cursor: Cursor, start: Cursor, run_id: str | None
     ) -> AsyncIterator[bytes]:
         """What was given before `start`, behind which the reader hears everything anyway."""
-        while cursor.after < start.after or cursor.gaps:
+        while not self._closed and (cursor.after < start.after or cursor.gaps):
             told = await anyio.to_thread.run_sync(self._history.after, cursor, PAGE)
             known = [each for each in told if start.holds(each.event["seq"])]
             if known:
                 yield _batch(known, known[-1].cursor).of(run_id)
-            if len(told) < PAGE or len(known) < len(told):
+            if told:
+                cursor = told[-1].cursor
+            if cursor.after < start.after:
+                if not told:
+                    # One gap more would have to be forgotten: what is under way has to end first.
+                    await asyncio.sleep(self._engine.settings.poll)
+                    yield STILL
+            elif len(told) < PAGE or told[-1].event["seq"] >= start.after:
                 return
-            cursor = told[-1].cursor
 
     async def _look(self) -> None:
         while not self._closed:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -44,11 +46,18 @@ class AuditFile(RotatingFileHandler):
         path = audit_path(url)
         try:
             private(path.parent)
-            path.touch(mode=0o600)
             super().__init__(path, maxBytes=MOST_BYTES, backupCount=OLDER, encoding="utf-8")
         except OSError as error:
             raise InvalidInput("audit", f"{path} cannot be written: {error.strerror}") from error
 
+    def _open(self) -> TextIOWrapper:
+        """Also for the file that begins where one was full."""
+        return open(self.baseFilename, "a", encoding="utf-8", opener=_open_private)
+
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         return json.dumps({"at": at, **vars(record).get("audit", {})})
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -99,6 +99,15 @@ def test_who_was_not_answered_asks_again_and_is_given_the_same(hall: Hall) -> No
     assert hall.engine.tasks.get(task).attempt == 1
 
 
+def test_what_one_calls_its_request_is_nothing_to_another_or_to_another_task(hall: Hall) -> None:
+    task, other = create(hall.engine), create(hall.engine)
+    hall.claim("c1", task, reply_to="ann", request="1")
+    hall.claim("c2", task, reply_to="bob", request="1")
+    hall.claim("c3", other, reply_to="ann", request="1")
+    assert [each[1] for each in hall.heard("bob")] == ["task.refused"]
+    assert len({each[2]["token"] for each in hall.heard("ann")}) == 2
+
+
 def test_a_claim_is_of_the_agents_tags_and_lease_that_it_says(hall: Hall) -> None:
     task = create(hall.engine, agent="painter", tags=("tall",))
     hall.claim("c1", task, reply_to="ann")

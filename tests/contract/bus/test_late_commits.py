@@ -1,4 +1,4 @@
-"""Eight writers with long transactions beside a relay: no event skipped, each run in its order."""
+"""Writers whose transactions end late, beside readers: nothing skipped, each run in its order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from holdfast.bus.execution_bus import Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.relay import Relay, RelayOptions
 from holdfast.model.run import NewRun
-from tests.contract.bus.worlds import World, seat
+from tests.contract.bus.worlds import COMMANDS, World, message, seat, take_all
+from tests.contract.raw import raw
 from tests.contract.stages import CHAIN, finish
 
 EVENTS = Subscription(channel=Channel.EVENTS, group="audit")
@@ -89,3 +90,36 @@ def test_no_event_of_eight_writers_is_skipped_and_each_run_is_in_order(
         history = writers.engine.runs.events(run)
         seen = [each.message_id for each in found if each.run_id == run]
         assert seen == [f"{event.task_id or event.run_id}.{event.version}" for event in history]
+
+
+def test_a_message_whose_publisher_waited_for_another_is_not_passed_by(
+    opened_worlds: dict[str, World],
+) -> None:
+    world = opened_worlds["postgresql"]
+    bus, engine, url = world.bus, world.engine, world.engine.settings.url
+    bus.subscribe(COMMANDS)
+    published, commit = threading.Event(), threading.Event()
+
+    def publish_again() -> None:
+        with engine.transaction() as connection:
+            bus.publish_command(Channel.COMMANDS, message("m1"), connection=connection)
+            published.set()
+            commit.wait(30)
+
+    again = threading.Thread(target=publish_again)
+    with suppress(ZeroDivisionError), engine.transaction() as connection:
+        bus.publish_command(Channel.COMMANDS, message("m1"), connection=connection)
+        again.start()
+        with raw(url) as look:
+            while not look("SELECT 1 FROM pg_locks WHERE NOT granted"):
+                pass
+        bus.publish_command(Channel.COMMANDS, message("m2"))
+        found = take_all(bus, seat())
+        raise ZeroDivisionError
+    assert published.wait(30)
+    found += take_all(bus, seat())
+    commit.set()
+    again.join()
+    found += take_all(bus, seat())
+    world.clean()
+    assert found == ["m2", "m1"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -12,9 +13,11 @@ import httpx
 import pytest
 
 from holdfast.server import stream
+from holdfast.service import history
 from holdfast.service.history import Cursor, History, Told
 from tests.contract.http.browsing import follow
-from tests.contract.http.served import Served
+from tests.contract.http.served import Served, served
+from tests.contract.raw import raw
 
 Frame = tuple[str, str, dict[str, Any]]
 
@@ -126,3 +129,27 @@ def test_whatever_a_look_at_the_history_finds_the_next_one_is_made(
         assert next(frames)[2]["task_id"] == task["id"]
     assert broken.is_set()
     assert "odd" in caplog.text
+
+
+def test_a_reader_that_goes_on_waits_where_gaps_block_and_skips_nothing(
+    postgres_store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(history, "MOST_GAPS", 3)
+    monkeypatch.setattr(history, "LOOKED_BACK", 2)
+    url = postgres_store_url
+    with served(url, tmp_path / "home", poll=0.01) as server, raw(url) as other:
+        other("BEGIN")
+        other("SELECT pg_current_xact_id()")
+        added = []
+        for number in range(8):
+            added.append(server.add(f"task {number}")["id"])
+            other("SELECT nextval('holdfast_event_seq_seq')")
+        with reading(server, params={"after": "0"}) as frames:
+            next(frames)
+            for each in added[:4]:
+                assert next(frames)[2]["task_id"] == each
+            last = server.add("last")["id"]
+            other("COMMIT")
+            for each in (*added[4:], last):
+                assert next(frames)[2]["task_id"] == each

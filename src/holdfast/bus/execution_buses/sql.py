@@ -56,11 +56,15 @@ class SqlBus(ExecutionBus):
         self, channel: Channel, texts: Sequence[tuple[Envelope, str]], connection: object
     ) -> None:
         rows = [(envelope.message_id, text) for envelope, text in texts]
+
+        def publish(tx: Transaction) -> None:
+            tx.run("enlist")
+            tx.run("publish_messages", rows=rows, channel=channel.value)
+
         if connection is not None:
-            joined = self._database.join(connection)
-            joined.run("publish_messages", rows=rows, channel=channel.value)
+            publish(self._database.join(connection))
             return
-        self._write(lambda tx: tx.run("publish_messages", rows=rows, channel=channel.value))
+        self._write(publish)
         self._engine.notifier.notify()
 
     def subscribe(self, subscription: Subscription) -> None:

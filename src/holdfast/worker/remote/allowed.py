@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from holdfast.model.task import Assignment
 from holdfast.model.work import Work
@@ -41,13 +42,20 @@ class Allowed:
     def _leads(self, work: Work) -> bool:
         url = "" if work.http is None else work.http.url
         whole = "http.url" not in work.later
-        return whole and any(url.startswith(each) for each in self.names if "://" in each)
+        return whole and any(_is_under(url, each) for each in self.names if "://" in each)
 
     def _refuse(self, what: str, kind: str) -> NotAllowed:
         return NotAllowed(
             f"the {kind} {what!r} is not among those that this worker was told to allow, and is "
             f"left to others; holdfast worker --server … --allow {what}"
         )
+
+
+def _is_under(url: str, allowed: str) -> bool:
+    """Whether a URL leads to the very host of another, and begins with all of it."""
+    given, leading = urlsplit(url), urlsplit(allowed)
+    same = (given.scheme, given.netloc) == (leading.scheme, leading.netloc)
+    return same and url.startswith(allowed)
 
 
 class NoFunctions:
