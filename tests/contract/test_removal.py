@@ -9,7 +9,7 @@ from holdfast.bus.execution_bus import Subscription
 from holdfast.bus.execution_buses.sql import SqlBus
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.removal_desk import RUNS, TASKS
+from holdfast.engine.removal_desk import DELETED, RUNS, TASKS, Limits
 from holdfast.errors import KeyConflict, NotFound
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import NewRun
@@ -29,6 +29,7 @@ POSITION = """
 INSERT INTO holdfast_position (channel, consumers, place, passed)
 VALUES ('workflow.events', ?, ?, ?)
 """
+NEWEST = "SELECT max(seq) AS seq FROM holdfast_event"
 CHILD = Workflow.define("child", (Step(id="only"),))
 
 
@@ -44,6 +45,11 @@ class Keeper:
 
     def remove(self, kind: str) -> list[str]:
         return list(self.engine.removals.remove(kind, self.before).gone)
+
+    def walk(self, limits: Limits) -> list[list[str]]:
+        """What goes of the tasks, by the pages that anything goes of."""
+        walk = self.engine.removals.walk(TASKS, self.before, limits)
+        return [list(page.gone) for page in walk if page.gone]
 
     def wait(self) -> None:
         self.clock.advance(DAY + 1)
@@ -133,7 +139,7 @@ def test_what_a_group_has_not_acknowledged_stays(
     finish(engine, task)
     keeper.wait()
     with raw(store_url) as write:
-        newest = write("SELECT max(seq) AS seq FROM holdfast_event")[0]["seq"]
+        newest = write(NEWEST)[0]["seq"]
         moved = "UPDATE holdfast_position SET passed = ?, holes = ? WHERE consumers = 'slow'"
         for passed, holes in ((0, "[]"), (newest, "[[1, 1, 9]]")):
             write(moved, passed, holes)
@@ -144,7 +150,7 @@ def test_what_a_group_has_not_acknowledged_stays(
     bus.close()
 
 
-def test_what_redis_was_not_told_or_has_not_acknowledged_stays(
+def test_what_a_group_on_redis_was_not_told_or_has_not_acknowledged_stays(
     engine: Engine, keeper: Keeper, store_url: str
 ) -> None:
     run = start(engine, CHILD)
@@ -153,12 +159,41 @@ def test_what_redis_was_not_told_or_has_not_acknowledged_stays(
     with raw(store_url) as write:
         write(POSITION, "elsewhere/far", 0, 0)
         assert keeper.remove(RUNS) == [], "no relay has told it anything"
-        newest = write("SELECT max(seq) AS seq FROM holdfast_event")[0]["seq"]
+        newest = write(NEWEST)[0]["seq"]
         write(POSITION, "relay/redis", 0, newest)
         write(POSITION, "relay/redis", 1, 0)
         assert keeper.remove(RUNS) == [], "nothing is acknowledged"
         write("UPDATE holdfast_position SET passed = ? WHERE consumers = 'relay/redis'", newest)
     assert keeper.remove(RUNS) == [run.id]
+
+
+def test_what_was_relayed_to_a_redis_without_a_group_is_kept_for_nobody(
+    engine: Engine, keeper: Keeper, store_url: str
+) -> None:
+    run = start(engine, CHILD)
+    run.finish("only")
+    keeper.wait()
+    with raw(store_url) as write:
+        newest = write(NEWEST)[0]["seq"]
+        write(POSITION, "relay/redis", 0, newest - 1)
+        write(POSITION, "relay/redis", 1, 0)
+        assert keeper.remove(RUNS) == [], "Redis was not told its end"
+        write("UPDATE holdfast_position SET passed = ? WHERE place = 0", newest)
+    assert keeper.remove(RUNS) == [run.id]
+
+
+def test_a_reader_keeps_what_may_come_late_and_nothing_before_that(
+    engine: Engine, keeper: Keeper, store_url: str
+) -> None:
+    early, late = start(engine, CHILD), start(engine, CHILD)
+    early.finish("only")
+    with raw(store_url) as write:
+        hole = write(NEWEST)[0]["seq"] + 1
+        late.finish("only")
+        keeper.wait()
+        write(POSITION, "slow", 0, write(NEWEST)[0]["seq"])
+        write("UPDATE holdfast_position SET holes = ?", f"[[{hole}, {hole}, 9]]")
+    assert keeper.remove(RUNS) == [early.id]
 
 
 def test_what_a_message_waits_about_stays(engine: Engine, keeper: Keeper, store_url: str) -> None:
@@ -175,18 +210,32 @@ def test_what_a_message_waits_about_stays(engine: Engine, keeper: Keeper, store_
     assert (keeper.remove(RUNS), keeper.remove(TASKS)) == ([run.id], [task])
 
 
-def test_a_task_that_others_need_stays_until_they_go(engine: Engine, keeper: Keeper) -> None:
+def test_a_task_that_others_need_stays_until_they_go_and_goes_with_them(
+    engine: Engine, keeper: Keeper
+) -> None:
     needed, fresh = create(engine), create(engine)
-    finish(engine, needed)
-    finish(engine, fresh)
-    dependent = create(engine, needs=(needed,))
+    between = create(engine, needs=(needed,))
+    for each in (needed, fresh, between):
+        finish(engine, each)
+    dependent = create(engine, needs=(between,))
     keeper.wait()
     assert keeper.remove(TASKS) == [fresh]
     finish(engine, dependent)
     assert keeper.remove(TASKS) == []
     keeper.wait()
-    assert keeper.remove(TASKS) == [dependent]
-    assert keeper.remove(TASKS) == [needed]
+    assert keeper.remove(TASKS) == [needed, between, dependent]
+
+
+def test_what_needs_each_other_goes_in_one_walk_whatever_page_it_is_on(
+    engine: Engine, keeper: Keeper
+) -> None:
+    oldest, newer, newest = (create(engine) for _ in range(3))
+    assert engine.tasks.block(oldest, [newest]).ok
+    assert engine.tasks.block(newer, [oldest]).ok
+    for each in (newest, oldest, newer):
+        finish(engine, each)
+    keeper.wait()
+    assert keeper.walk(Limits(tops=1)) == [[newer], [oldest], [newest]]
 
 
 def test_a_tree_of_tasks_goes_whole_also_what_never_ran_in_it(
@@ -194,7 +243,7 @@ def test_a_tree_of_tasks_goes_whole_also_what_never_ran_in_it(
 ) -> None:
     top = create(engine, enqueue=False)
     engine.tasks.start_planning(top)
-    children = [create(engine, name, parent=top, enqueue=False, key=name) for name in ("a", "b")]
+    children = [create(engine, parent=top, enqueue=False, key=key) for key in ("a", None)]
     assert engine.tasks.finalize_plan(top).ok
     keeper.wait()
     assert keeper.remove(TASKS) == [], "it has not ended"
@@ -204,7 +253,7 @@ def test_a_tree_of_tasks_goes_whole_also_what_never_ran_in_it(
     keeper.wait()
     assert keeper.remove(TASKS) == [top]
     assert left(store_url) == {}
-    assert {row["key"] for row in tombstones(store_url)} == {None, "a", "b"}
+    assert {row["entity"] for row in tombstones(store_url)} == {top, children[0]}
 
 
 def test_a_called_run_goes_with_the_run_that_called_it(
@@ -228,12 +277,59 @@ def test_pages_go_past_what_has_to_stay(engine: Engine, keeper: Keeper, store_ur
         finish(engine, each)
     keeper.wait()
     with raw(store_url) as write:
-        write(DELIVERY, "m", tasks[0])
-    gone, after = list[str](), ""
-    while True:
-        page = engine.removals.remove(TASKS, keeper.before, after=after, count=2)
-        gone += page.gone
-        if page.next is None:
-            break
-        after = page.next
-    assert gone == tasks[1:]
+        write(DELIVERY, "m", tasks[-1])
+    assert keeper.walk(Limits(tops=2)) == [[tasks[3]], tasks[1:3], [tasks[0]]]
+
+
+def test_a_page_ends_before_it_has_too_many_members_unless_one_tree_has(
+    engine: Engine, keeper: Keeper
+) -> None:
+    trees = []
+    for children in (1, 4, 0, 1):
+        top = create(engine)
+        for _ in range(children):
+            finish(engine, create(engine, parent=top))
+        finish(engine, top)
+        trees.append(top)
+    keeper.wait()
+    assert keeper.walk(Limits(members=3)) == [trees[2:], [trees[1]], [trees[0]]]
+
+
+def test_the_past_of_what_was_deleted_goes_once_it_was_kept_and_read(
+    engine: Engine, keeper: Keeper, store_url: str
+) -> None:
+    kept = create(engine)
+    before = left(store_url)
+    gone, unread, waiting = (create(engine, trace=TRACE, key=str(each)) for each in range(3))
+    for each in (gone, unread, waiting):
+        assert engine.tasks.delete(each).ok
+    assert keeper.remove(DELETED) == []
+    keeper.wait()
+    with raw(store_url) as write:
+        write(POSITION, "slow", 0, write("SELECT min(seq) AS seq FROM holdfast_event")[0]["seq"])
+        assert keeper.remove(DELETED) == []
+        last = write("SELECT seq FROM holdfast_event WHERE entity = ? ORDER BY seq DESC", unread)
+        write("UPDATE holdfast_position SET passed = ?", last[0]["seq"] - 1)
+        write(DELIVERY, "m", waiting)
+        assert keeper.remove(DELETED) == [gone]
+        write("DELETE FROM holdfast_position")
+        assert keeper.remove(DELETED) == [unread]
+        write("DELETE FROM holdfast_delivery")
+    assert keeper.remove(DELETED) == [waiting]
+    assert (left(store_url), tombstones(store_url)) == (before, [])
+    assert engine.tasks.get(kept).status == "queued"
+
+
+def test_a_tombstone_without_a_key_is_forgotten_in_the_end(
+    engine: Engine, keeper: Keeper, store_url: str
+) -> None:
+    tasks = [create(engine, key=key) for key in (None, None, "k")]
+    for each in tasks:
+        finish(engine, each)
+    keeper.wait()
+    assert keeper.remove(TASKS) == tasks
+    assert engine.removals.forget(keeper.before) == 0
+    keeper.wait()
+    assert engine.removals.forget(keeper.before, 1) == 1
+    assert engine.removals.forget(keeper.before) == 1
+    assert [row["key"] for row in tombstones(store_url)] == ["k"]

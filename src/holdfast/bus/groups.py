@@ -9,6 +9,7 @@ from holdfast.bus.execution_bus import ExecutionBus, Subscription
 from holdfast.engine.engine import Engine
 
 _PREFIX = "elsewhere/"
+RELAY = "relay/"
 
 
 def subscribe(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> None:
@@ -31,6 +32,21 @@ def forget(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> Non
         tx.run("remove_deliveries", channel=channel, handlers=sorted(set(own)))
 
 
+def forget_relay(engine: Engine, name: str) -> bool:
+    """End a relay, `relay/NAME`, that never runs again; False while it runs, or if there is none.
+
+    With the last one go the groups on Redis that nobody tells of events any more.
+    """
+    with engine.database.begin() as connection:
+        tx = engine.database.join(connection)
+        return bool(tx.write("remove_relay", relay=name, lease=f"bus/{name}"))
+
+
+def relays(engine: Engine) -> list[str]:
+    """The relays that have ever published the events of a store, as `relay/NAME`."""
+    return [each for each in _named(engine, Channel.EVENTS) if each.startswith(RELAY)]
+
+
 def group_of(handler: str) -> str:
     """Whose handler it is: `GROUP/NAME`."""
     return handler.rpartition("/")[0]
@@ -38,9 +54,13 @@ def group_of(handler: str) -> str:
 
 def groups_elsewhere(engine: Engine, channel: Channel) -> list[str]:
     """The groups that a bus beside the store must have before anything of it is trimmed."""
+    named = [each for each in _named(engine, channel) if each.startswith(_PREFIX)]
+    return [each.removeprefix(_PREFIX) for each in named]
+
+
+def _named(engine: Engine, channel: Channel) -> list[str]:
     rows = engine.database.view(lambda tx: tx.read("groups_of", channel=channel.value))
-    named = [row["consumers"] for row in rows if row["consumers"].startswith(_PREFIX)]
-    return [name.removeprefix(_PREFIX) for name in named]
+    return [row["consumers"] for row in rows]
 
 
 def _write(engine: Engine, query: str, subscription: Subscription, **parameters: Any) -> None:

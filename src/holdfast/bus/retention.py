@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from holdfast.bus.channel import Channel
 from holdfast.bus.execution_bus import ExecutionBus
@@ -12,7 +13,7 @@ from holdfast.bus.rounds import Rounds
 from holdfast.bus.turn import Turn
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
-from holdfast.engine.removal_desk import RUNS, TASKS
+from holdfast.engine.removal_desk import KINDS, Removed
 from holdfast.settings import Keep
 
 WEEK = 7 * 86_400.0
@@ -52,7 +53,7 @@ class Retention(Rounds):
         self._standing = engine.database.connect()
         self._life.callback(self._standing.close)
         self._looked: float | None = None
-        self._kind, self._passed = RUNS, ""
+        self._walk: Iterator[Removed] | None = None
 
     def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
         """Remove what is due, some at a time; how much that was."""
@@ -63,26 +64,26 @@ class Retention(Rounds):
             self._trim(bus, channel, before) for bus in self._buses for channel in Channel
         )
         purged = self._purge(min([before, *self._oldest()]))
-        removed = self._remove(self._engine.now() - round(self._options.runs * MICROSECONDS))
-        if purged < self._options.count and not removed:
+        ended = self._engine.now() - round(self._options.runs * MICROSECONDS)
+        removed = self._remove(ended)
+        forgotten = self._engine.removals.forget(ended, self._options.count)
+        if max(purged, forgotten) < self._options.count and not removed:
             self._looked = self._engine.clock.monotonic()
-        return trimmed + purged + removed
+        return trimmed + purged + removed + forgotten
 
     def _begin(self) -> None:
         self._looked = None
-        self._kind, self._passed = RUNS, ""
+        self._walk = None
 
     def _remove(self, before: int) -> int:
         """Remove the next page of which anything can go; nothing behind the last one."""
-        while self._place.hold():
-            page = self._engine.removals.remove(self._kind, before, after=self._passed)
-            self._passed = page.next or ""
-            if page.next is None:
-                self._kind = TASKS if self._kind == RUNS else RUNS
-            if page.gone:
+        if self._walk is None:
+            removals = self._engine.removals
+            self._walk = chain.from_iterable(removals.walk(kind, before) for kind in KINDS)
+        for page in self._walk:
+            if page.gone or not self._place.hold():
                 return len(page.gone)
-            if page.next is None and self._kind == RUNS:
-                break
+        self._walk = None
         return 0
 
     def _due(self) -> bool:

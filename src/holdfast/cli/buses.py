@@ -49,7 +49,7 @@ def show_bus(context: typer.Context, db: Store = None, json: Json = False) -> No
     where = "Redis" if told["bus"] == "redis" else "the store"
     answers = "answers" if told["ok"] else f"does not answer: {told.get('detail', '')}"
     say(f"messages are in {where}, which {escape(answers)}")
-    wanted = {"retention", *({"relay/redis"} if told["bus"] == "redis" else ())}
+    wanted = {"retention", *told["relays"], *({"relay/redis"} if told["bus"] == "redis" else ())}
     for duty in sorted(wanted | told["duties"].keys()):
         holder = told["duties"].get(duty, "nobody: holdfast worker does it")
         say(f"{escape(duty)}  {escape(holder)}")
@@ -93,7 +93,7 @@ def lag(channel: Channel, name: Group, json: Json = False) -> None:
 
 @command("forget", of=bus, example="holdfast bus forget workflow.events accounting")
 def forget_group(channel: Channel, name: Group, json: Json = False) -> None:
-    """End a group whose service is gone, so that nothing is kept for it."""
+    """End a group whose service is gone, so that nothing is kept for it; or a relay/NAME."""
     with _buses() as buses:
         told = buses.forget(channel, name)
     say_json(told) if json else say(f"{escape(name)} is forgotten")

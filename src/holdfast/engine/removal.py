@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.group import Group
-from holdfast.engine.removal_operations import Removal, RemoveRuns
+from holdfast.engine.removal_operations import Removal, RemoveDeleted, RemoveRuns
 
 
 def remove(group: Group, operation: Removal) -> list[str]:
@@ -11,10 +11,9 @@ def remove(group: Group, operation: Removal) -> list[str]:
 
     Their rows are locked: what the tombstones were made of is what is removed.
     """
-    query = "bury_runs" if isinstance(operation, RemoveRuns) else "bury_tasks"
-    buried = group.tx.write(query, rows=operation.members, before=operation.before)
-    entities = {row["entity"] for row in buried}
-    gone = [member for member, top in operation.members if top in entities]
+    choose = _deleted if isinstance(operation, RemoveDeleted) else _bury
+    tops = choose(group, operation)
+    gone = [member for member, top in operation.members if top in tops]
     if not gone:
         return []
     tasks = [member for member in gone if member.startswith("t_")]
@@ -27,4 +26,16 @@ def remove(group: Group, operation: Removal) -> list[str]:
     group.tx.run("remove_tasks", ids=tasks)
     if isinstance(operation, RemoveRuns):
         group.tx.run("remove_runs", ids=sorted(set(operation.runs).intersection(gone)))
-    return sorted({top for _, top in operation.members if top in entities})
+    return sorted(tops)
+
+
+def _bury(group: Group, operation: Removal) -> set[str]:
+    query = "bury_runs" if isinstance(operation, RemoveRuns) else "bury_tasks"
+    buried = group.tx.write(query, rows=operation.members, before=operation.before)
+    return {row["entity"] for row in buried}.intersection(top for _, top in operation.members)
+
+
+def _deleted(group: Group, operation: Removal) -> set[str]:
+    """Nobody writes of them any more, and no key of theirs was kept."""
+    unread = group.tx.read("unread_deleted", ids=operation.keys)
+    return set(operation.keys).difference(row["entity"] for row in unread)

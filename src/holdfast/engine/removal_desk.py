@@ -2,50 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 
 from holdfast.engine.desk import Desk
-from holdfast.engine.removal_operations import Removal, RemoveRuns, RemoveTasks
+from holdfast.engine.removal_operations import Removal, RemoveDeleted, RemoveRuns, RemoveTasks
 from holdfast.ids import first_id
 
-RUNS, TASKS = "r_", "t_"
+RUNS, TASKS, DELETED = "runs", "tasks", "deleted"
 # Of runs or trees of tasks, each with all that belongs to it.
 PAGE = 100
+# How many runs and tasks go in one transaction, unless a single run or tree has more.
+MOST = 1_000
+# How many trees are looked at together: of a large one all that belongs to it is read.
+_LOOK = 10
+
+Members = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Kind:
+    prefix: str
+    find: str
+    remove: type[Removal]
+
+
+_KINDS = {
+    RUNS: _Kind(prefix="r_", find="ended_runs", remove=RemoveRuns),
+    TASKS: _Kind(prefix="t_", find="ended_tasks", remove=RemoveTasks),
+    DELETED: _Kind(prefix="t_", find="deleted_tasks", remove=RemoveDeleted),
+}
+KINDS = tuple(_KINDS)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """How much is removed in one transaction: runs or trees of tasks, and members of them."""
+
+    tops: int = PAGE
+    members: int = MOST
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Removed:
-    """What a page had that is gone now, and the id after which the next page begins."""
+    """What a page had that is gone now, and the id before which the next page begins."""
 
     gone: tuple[str, ...]
     next: str | None
 
 
 class Removals:
-    """Whole runs with what they called, and tasks without a run with all below them."""
+    """Whole runs with what they called, and tasks without a run with all below them.
+
+    The newest come first: whatever needs a task is gone before that is looked at.
+    """
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
     def find(
-        self, kind: str, before: int, *, after: str = "", count: int = PAGE
-    ) -> Sequence[tuple[str, str]]:
+        self, kind: str, before: int, *, until: str | None = None, count: int = PAGE
+    ) -> Members:
         """A page of what ended before a moment: each member, with what it belongs to."""
-        query = "ended_runs" if kind == RUNS else "ended_tasks"
+        chosen = _KINDS[kind]
+        last = first_id(chosen.prefix, before) if until is None else until
         rows = self._desk.view(
-            lambda tx: tx.read(
-                query, after=after, until=first_id(kind, before), before=before, count=count
-            )
+            lambda tx: tx.read(chosen.find, until=last, before=before, count=count)
         )
-        return [(row["member"], row["top"]) for row in rows]
+        return sorted(
+            ((row["member"], row["top"]) for row in rows), key=itemgetter(1), reverse=True
+        )
 
-    def remove(self, kind: str, before: int, *, after: str = "", count: int = PAGE) -> Removed:
+    def remove(
+        self, kind: str, before: int, *, until: str | None = None, limits: Limits | None = None
+    ) -> Removed:
         """Remove a page, but for what somebody waits for or has not read."""
-        members = tuple(sorted(self.find(kind, before, after=after, count=count)))
-        tops = sorted({top for _, top in members})
-        if not tops:
+        members, following = self._page(kind, before, until, limits or Limits())
+        if not members:
             return Removed(gone=(), next=None)
-        make: type[Removal] = RemoveRuns if kind == RUNS else RemoveTasks
-        gone = self._desk.submit(make(members=members, before=before)).result()
-        return Removed(gone=tuple(gone), next=tops[-1] if len(tops) == count else None)
+        make = _KINDS[kind].remove
+        gone = self._desk.submit(make(members=tuple(sorted(members)), before=before)).result()
+        return Removed(gone=tuple(gone), next=following)
+
+    def walk(self, kind: str, before: int, limits: Limits | None = None) -> Iterator[Removed]:
+        """Remove whatever can go, page by page, until a whole walk finds nothing that can."""
+        fruitful = True
+        while fruitful:
+            fruitful, until = False, None
+            while True:
+                page = self.remove(kind, before, until=until, limits=limits)
+                fruitful, until = fruitful or bool(page.gone), page.next
+                yield page
+                if until is None:
+                    break
+
+    def _page(
+        self, kind: str, before: int, until: str | None, limits: Limits
+    ) -> tuple[list[tuple[str, str]], str | None]:
+        """What goes in one transaction, and where the next page begins, unless this is the last."""
+        chosen: list[tuple[str, str]] = []
+        while limits.tops > 0:
+            wanted = min(_LOOK, limits.tops)
+            trees = _trees(self.find(kind, before, until=until, count=wanted))
+            for top, tree in trees:
+                if chosen and len(chosen) + len(tree) > limits.members:
+                    return chosen, until
+                chosen += tree
+                until = top
+            if len(trees) < wanted:
+                return chosen, None
+            limits = replace(limits, tops=limits.tops - wanted)
+        return chosen, until
+
+    def forget(self, before: int, count: int = MOST) -> int:
+        """Forget that something without a key was removed before a moment; of how much."""
+        with self._desk.database.begin() as connection:
+            tx = self._desk.database.join(connection)
+            return len(tx.write("forget_tombstones", before=before, count=count))
+
+
+def _trees(members: Members) -> list[tuple[str, list[tuple[str, str]]]]:
+    return [(top, list(tree)) for top, tree in groupby(members, key=itemgetter(1))]

@@ -33,3 +33,8 @@ class RemoveRuns(Removal):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RemoveTasks(Removal):
     pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RemoveDeleted(Removal):
+    """Of tasks that somebody deleted there is nothing left but their past."""

@@ -9,7 +9,7 @@ from holdfast.bus.envelope import read_envelope
 from holdfast.bus.execution_bus import ExecutionBus, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.execution_buses.sql import SqlBus
-from holdfast.bus.groups import forget
+from holdfast.bus.groups import RELAY, forget, forget_relay, relays
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.service.parked import ParkedMessages
@@ -38,6 +38,7 @@ class Buses:
             ok=health.ok,
             detail=health.detail or None,
             duties={duty: who for duty, who in held.items() if duty.startswith(DUTIES)},
+            relays=relays(self._engine),
             **self.groups() if health.ok else {"items": []},
         )
 
@@ -56,8 +57,20 @@ class Buses:
         return {**told, **self._parked.waiting(channel.value, group)}
 
     def forget(self, channel: str, group: str) -> View:
-        forget(self._engine, self._bus, self._known(channel, group))
+        if channel == Channel.EVENTS and group.startswith(RELAY):
+            self._forget_relay(group)
+        else:
+            forget(self._engine, self._bus, self._known(channel, group))
         return {"ok": True, "channel": channel, "group": group}
+
+    def _forget_relay(self, name: str) -> None:
+        known = relays(self._engine)
+        if name not in known:
+            hint = f"there is {', '.join(known)}" if known else "there is none"
+            raise NotFound(name, "relay", hint)
+        if not forget_relay(self._engine, name):
+            reason = f"{name} runs: `holdfast bus` tells in which process; stop that first"
+            raise InvalidInput("group", reason)
 
     def tail(self, channel: str, count: int) -> View:
         """The newest messages of a channel, in order."""

@@ -17,8 +17,6 @@ from holdfast.service.views import View
 from holdfast.settings import Keep
 from holdfast.worker.state import state_of
 
-PAGE = 100
-
 
 def clean(engine: Engine, place: Place, keep: Keep, *, dry_run: bool = False) -> View:
     """`{dry_run, runs, tasks, logs}`: what went, or would but for what somebody waits for."""
@@ -37,19 +35,15 @@ def clean(engine: Engine, place: Place, keep: Keep, *, dry_run: bool = False) ->
 
 
 def _find(engine: Engine, kind: str, before: int) -> Iterator[str]:
-    after = ""
-    while found := engine.removals.find(kind, before, after=after, count=PAGE):
-        tops = sorted({top for _, top in found})
+    until: str | None = None
+    while found := engine.removals.find(kind, before, until=until):
+        tops = sorted({top for _, top in found}, reverse=True)
         yield from tops
-        after = tops[-1]
+        until = tops[-1]
 
 
 def _remove(engine: Engine, kind: str, before: int) -> Iterator[str]:
-    after: str | None = ""
-    while after is not None:
-        page = engine.removals.remove(kind, before, after=after, count=PAGE)
-        yield from page.gone
-        after = page.next
+    return (each for page in engine.removals.walk(kind, before) for each in page.gone)
 
 
 def _old_logs(folder: Path, keep: float) -> Iterator[Path]:

@@ -11,12 +11,12 @@ from holdfast.bus.channel import Channel
 from holdfast.bus.envelope import Envelope
 from holdfast.bus.execution_bus import Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
-from holdfast.bus.groups import forget, subscribe
+from holdfast.bus.groups import forget, forget_relay, groups_elsewhere, relays, subscribe
 from holdfast.bus.outbox import Outbox
-from holdfast.bus.relay import Relay
+from holdfast.bus.relay import Relay, RelayOptions
 from holdfast.errors import StoreError
 from holdfast.model.task import NewTask
-from tests.contract.bus.worlds import World, seat
+from tests.contract.bus.worlds import COMMANDS, World, seat
 from tests.contract.stages import create, start
 
 AUDIT = Subscription(channel=Channel.EVENTS, group="audit")
@@ -266,6 +266,29 @@ def test_a_group_that_is_forgotten_is_not_waited_for(office: Office) -> None:
     office.keep_up()
     assert office.length == 0
     assert office.taken(replace(AUDIT, group="new")) == []
+
+
+def test_a_relay_is_forgotten_once_it_runs_no_more_and_the_last_with_those_it_told(
+    office: Office,
+) -> None:
+    engine = office.engine
+    subscribe(engine, office.bus, COMMANDS)
+    other = Relay(engine, office.bus, RelayOptions(name="other"))
+    other.drain()
+    assert not forget_relay(engine, "relay/redis")
+    office.relay.close()
+    assert forget_relay(engine, "relay/redis")
+    assert (relays(engine), groups_elsewhere(engine, Channel.EVENTS)) == (
+        ["relay/other"],
+        ["audit", "mail"],
+    )
+    # It is silent from now on.
+    office.world.clock.advance(4)
+    assert forget_relay(engine, "relay/other")
+    assert (relays(engine), groups_elsewhere(engine, Channel.EVENTS)) == ([], [])
+    assert groups_elsewhere(engine, Channel.COMMANDS) == [COMMANDS.group]
+    other.close()
+    office.relay = office.new_relay()
 
 
 def test_an_event_that_was_committed_late_is_not_lost_with_redis(

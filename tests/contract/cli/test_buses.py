@@ -20,6 +20,7 @@ from holdfast.bus import (
     Subscription,
     write_envelope,
 )
+from holdfast.bus.relay import Relay
 from holdfast.engine.engine import Engine
 from holdfast.model.retry import RetryPolicy
 from holdfast.service.upkeep import upkeep
@@ -161,3 +162,18 @@ def test_the_bus_may_be_a_redis(
             assert f"relay/redis  {socket.gethostname()}:{os.getpid()}" in typed.ok("bus")
         assert typed.json("bus")["duties"] == {}
     assert "is the server running" in typed.refused(5, "bus", "groups")
+
+
+def test_a_relay_that_never_runs_again_is_forgotten(engine: Engine, typed: Typed) -> None:
+    forget = ("bus", "forget", "workflow.events")
+    with servers.redis_server() as url:
+        bus = RedisBus(url)
+        relay = Relay(engine, bus)
+        relay.drain()
+        assert "relay/redis runs" in typed.refused(2, *forget, "relay/redis")
+        relay.close()
+        bus.close()
+    assert "relay/redis  nobody" in typed.ok("bus")
+    assert "there is relay/redis" in typed.refused(2, *forget, "relay/other")
+    typed.ok(*forget, "relay/redis")
+    assert typed.json("bus")["relays"] == []

@@ -101,6 +101,21 @@ DELETE FROM holdfast_position
 WHERE channel = :channel
   AND consumers = :consumers
 
+-- name: remove_relay
+-- purpose: end a relay that never runs again, and with the last of them the groups that they told
+-- guards: nobody has its lease
+DELETE FROM holdfast_position
+WHERE channel = 'workflow.events'
+  AND (consumers = :relay OR (consumers LIKE 'elsewhere/%' AND NOT EXISTS (
+    SELECT 1 FROM holdfast_position AS other
+    WHERE other.consumers LIKE 'relay/%'
+      AND other.consumers <> :relay)))
+  AND NOT EXISTS (
+    SELECT 1 FROM holdfast_lease AS held
+    WHERE held.key = :lease
+      AND held.expires_at > (SELECT holdfast_now()))
+RETURNING consumers
+
 -- name: count_after
 -- purpose: how many messages of a channel come after a number; of events, whatever their partition
 SELECT CASE WHEN :channel = 'workflow.events'
@@ -144,9 +159,7 @@ RETURNING message_id, handler
 -- purpose: when the oldest event or message came that some group, or a relay, has not passed
 SELECT min(at) AS at FROM (
   SELECT min(event.at) AS at FROM holdfast_event AS event
-  WHERE event.seq > (
-    SELECT min(reader.passed) FROM holdfast_position AS reader
-    WHERE reader.channel = 'workflow.events' AND reader.consumers NOT LIKE 'elsewhere/%')
+  WHERE event.seq > (SELECT passed FROM holdfast_read_by_all)
   UNION ALL
   SELECT min(message.published_at) FROM holdfast_message AS message
   WHERE message.seq > (

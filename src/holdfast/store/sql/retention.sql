@@ -1,13 +1,13 @@
 -- name: ended_runs
--- purpose: a page of runs that ended before a moment, each with all that it called and all their tasks
+-- purpose: a page of runs that ended before a moment, the newest first, each with all that it called
+--   and all their tasks
 WITH RECURSIVE page (id) AS (
   SELECT id FROM (
     SELECT run.id FROM holdfast_run AS run
-    WHERE run.id > :after
-      AND run.id < :until
+    WHERE run.id < :until
       AND run.parent_id IS NULL
       AND run.finished_at < :before
-    ORDER BY run.id LIMIT :count) AS chosen),
+    ORDER BY run.id DESC LIMIT :count) AS chosen),
 below (id, top) AS (
   SELECT page.id, page.id FROM page
   UNION SELECT run.id, below.top FROM below JOIN holdfast_task AS task ON task.run_id = below.id
@@ -18,16 +18,16 @@ UNION ALL
 SELECT task.id, below.top FROM below JOIN holdfast_task AS task ON task.run_id = below.id
 
 -- name: ended_tasks
--- purpose: a page of tasks without a run or parent that ended before a moment, each with all below it
+-- purpose: a page of tasks without a run or parent that ended before a moment, the newest first, each
+--   with all below it
 WITH RECURSIVE page (id) AS (
   SELECT id FROM (
     SELECT task.id FROM holdfast_task AS task
-    WHERE task.id > :after
-      AND task.id < :until
+    WHERE task.id < :until
       AND task.run_id IS NULL
       AND task.parent_id IS NULL
       AND task.finished_at < :before
-    ORDER BY task.id LIMIT :count) AS chosen),
+    ORDER BY task.id DESC LIMIT :count) AS chosen),
 below (id, top) AS (
   SELECT page.id, page.id FROM page
   UNION SELECT child.id, below.top FROM below JOIN holdfast_task AS child ON child.parent_id = below.id)
@@ -55,31 +55,54 @@ FROM given JOIN holdfast_run AS run ON run.id = given.member
 WHERE given.top NOT IN (SELECT kept.top FROM kept)
 RETURNING entity
 
+-- name: deleted_tasks
+-- purpose: a page of tasks that somebody deleted before a moment, the newest first
+SELECT deleted.entity AS member, deleted.entity AS top FROM holdfast_event AS deleted
+WHERE deleted.type = 'task.deleted'
+  AND deleted.entity < :until
+  AND deleted.at < :before
+ORDER BY deleted.entity DESC LIMIT :count
+
 -- name: bury_tasks
 -- purpose: leave tombstones of tasks without a run that are to be removed, and of keys below them
--- guards: ended before a moment, nothing below them runs, nothing else needs one of them, every
---   reader of the events has passed theirs, and no message about them waits
+-- guards: ended before a moment, nothing below them runs, nothing needs one of them but what goes
+--   too, every reader of the events has passed theirs, and no message about them waits
 -- rows: member text, top text
-WITH given AS (SELECT r.member, r.top FROM {rows} AS r),
-kept (top) AS (
+WITH RECURSIVE given AS (SELECT r.member, r.top FROM {rows} AS r),
+needed (top, needed_by) AS (
+  SELECT given.top, other.top FROM given JOIN holdfast_need AS need ON need.need_id = given.member
+    LEFT JOIN given AS other ON other.member = need.task_id),
+stays (top) AS (
   SELECT given.top FROM given JOIN holdfast_task AS task ON task.id = given.member
   WHERE task.status = 'running' OR (given.member = given.top AND COALESCE(task.finished_at, :before) >= :before)
   UNION
-  SELECT given.top FROM given JOIN holdfast_need AS need ON need.need_id = given.member
-    LEFT JOIN given AS inside ON inside.member = need.task_id AND inside.top = given.top
-  WHERE inside.member IS NULL
+  SELECT needed.top FROM needed
+  WHERE needed.needed_by IS NULL
   UNION
   SELECT given.top FROM given
   WHERE (SELECT max(event.seq) FROM holdfast_event AS event WHERE event.entity = given.member)
     > (SELECT passed FROM holdfast_read_by_all)
   UNION
-  SELECT given.top FROM given JOIN holdfast_delivery AS waiting ON waiting.about = given.member)
+  SELECT given.top FROM given JOIN holdfast_delivery AS waiting ON waiting.about = given.member),
+kept (top) AS (
+  SELECT stays.top FROM stays
+  UNION SELECT needed.top FROM kept JOIN needed ON needed.needed_by = kept.top)
 INSERT INTO holdfast_tombstone (entity, kind, name, key, body_digest, status, created_at, finished_at, removed_at)
 SELECT task.id, 'task', task.title, task.key, task.body_digest, task.status,
   task.created_at, task.finished_at, (SELECT holdfast_now())
 FROM given JOIN holdfast_task AS task ON task.id = given.member
 WHERE given.top NOT IN (SELECT kept.top FROM kept)
+  AND (given.member = given.top OR task.key IS NOT NULL)
 RETURNING entity
+
+-- name: unread_deleted
+-- purpose: those of some deleted tasks of which somebody has not read an event or waits for a message
+SELECT event.entity FROM holdfast_event AS event
+WHERE event.entity IN (SELECT value FROM {each ids})
+  AND event.seq > (SELECT passed FROM holdfast_read_by_all)
+UNION
+SELECT waiting.about FROM holdfast_delivery AS waiting
+WHERE waiting.about IN (SELECT value FROM {each ids})
 
 -- name: bury_keys
 -- purpose: leave tombstones of the tasks with a key in runs that are to be removed
@@ -126,6 +149,17 @@ WHERE id IN (SELECT value FROM {each ids})
 -- guards: those alone
 DELETE FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
+
+-- name: forget_tombstones
+-- purpose: forget some of what was removed long ago, in the order that it was
+-- guards: no key, which stays taken for ever, and removed before a moment
+DELETE FROM holdfast_tombstone
+WHERE entity IN (
+  SELECT entity FROM holdfast_tombstone
+  WHERE key IS NULL
+    AND removed_at < :before
+  ORDER BY removed_at LIMIT :count)
+RETURNING entity
 
 -- name: tombstone_of
 -- purpose: what is left of a run or task that was removed
