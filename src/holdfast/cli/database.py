@@ -165,7 +165,7 @@ def _say_diagnosis(told: dict[str, Any]) -> None:
 
 @command("clean", example="holdfast clean --dry-run")
 def clean(dry_run: DryRun = False, json: Json = False) -> None:
-    """Remove the runs and logs that were kept as long as holdfast.yaml says."""
+    """Remove runs, with the files they left here, and logs that were kept long enough."""
     with opened() as service:
         told = service.clean(project().keep, dry_run=dry_run)
     if json:
@@ -176,7 +176,7 @@ def clean(dry_run: DryRun = False, json: Json = False) -> None:
         count(len(told["tasks"]), "task"),
         f"the logs of {count(len(told['logs']), 'task')}",
     ]
-    said = f"{parts[0]}, {parts[1]} and {parts[2]}"
+    said = f"{', '.join(parts)} and the artifacts of {count(len(told['artifacts']), 'task')}"
     if dry_run:
         say(f"would remove {said}, but for what somebody waits for")
     else:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import time
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
-from holdfast.engine.removal_desk import RUNS, TASKS
+from holdfast.engine.removal_desk import KINDS, RUNS, TASKS
+from holdfast.service.leftovers import Leftovers, throw_away
 from holdfast.service.place import Place
 from holdfast.service.views import View
 from holdfast.settings import Keep
@@ -19,44 +15,38 @@ from holdfast.worker.state import state_of
 
 
 def clean(engine: Engine, place: Place, keep: Keep, *, dry_run: bool = False) -> View:
-    """`{dry_run, runs, tasks, logs}`: what went, or would but for what somebody waits for."""
+    """`{dry_run, runs, tasks, logs, artifacts}`: what went, or would but for what is waited for.
+
+    Files go after what they are of: those that a crash leaves are found the next time.
+    """
     before = engine.now() - round(keep.runs * MICROSECONDS)
-    walk = _find if dry_run else _remove
-    logs = list(_old_logs(state_of(place.url).root / "logs", keep.logs))
-    if not dry_run:
-        for each in logs:
-            shutil.rmtree(each, ignore_errors=True)
+    leftovers = Leftovers(engine, state_of(place.url), keep)
+    if dry_run:
+        found = {kind: list(_find(engine, kind, before)) for kind in KINDS}
+        gone = {kind: sorted({top for _, top in found[kind]}) for kind in KINDS}
+        going = {member for kind in KINDS for member, _ in found[kind]}
+        logs, artifacts = leftovers.logs(going), leftovers.artifacts(going)
+    else:
+        gone = {kind: sorted(_remove(engine, kind, before)) for kind in KINDS}
+        while engine.removals.forget(before):
+            pass
+        logs, artifacts = leftovers.logs(), leftovers.artifacts()
+        throw_away([*logs, *artifacts])
     return {
         "dry_run": dry_run,
-        "runs": list(walk(engine, RUNS, before)),
-        "tasks": list(walk(engine, TASKS, before)),
+        "runs": gone[RUNS],
+        "tasks": gone[TASKS],
         "logs": [each.name for each in logs],
+        "artifacts": [each.name for each in artifacts],
     }
 
 
-def _find(engine: Engine, kind: str, before: int) -> Iterator[str]:
+def _find(engine: Engine, kind: str, before: int) -> Iterator[tuple[str, str]]:
     until: str | None = None
     while found := engine.removals.find(kind, before, until=until):
-        tops = sorted({top for _, top in found}, reverse=True)
-        yield from tops
-        until = tops[-1]
+        yield from found
+        until = found[-1][1]
 
 
 def _remove(engine: Engine, kind: str, before: int) -> Iterator[str]:
     return (each for page in engine.removals.walk(kind, before) for each in page.gone)
-
-
-def _old_logs(folder: Path, keep: float) -> Iterator[Path]:
-    """The folders of tasks of which nothing was written for so long."""
-    oldest = time.time() - keep
-    with suppress(OSError), os.scandir(folder) as found:
-        for each in found:
-            if each.is_dir(follow_symlinks=False) and _touched(Path(each)) < oldest:
-                yield Path(each)
-
-
-def _touched(folder: Path) -> float:
-    times = [folder.stat().st_mtime]
-    with suppress(OSError):
-        times += [each.stat().st_mtime for each in folder.iterdir()]
-    return max(times)

@@ -16,7 +16,7 @@ from holdfast.model.task import NewTask
 from holdfast.worker.state import state_of
 from tests.contract.cli.typed import Typed
 from tests.contract.raw import raw
-from tests.contract.stages import FORK, create, start, take
+from tests.contract.stages import FORK, create, finish, start, take
 
 
 def test_the_report_tells_what_happened_what_runs_and_what_to_type(
@@ -344,6 +344,17 @@ def test_the_store_is_the_one_typed_and_what_is_typed_next_names_it(
     assert typed.json("runs", "--db", "fresh.db") == {"items": []}
 
 
+def leave(url: str, kind: str, task: str, age: float) -> Path:
+    """A file of a task, in the state directory of a store, that nobody wrote to for so long."""
+    folder = state_of(url).root / kind / task
+    folder.mkdir(parents=True)
+    (folder / "1.txt").touch()
+    moment = time.time() - age
+    for each in (folder / "1.txt", folder):
+        os.utime(each, (moment, moment))
+    return folder
+
+
 def test_what_was_kept_long_enough_is_shown_and_removed(
     engine: Engine, typed: Typed, url: str, tmp_path: Path
 ) -> None:
@@ -352,13 +363,33 @@ def test_what_was_kept_long_enough_is_shown_and_removed(
     engine.tasks.cancel(task)
     (tmp_path / "holdfast.yaml").write_text("keep: {runs: 0.001s, logs: 1d}\n")
     for name, age in (("old", 2 * 86_400), ("new", 0)):
-        log = state_of(url).root / "logs" / name
-        log.mkdir(parents=True)
-        moment = time.time() - age
-        os.utime(log, (moment, moment))
+        leave(url, "logs", name, age)
     shown = typed.ok("clean", "--dry-run")
-    assert shown.startswith("would remove 1 run, 1 task and the logs of 1 task, but for")
+    assert shown.startswith("would remove 1 run, 1 task, the logs of 1 task and the artifacts of 0")
     told = typed.json("clean")
     assert (told["runs"], told["tasks"], told["logs"]) == ([run.id], [task], ["old"])
-    assert typed.ok("clean") == "removed 0 runs, 0 tasks and the logs of 0 tasks\n"
+    said = "removed 0 runs, 0 tasks, the logs of 0 tasks and the artifacts of 0 tasks\n"
+    assert typed.ok("clean") == said
     assert "it was completed, and removed 20" in typed.refused(2, "show", run.id)
+
+
+def test_files_of_what_is_removed_go_too_also_those_that_an_earlier_clean_left(
+    engine: Engine, typed: Typed, url: str, tmp_path: Path
+) -> None:
+    run, task, kept = start(engine), create(engine), create(engine)
+    run.finish("plan", "work", "review")
+    finish(engine, task)
+    (tmp_path / "holdfast.yaml").write_text("keep: {runs: 0.001s, logs: 1d}\n")
+    going = [run.steps["plan"], task]
+    lost, fresh, foreign = f"t_{'0' * 20}", f"t_{'1' * 20}", "no-task"
+    for each in (*going, kept, lost, foreign):
+        leave(url, "artifacts", each, 60)
+    leave(url, "artifacts", fresh, -60)
+    leave(url, "logs", task, 60)
+    would = typed.json("clean", "--dry-run")
+    told = typed.json("clean")
+    for each in (would, told):
+        assert (set(each["artifacts"]), each["logs"]) == ({*going, lost}, [task])
+    left = {each.name for each in (state_of(url).root / "artifacts").iterdir()}
+    assert left == {kept, fresh, foreign}
+    assert list((state_of(url).root / "logs").iterdir()) == []
