@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -128,12 +129,13 @@ def _parking(handle: Callable[[T, object], object]) -> Callable[[T, object], obj
 
 
 def _start(engine: Engine, envelopes: Sequence[Envelope], connection: object) -> None:
-    known: dict[tuple[object, object], Workflow] = {}
+    known: dict[str, Workflow] = {}
     with engine.join_group(connection) as joined:
         started = []
         for envelope in envelopes:
             told = _told(envelope)
-            named = told.get("workflow"), told.get("version")
+            # Whatever it says: an object, or a list, is refused where it is read.
+            named = json.dumps([told.get("workflow"), told.get("version")])
             if named not in known:
                 known[named] = _workflow(engine, told, connection)
             run = _new_run(envelope, told, known[named])
@@ -159,6 +161,8 @@ def _workflow(engine: Engine, told: Told, connection: object) -> Workflow:
         raise InvalidInput("workflow", "must be the name of a workflow that the store knows")
     rows = engine.database.join(connection).read("versions_of_workflow", name=name)
     wanted = told.get("version")
+    if wanted is not None and not isinstance(wanted, str):
+        raise InvalidInput("version", "must be a version of the workflow, as a text")
     for row in rows:
         if wanted in {None, row["version"]}:
             return read_workflow(row["definition"])

@@ -209,7 +209,16 @@ def test_a_run_is_steered_by_its_id(plant: Plant, kind: str, status: str) -> Non
         ("run.signal", {"run_id": RUNS[1], "payload": {"name": "go"}}, "no such run"),
         ("run.start", {"payload": {"workflow": "unheard"}}, "no such workflow"),
         ("run.start", {"payload": {}}, "workflow: must be"),
+        ("run.start", {"payload": {"workflow": {}}}, "workflow: must be"),
+        ("run.start", {"payload": {"workflow": []}}, "workflow: must be"),
+        ("run.start", {"payload": {"workflow": "pipeline", "version": {}}}, "version: must be"),
+        ("run.start", {"payload": {"workflow": "pipeline", "version": 1}}, "version: must be"),
         ("run.start", {"payload": ["pipeline"]}, "payload: must be an object"),
+        (
+            "run.cancel",
+            {"run_id": RUNS[1], "payload": {"expected_version": []}},
+            "expected_version: must be",
+        ),
     ],
 )
 def test_a_command_that_can_never_be_carried_out_is_parked_at_once(
