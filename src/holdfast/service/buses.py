@@ -12,6 +12,7 @@ from holdfast.bus.execution_buses.sql import SqlBus
 from holdfast.bus.groups import RELAY, forget, forget_relay, relays
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, NotFound
+from holdfast.service.messages import view_message
 from holdfast.service.parked import ParkedMessages
 from holdfast.service.views import View, present
 
@@ -74,7 +75,7 @@ class Buses:
 
     def tail(self, channel: str, count: int) -> View:
         """The newest messages of a channel, in order."""
-        items = [each.as_json() for each in self._bus.latest(_channel(channel), count)]
+        items = [view_message(each) for each in self._bus.latest(_channel(channel), count)]
         return {"items": items, **self._parked.waiting(channel)}
 
     def publish(self, channel: str, text: str) -> View:

@@ -12,6 +12,7 @@ from holdfast.engine.validation import number
 from holdfast.errors import NotFound
 from holdfast.model.result import TransitionResult
 from holdfast.model.text import clean_key
+from holdfast.service.messages import view_message
 from holdfast.service.views import View, present, tell_time
 
 
@@ -64,5 +65,5 @@ def _view(kept: Kept) -> View:
         due_at=tell_time(kept.due_at),
         parked_at=tell_time(kept.parked_at),
         error=kept.error,
-        envelope=kept.envelope.as_json(),
+        envelope=view_message(kept.envelope),
     )

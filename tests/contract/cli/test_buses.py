@@ -6,6 +6,7 @@ import io
 import os
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -86,6 +87,15 @@ def test_the_newest_messages_of_a_channel_are_shown(
     assert [each["task_id"] for each in told] == [first, second]
     publish(typed, monkeypatch, "m1")
     assert typed.json("bus", "tail", "workflow.commands")["items"][0]["payload"] == "m1"
+
+
+@pytest.mark.parametrize("payload", [{"token": "1.secret"}, [[{"token": {"of": "secret"}}]]])
+def test_a_token_in_a_message_is_not_shown(engine: Engine, typed: Typed, payload: object) -> None:
+    bus = SqlBus(engine)
+    bus.publish_event(Channel.RESULTS, replace(message("m1"), payload=payload))
+    bus.close()
+    shown = typed.ok("bus", "tail", "agent.results", "--json")
+    assert ("secret" in shown, "***" in shown) == (False, True)
 
 
 def test_what_is_no_envelope_is_refused(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:

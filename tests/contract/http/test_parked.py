@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast.bus import Channel, Consumer, ConsumerOptions, Handler, Park, SqlBus, Subscription
 from tests.contract.bus.worlds import RUNS, message
 from tests.contract.http.served import Served
@@ -14,14 +16,13 @@ def refuse(*_: object) -> None:
     raise Park("no account")
 
 
-def _consume(server: Served, *names: str) -> None:
+def _consume(server: Served, *names: str, payload: object = None) -> None:
     """Have a handler fail on messages for good, each about a run of its own."""
     engine = server.hf.engine
     bus = SqlBus(engine)
     if names:
-        bus.publish_command(
-            Channel.COMMANDS, *(message(name, run) for name, run in zip(names, RUNS, strict=False))
-        )
+        told = [message(name, run) for name, run in zip(names, RUNS, strict=False)]
+        bus.publish_command(Channel.COMMANDS, *(replace(each, payload=payload) for each in told))
     handlers = [Handler(name="pay", handle=refuse)]
     consumer = Consumer(engine, bus, COMMANDS, handlers, ConsumerOptions(name="service-1"))
     consumer.drain()
@@ -51,6 +52,15 @@ def test_parked_messages_are_listed_replayed_and_dropped(server: Served) -> None
         body = {"handler": HANDLER, "message_id": name}
         assert operator.post("/bus/parked/drop", json=body).json()["ok"]
     assert viewer.get("/bus/parked", params={"all": True}).json() == {"items": []}
+
+
+def test_a_token_in_a_parked_message_is_shown_to_nobody(server: Served) -> None:
+    payload = {"token": "1.secret", "more": [{"Token": ["1.secret"], "output": "told"}]}
+    _consume(server, "m1", payload=payload)
+    answer = server("viewer").get("/bus/parked")
+    assert "secret" not in answer.text
+    shown = answer.json()["items"][0]["envelope"]["payload"]
+    assert shown == {"token": "***", "more": [{"Token": "***", "output": "told"}]}
 
 
 def test_only_who_may_steer_replays_and_drops(server: Served) -> None:
