@@ -16,12 +16,20 @@ class Seats:
     """
 
     def __init__(
-        self, engine: Engine, subscription: Subscription, consumer: str, *, ttl: float = TTL
+        self,
+        engine: Engine,
+        subscription: Subscription,
+        consumer: str,
+        *,
+        elsewhere: bool = False,
+        ttl: float = TTL,
     ) -> None:
         self._engine = engine
         self._consumer = consumer
         self._ttl = ttl
-        self._place = f"bus/{subscription.channel.value}/{subscription.group}/"
+        # A group may be on the bus of the store and on one beside it, with partitions on each.
+        where = "bus/elsewhere" if elsewhere else "bus"
+        self._place = f"{where}/{subscription.channel.value}/{subscription.group}/"
         self._tokens: dict[str, str] = {}
         self._looked: float | None = None
 

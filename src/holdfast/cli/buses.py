@@ -125,7 +125,20 @@ def publish(channel: Channel, json: Json = False) -> None:
     """Put an envelope on a channel: JSON from standard input."""
     with _buses() as buses:
         told = buses.publish(channel, sys.stdin.read())
-    say_json(told) if json else say(f"{escape(told['message_id'])} is on {escape(channel)}")
+    if json:
+        say_json(told)
+        return
+    say(f"{escape(told['message_id'])} is on {escape(channel)}")
+    if not told["groups"]:
+        note(f"No group reads {channel} yet, and it waits for the first. {_READERS[channel]}")
+
+
+_ENGINE = "The engine does: holdfast worker, up or serve, with the same HOLDFAST_BUS or none."
+_READERS = {
+    "workflow.commands": _ENGINE,
+    "agent.results": _ENGINE,
+    "agent.tasks": "Agents do, each with a group of its own: holdfast.bus.Claimant(…)",
+}
 
 
 @command("parked", of=bus, example="holdfast bus parked")

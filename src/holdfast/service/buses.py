@@ -27,6 +27,10 @@ class Buses:
         self._parked = ParkedMessages(engine)
         self._bus: ExecutionBus = RedisBus(url) if url else SqlBus(engine)
 
+    @property
+    def _where(self) -> str:
+        return "redis" if self._bus.elsewhere else "store"
+
     def status(self) -> View:
         """Where the messages are, whether that answers, and which process has which duty."""
         health = self._bus.health()
@@ -35,7 +39,7 @@ class Buses:
         )
         held = {row["key"].removeprefix("bus/"): row["owner"] for row in leases}
         return present(
-            bus="redis" if self._bus.elsewhere else "store",
+            bus=self._where,
             ok=health.ok,
             detail=health.detail or None,
             duties={duty: who for duty, who in held.items() if duty.startswith(DUTIES)},
@@ -82,7 +86,14 @@ class Buses:
         chosen, envelope = _channel(channel), read_envelope(text)
         publish = self._bus.publish_command if chosen in FOR_COMMANDS else self._bus.publish_event
         publish(chosen, envelope)
-        return {"ok": True, "channel": channel, "message_id": envelope.message_id}
+        groups = self._bus.groups(chosen)
+        return {
+            "ok": True,
+            "channel": channel,
+            "message_id": envelope.message_id,
+            "bus": self._where,
+            "groups": groups,
+        }
 
     def _known(self, channel: str, group: str) -> Subscription:
         chosen = _channel(channel)

@@ -29,7 +29,7 @@ from holdfast.settings import Keep
 from tests import servers
 from tests.contract.bus.worlds import message
 from tests.contract.cli.typed import Typed
-from tests.contract.stages import create
+from tests.contract.stages import create, take
 from tests.race.racers import eventually
 
 COMMANDS = Subscription(channel=Channel.COMMANDS, group="service")
@@ -96,6 +96,44 @@ def test_a_token_in_a_message_is_not_shown(engine: Engine, typed: Typed, payload
     bus.close()
     shown = typed.ok("bus", "tail", "agent.results", "--json")
     assert ("secret" in shown, "***" in shown) == (False, True)
+
+
+def test_who_publishes_hears_when_nobody_reads_that(
+    engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.start()
+    monkeypatch.setattr("sys.stdin", io.StringIO(write_envelope(message("m1"))))
+    said = typed("bus", "publish", "workflow.commands").err
+    assert "No group reads workflow.commands" in said
+    assert "holdfast worker, up or serve" in said
+    with upkeep(engine, Keep()):
+        assert eventually(lambda: bool(typed.json("bus", "groups")["items"]))
+        monkeypatch.setattr("sys.stdin", io.StringIO(write_envelope(message("m2"))))
+        assert typed("bus", "publish", "workflow.commands").err == ""
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_process_carries_out_commands_and_takes_results_over_the_bus(
+    engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch, *, elsewhere: bool
+) -> None:
+    task, cancelled = create(engine), create(engine)
+    token = take(engine, task).token
+    cancel = replace(message("m1", kind="task.cancel"), run_id=None, task_id=cancelled, payload={})
+    done = replace(
+        message("m2", kind="attempt.completed"),
+        run_id=None,
+        task_id=task,
+        payload={"token": token, "output": 7},
+    )
+    with servers.redis_server() as url:
+        if elsewhere:
+            monkeypatch.setenv("HOLDFAST_BUS", url)
+        with upkeep(engine, Keep(), url if elsewhere else None):
+            for channel, each in (("workflow.commands", cancel), ("agent.results", done)):
+                monkeypatch.setattr("sys.stdin", io.StringIO(write_envelope(each)))
+                typed.ok("bus", "publish", channel)
+            assert eventually(lambda: engine.tasks.get(cancelled).status == "cancelled")
+            assert eventually(lambda: engine.tasks.get(task).output == 7)
 
 
 def test_what_is_no_envelope_is_refused(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:

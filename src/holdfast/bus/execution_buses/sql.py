@@ -41,10 +41,14 @@ class Receipt:
 
 
 class SqlBus(ExecutionBus):
-    """Needs nothing but the store; each group keeps a position for each partition."""
+    """Needs nothing but the store; each group keeps a position for each partition.
 
-    def __init__(self, engine: Engine, *, partitions: int = PARTITIONS) -> None:
+    Who waits for a message looks for it after `look` seconds at the latest, told of it or not.
+    """
+
+    def __init__(self, engine: Engine, *, partitions: int = PARTITIONS, look: float = LOOK) -> None:
         super().__init__(partitions)
+        self._look = look
         self._engine = engine
         self._database = engine.database
         self._standing = engine.database.connect()
@@ -90,7 +94,7 @@ class SqlBus(ExecutionBus):
         self._heard.clear()
         found = self._fetch(seat, count)
         if not found and wait > 0:
-            self._heard.wait(min(wait, LOOK))
+            self._heard.wait(min(wait, self._look))
             found = self._fetch(seat, count)
         return found
 
