@@ -12,10 +12,11 @@ import typer
 
 from holdfast.cli.options import Json, Limit
 from holdfast.cli.registry import Store, command, group
-from holdfast.cli.session import chosen_store, opened
+from holdfast.cli.session import chosen_store, opened, shown_url
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, note, paint, say, say_json
 from holdfast.cli.words import count, one_line
+from holdfast.errors import BusUnreachable, InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.service.buses import Buses
@@ -32,8 +33,18 @@ MessageId = Annotated[str, typer.Argument(metavar="MESSAGE", help="The message_i
 
 @contextmanager
 def _buses() -> Iterator[Buses]:
-    with opened() as service, service.buses(os.environ.get("HOLDFAST_BUS")) as buses:
-        yield buses
+    url = os.environ.get("HOLDFAST_BUS")
+    try:
+        with opened() as service, service.buses(url) as buses:
+            yield buses
+    except BusUnreachable as error:
+        where = f"HOLDFAST_BUS is {shown_url(url or '')}"
+        fix = "start that server or mend the variable; without it the bus is in the store"
+        raise BusUnreachable(f"{error} {where}: {fix}") from error
+    except InvalidInput as error:
+        if url is None or error.field != "bus":
+            raise
+        raise InvalidInput("HOLDFAST_BUS", error.reason) from error
 
 
 @bus.callback(invoke_without_command=True)
@@ -43,12 +54,17 @@ def show_bus(context: typer.Context, db: Store = None, json: Json = False) -> No
     chosen_store.set(db or chosen_store.get())
     with _buses() as buses:
         told = buses.status()
-    if json:
-        say_json(told)
-        return
+        if told["ok"] and json:
+            say_json(told)
+        elif not json:
+            _say_status(told)
+        if not told["ok"]:
+            raise BusUnreachable(told["detail"])
+
+
+def _say_status(told: dict[str, Any]) -> None:
     where = "Redis" if told["bus"] == "redis" else "the store"
-    answers = "answers" if told["ok"] else f"does not answer: {told.get('detail', '')}"
-    say(f"messages are in {where}, which {escape(answers)}")
+    say(f"messages are in {where}, which {'answers' if told['ok'] else 'does not answer'}")
     wanted = {"retention", *told["relays"], *({"relay/redis"} if told["bus"] == "redis" else ())}
     for duty in sorted(wanted | told["duties"].keys()):
         holder = told["duties"].get(duty, "nobody: holdfast worker does it")
@@ -122,7 +138,11 @@ def _note_waiting(told: dict[str, Any], whose: str) -> None:
 
 @command("publish", of=bus, example="holdfast bus publish workflow.commands < envelope.json")
 def publish(channel: Channel, json: Json = False) -> None:
-    """Put an envelope on a channel: JSON from standard input."""
+    """Put an envelope on a channel: JSON from standard input.
+
+    With HOLDFAST_BUS it goes straight to that Redis, to all who read there, and what Redis loses
+    is lost. Without the variable it is kept in the store, for those who read there.
+    """
     with _buses() as buses:
         told = buses.publish(channel, sys.stdin.read())
     if json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import socket
 from collections.abc import Iterator
@@ -209,7 +210,34 @@ def test_the_bus_may_be_a_redis(
             )
             assert f"relay/redis  {socket.gethostname()}:{os.getpid()}" in typed.ok("bus")
         assert typed.json("bus")["duties"] == {}
-    assert "is the server running" in typed.refused(5, "bus", "groups")
+
+
+def test_a_redis_that_is_away_is_told_with_the_variable_that_names_it(
+    engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.start()
+    away = "redis://:hush@127.0.0.1:1"
+    monkeypatch.setenv("HOLDFAST_BUS", away)
+    for asked in (("bus",), ("bus", "groups"), ("bus", "tail")):
+        said = typed(*asked)
+        assert said.code == 5
+        assert "Connection refused" in said.err
+        assert "HOLDFAST_BUS is redis://:…@127.0.0.1:1: start that server" in said.err
+    told = typed("bus", "--json")
+    assert (told.code, json.loads(told.out)["error"]["code"]) == (5, "bus_unreachable")
+    monkeypatch.setenv("HOLDFAST_BUS", "http://x")
+    assert "HOLDFAST_BUS: is no URL of a Redis" in typed.refused(2, "bus", "groups")
+
+
+def test_a_redis_that_is_away_keeps_nobody_from_starting_nor_from_hearing_the_store(
+    engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = create(engine)
+    cancel = replace(message("m1", kind="task.cancel"), run_id=None, task_id=task, payload={})
+    with upkeep(engine, Keep(), "redis://127.0.0.1:1"):
+        monkeypatch.setattr("sys.stdin", io.StringIO(write_envelope(cancel)))
+        typed.ok("bus", "publish", "workflow.commands")
+        assert eventually(lambda: engine.tasks.get(task).status == "cancelled")
 
 
 def test_a_relay_that_never_runs_again_is_forgotten(engine: Engine, typed: Typed) -> None:
