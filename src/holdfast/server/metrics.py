@@ -18,7 +18,7 @@ from holdfast.service.meter import BOUNDS, Reading, Waits
 from holdfast.service.views import View
 
 MEDIA = CONTENT_TYPE_LATEST
-LOST = "task.lost"
+LOST, CONFLICT = "task.lost", "run.conflict"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,6 @@ class _Collector(Collector):
         yield tasks
         yield _gauge("holdfast_runs", "Runs that have not ended", stored["runs"]["running"])
         yield _gauge("holdfast_workers", "Workers that live", stored["workers"])
-        yield conflicts(stored)
 
     def _going_on(self) -> Iterator[Metric]:
         reading = self._counts.reading
@@ -66,6 +65,11 @@ class _Collector(Collector):
             "holdfast_leases_lost",
             "Attempts whose lease ran out, since this server began",
             reading.events[LOST],
+        )
+        yield CounterMetricFamily(
+            "holdfast_conflicts",
+            "Commands and edits for another version, refused since this server began",
+            reading.events[CONFLICT],
         )
         yield _waits(reading.waits)
         lags = GaugeMetricFamily(
@@ -87,12 +91,6 @@ class _Collector(Collector):
         yield _groups(counts.groups, counts.operations)
         yield _gauge("holdfast_long_polls", "Workers that wait here for work", counts.waiting)
         yield _gauge("holdfast_stream_readers", "Readers of events here", counts.readers)
-
-
-def conflicts(stored: View) -> Metric:
-    """As many as the store tells of, whichever process refused them."""
-    text = "Commands and edits refused because they were for another version"
-    return CounterMetricFamily("holdfast_conflicts", text, stored["conflicts"])
 
 
 def exposition(counts: Counts) -> bytes:

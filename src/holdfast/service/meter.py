@@ -51,39 +51,50 @@ class Reading:
     parked: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Place:
+    """Up to which event all was counted, and the newest there was at the last look."""
+
+    counted: int
+    seen: int
+
+
 class Meter:
     """A look costs what has happened since the one before it, and nothing of all that is done."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
+        newest = int(engine.database.view(_newest)["event"])
+        self._place = _Place(counted=newest, seen=newest)
         self._told = Reading()
-        self._counted = self._seen = int(engine.database.view(_newest)["event"])
 
     def read(self) -> Reading:
         with self._lock:
-            self._told = self._engine.database.view(self._look)
+            # Both move together, after a look that came to its end: it may be broken off.
+            self._place, self._told = self._engine.database.view(self._look)
             return self._told
 
-    def _look(self, tx: Transaction) -> Reading:
+    def _look(self, tx: Transaction) -> tuple[_Place, Reading]:
         newest = _newest(tx)
-        until = self._settled(tx, int(newest["event"]))
-        after, self._counted = self._counted, until
+        after, seen = self._place.counted, int(newest["event"])
+        # What was newest may have been removed since.
+        until = max(after, self._settled(tx, seen))
         events = tx.read("events_by_type", after=after, until=until)
         waits = tx.read("newest_dispatches", after=after, until=until, count=SAMPLED)
-        return replace(
+        told = replace(
             self._told,
             events=self._told.events + Counter({row["type"]: int(row["events"]) for row in events}),
             waits=self._told.waits.with_more([row["waited"] / MICROSECONDS for row in waits]),
             lags=tuple(_lags(tx, newest)),
             parked={row["handler"]: row["messages"] for row in tx.read("parked_by_handler")},
         )
+        return _Place(counted=until, seen=seen), told
 
     def _settled(self, tx: Transaction, newest: int) -> int:
         """A number below which none can come any more: who is under way may have taken one."""
         (snapshot,) = tx.read("snapshot")
-        before, self._seen = self._seen, newest
-        return before if snapshot["oldest"] < snapshot["next"] else newest
+        return self._place.seen if snapshot["oldest"] < snapshot["next"] else newest
 
 
 def _newest(tx: Transaction) -> Row:
