@@ -51,6 +51,13 @@ class Keeper:
         walk = self.engine.removals.walk(TASKS, self.before, limits)
         return [list(page.gone) for page in walk if page.gone]
 
+    def ended_run(self) -> str:
+        """A run that ended long enough ago."""
+        run = start(self.engine, CHILD)
+        run.finish("only")
+        self.wait()
+        return run.id
+
     def wait(self) -> None:
         self.clock.advance(DAY + 1)
 
@@ -151,11 +158,9 @@ def test_what_a_group_has_not_acknowledged_stays(
 
 
 def test_what_a_group_on_redis_was_not_told_or_has_not_acknowledged_stays(
-    engine: Engine, keeper: Keeper, store_url: str
+    keeper: Keeper, store_url: str
 ) -> None:
-    run = start(engine, CHILD)
-    run.finish("only")
-    keeper.wait()
+    run = keeper.ended_run()
     with raw(store_url) as write:
         write(POSITION, "elsewhere/far", 0, 0)
         assert keeper.remove(RUNS) == [], "no relay has told it anything"
@@ -164,22 +169,20 @@ def test_what_a_group_on_redis_was_not_told_or_has_not_acknowledged_stays(
         write(POSITION, "relay/redis", 1, 0)
         assert keeper.remove(RUNS) == [], "nothing is acknowledged"
         write("UPDATE holdfast_position SET passed = ? WHERE consumers = 'relay/redis'", newest)
-    assert keeper.remove(RUNS) == [run.id]
+    assert keeper.remove(RUNS) == [run]
 
 
 def test_what_was_relayed_to_a_redis_without_a_group_is_kept_for_nobody(
-    engine: Engine, keeper: Keeper, store_url: str
+    keeper: Keeper, store_url: str
 ) -> None:
-    run = start(engine, CHILD)
-    run.finish("only")
-    keeper.wait()
+    run = keeper.ended_run()
     with raw(store_url) as write:
         newest = write(NEWEST)[0]["seq"]
         write(POSITION, "relay/redis", 0, newest - 1)
         write(POSITION, "relay/redis", 1, 0)
         assert keeper.remove(RUNS) == [], "Redis was not told its end"
         write("UPDATE holdfast_position SET passed = ? WHERE place = 0", newest)
-    assert keeper.remove(RUNS) == [run.id]
+    assert keeper.remove(RUNS) == [run]
 
 
 def test_a_reader_keeps_what_may_come_late_and_nothing_before_that(

@@ -107,5 +107,5 @@ def test_a_bus_that_is_no_url_is_refused_and_its_password_is_not_told(
     assert engine.tasks.list() == []
     monkeypatch.setenv("HOLDFAST_BUS", "amqp://ada:secret@there")
     said = typed.refused(2, "bus", "groups")
-    assert "bus: is no URL of a Redis; write redis://HOST:PORT/0" in said
+    assert "HOLDFAST_BUS: is no URL of a Redis; write redis://HOST:PORT/0" in said
     assert "secret" not in said
