@@ -138,11 +138,7 @@ def _note_waiting(told: dict[str, Any], whose: str) -> None:
 
 @command("publish", of=bus, example="holdfast bus publish workflow.commands < envelope.json")
 def publish(channel: Channel, json: Json = False) -> None:
-    """Put an envelope on a channel: JSON from standard input.
-
-    With HOLDFAST_BUS it goes straight to that Redis, to all who read there, and what Redis loses
-    is lost. Without the variable it is kept in the store, for those who read there.
-    """
+    """Put an envelope, JSON from standard input, on a channel of HOLDFAST_BUS or else of the store."""
     with _buses() as buses:
         told = buses.publish(channel, sys.stdin.read())
     if json:
