@@ -138,7 +138,7 @@ def _note_waiting(told: dict[str, Any], whose: str) -> None:
 
 @command("publish", of=bus, example="holdfast bus publish workflow.commands < envelope.json")
 def publish(channel: Channel, json: Json = False) -> None:
-    """Put an envelope, JSON from standard input, on a channel of HOLDFAST_BUS or else of the store."""
+    """Put an envelope, JSON from standard input, on a channel of HOLDFAST_BUS or of the store."""
     with _buses() as buses:
         told = buses.publish(channel, sys.stdin.read())
     if json:
