@@ -134,6 +134,24 @@ def test_what_redis_still_keeps_for_somebody_keeps_its_notes(redis_store: World)
     _close(relay, events, archive.retention)
 
 
+def test_a_redis_that_nobody_reads_keeps_nothing(redis_store: World) -> None:
+    assert isinstance(redis_store.bus, RedisBus)
+    engine, relay = redis_store.engine, Relay(redis_store.engine, redis_store.bus)
+    retention = Retention(engine, [redis_store.bus], RetentionOptions(runs=WEEK))
+    relay.drain()
+    run = start(engine)
+    assert engine.runs.cancel(run.id).ok
+    redis_store.clock.advance(WEEK + 1)
+    retention.drain()
+    assert run.status == "cancelled", "Redis was not told of it"
+    relay.drain()
+    redis_store.clock.advance(3_601)
+    retention.drain()
+    with pytest.raises(NotFound):
+        engine.runs.get(run.id)
+    _close(relay, retention)
+
+
 def test_runs_and_tasks_go_when_they_were_kept_long_enough(archive: Archive) -> None:
     options = RetentionOptions(runs=WEEK / 2)
     retention = Retention(archive.engine, [archive.bus], options)
