@@ -35,6 +35,7 @@ from holdfast.engine.worker_desk import Workers
 from holdfast.engine.workflow_desk import Workflows
 from holdfast.engine.writer import Writer
 from holdfast.ids import Ids
+from holdfast.model.text import digest
 from holdfast.randomness import Randomness, SystemRandomness
 from holdfast.settings import Settings
 from holdfast.store.database import open_database
@@ -69,6 +70,8 @@ class Engine:
         try:
             self.database.upgrade()
             secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
+            # Which store this is, for whoever may see things of several.
+            self.store = digest("store", secret)
             self.notifier = open_notifier(url, **ports)
         except BaseException:
             self.database.close()

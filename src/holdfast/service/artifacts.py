@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.engine.engine import Engine
@@ -15,6 +16,8 @@ from holdfast.service.refused import Refused, accepted
 from holdfast.service.views import View
 from holdfast.worker.state import private, state_of
 
+# No artifact can have its name.
+_STORE = ".store"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
@@ -30,7 +33,7 @@ def keep_artifact(
     path = artifact_path(place, task_id, name)
     aside = path.with_name(f".{name}.{token.partition('.')[0]}.{os.getpid()}")
     try:
-        private(path.parent)
+        _mark(private(path.parent), engine)
         aside.write_bytes(content)
         recorded = engine.work.record_effect(task_id, token, f"artifact {name}", told)
         answer = accepted(task_id, recorded.answer)
@@ -46,6 +49,19 @@ def keep_artifact(
 
 def artifact_path(place: Place, task_id: str, name: str) -> Path:
     return state_of(place.url).root / "artifacts" / task_id / name
+
+
+def is_of(folder: Path, engine: Engine) -> bool:
+    """Whether the files in the folder of a task are of this store: others may share the place."""
+    with suppress(OSError):
+        return (folder / _STORE).read_text() == engine.store
+    return False
+
+
+def _mark(folder: Path, engine: Engine) -> None:
+    mark = folder / _STORE
+    if not mark.exists():
+        mark.write_text(engine.store)
 
 
 def _other(task_id: str, name: str) -> Refused:

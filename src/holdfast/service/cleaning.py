@@ -25,7 +25,7 @@ def clean(engine: Engine, place: Place, keep: Keep, *, dry_run: bool = False) ->
         found = {kind: list(_find(engine, kind, before)) for kind in KINDS}
         gone = {kind: sorted({top for _, top in found[kind]}) for kind in KINDS}
         going = {member for kind in KINDS for member, _ in found[kind]}
-        logs, artifacts = leftovers.logs(going), leftovers.artifacts(going)
+        logs, artifacts = leftovers.logs(), leftovers.artifacts(going)
     else:
         gone = {kind: sorted(_remove(engine, kind, before)) for kind in KINDS}
         while engine.removals.forget(before):

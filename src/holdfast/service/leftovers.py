@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.engine.engine import Engine
+from holdfast.service.artifacts import is_of
 from holdfast.settings import Keep
 from holdfast.worker.state import State
 
@@ -24,24 +25,20 @@ class Leftovers:
         self._root = state.root
         self._keep = keep
 
-    def logs(self, going: Collection[str] = ()) -> list[Path]:
-        """Those that nobody wrote to for as long as logs are kept, or whose task is gone."""
-        old = {each.name: each for each in self._untouched("logs", self._keep.logs)}
-        gone = {each.name: each for each in self._of_nobody("logs", going)}
-        return [each for _, each in sorted((old | gone).items())]
+    def logs(self) -> list[Path]:
+        """Those that nobody wrote to for as long as logs are kept."""
+        return sorted(self._untouched("logs", self._keep.logs))
 
     def artifacts(self, going: Collection[str] = ()) -> list[Path]:
         """Those whose task is gone, or is among the `going`."""
-        return sorted(self._of_nobody("artifacts", going))
-
-    def _of_nobody(self, folder: str, going: Collection[str]) -> Iterator[Path]:
         # One that was written lately belongs to a task that is newer than the look at the store.
-        untouched = self._untouched(folder, self._keep.runs)
-        found = [each for each in untouched if each.name.startswith("t_")]
-        for start in range(0, len(found), _ASKED_AT_ONCE):
-            page = found[start : start + _ASKED_AT_ONCE]
-            there = self._there([each.name for each in page])
-            yield from (each for each in page if each.name not in there or each.name in going)
+        untouched = self._untouched("artifacts", self._keep.runs)
+        found = sorted(each for each in untouched if is_of(each, self._engine))
+        return [each for page in _pages(found) for each in self._gone(page, going)]
+
+    def _gone(self, page: Sequence[Path], going: Collection[str]) -> Iterator[Path]:
+        there = self._there([each.name for each in page])
+        return (each for each in page if each.name not in there or each.name in going)
 
     def _there(self, names: Sequence[str]) -> set[str]:
         rows = self._engine.database.view(lambda tx: tx.read("rows_there", ids=names))
@@ -53,6 +50,10 @@ class Leftovers:
             for each in found:
                 if each.is_dir(follow_symlinks=False) and _touched(Path(each)) < oldest:
                     yield Path(each)
+
+
+def _pages(found: Sequence[Path]) -> Iterator[Sequence[Path]]:
+    return (found[start : start + _ASKED_AT_ONCE] for start in range(0, len(found), _ASKED_AT_ONCE))
 
 
 def throw_away(folders: Sequence[Path]) -> None:

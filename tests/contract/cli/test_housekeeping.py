@@ -13,6 +13,8 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
+from holdfast.service.artifacts import artifact_path, is_of, keep_artifact
+from holdfast.service.place import Place
 from holdfast.worker.state import state_of
 from tests.contract.cli.typed import Typed
 from tests.contract.raw import raw
@@ -344,13 +346,13 @@ def test_the_store_is_the_one_typed_and_what_is_typed_next_names_it(
     assert typed.json("runs", "--db", "fresh.db") == {"items": []}
 
 
-def leave(url: str, kind: str, task: str, age: float) -> Path:
+def leave(url: str, kind: str, task: str, age: float, store: str = "") -> Path:
     """A file of a task, in the state directory of a store, that nobody wrote to for so long."""
     folder = state_of(url).root / kind / task
     folder.mkdir(parents=True)
-    (folder / "1.txt").touch()
+    (folder / ".store").write_text(store)
     moment = time.time() - age
-    for each in (folder / "1.txt", folder):
+    for each in (folder / ".store", folder):
         os.utime(each, (moment, moment))
     return folder
 
@@ -381,15 +383,23 @@ def test_files_of_what_is_removed_go_too_also_those_that_an_earlier_clean_left(
     finish(engine, task)
     (tmp_path / "holdfast.yaml").write_text("keep: {runs: 0.001s, logs: 1d}\n")
     going = [run.steps["plan"], task]
-    lost, fresh, foreign = f"t_{'0' * 20}", f"t_{'1' * 20}", "no-task"
-    for each in (*going, kept, lost, foreign):
-        leave(url, "artifacts", each, 60)
-    leave(url, "artifacts", fresh, -60)
-    leave(url, "logs", task, 60)
+    lost, fresh, foreign = (f"t_{each * 20}" for each in "012")
+    for each in (*going, kept, lost):
+        leave(url, "artifacts", each, 60, engine.store)
+    leave(url, "artifacts", fresh, -60, engine.store)
+    leave(url, "artifacts", foreign, 60, "another store in the same place")
     would = typed.json("clean", "--dry-run")
     told = typed.json("clean")
     for each in (would, told):
-        assert (set(each["artifacts"]), each["logs"]) == ({*going, lost}, [task])
+        assert set(each["artifacts"]) == {*going, lost}
     left = {each.name for each in (state_of(url).root / "artifacts").iterdir()}
     assert left == {kept, fresh, foreign}
-    assert list((state_of(url).root / "logs").iterdir()) == []
+
+
+def test_an_artifact_says_of_which_store_it_is(engine: Engine, url: str) -> None:
+    held = take(engine, create(engine))
+    place = Place(url=url, home=Path(), settled=True)
+    keep_artifact(engine, place, (held.task_id, held.token), "report.txt", b"all is well")
+    folder = artifact_path(place, held.task_id, "report.txt").parent
+    assert is_of(folder, engine)
+    assert not is_of(folder.parent, engine)
