@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, get_args
 
 from holdfast.store import clauses, macros, transitions
@@ -60,6 +62,16 @@ class MalformedQuery(ValueError):
 
 def load(dialect: Dialect, directory: Path = DIRECTORY) -> Mapping[str, Query]:
     """Read the shared queries, then the dialect's own, which add to them or stand in for them."""
+    return _own(dialect) if directory == DIRECTORY else _load(dialect, directory)
+
+
+@cache
+def _own(dialect: Dialect) -> Mapping[str, Query]:
+    """Once for a program: what the package holds does not change while it runs."""
+    return MappingProxyType(_load(dialect, DIRECTORY))
+
+
+def _load(dialect: Dialect, directory: Path) -> Mapping[str, Query]:
     sources = {**_read(directory), **_read(directory / dialect)}
     sources |= _clauses(sources)
     for source in sources.values():
