@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,8 +31,8 @@ for each in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL)
 
 # A file in memory is synced at once, and a process that is killed loses nothing of it either.
-if _memory := servers.memory():
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_memory))
+if "TMPDIR" not in os.environ and (_memory := servers.memory()):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(_memory)
 
 # A property is about what holds, not about how fast this machine is today.
 hypothesis.settings.register_profile("holdfast", deadline=None)

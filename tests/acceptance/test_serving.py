@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from holdfast import Holdfast
+from holdfast.service.whereabouts import find_server
 from tests.acceptance.terminals import PATIENCE, PROGRAM, environment, holdfast, terminal
 
 
@@ -79,7 +80,7 @@ def test_open_lets_a_browser_in_once(tmp_path: Path) -> None:
     assert (away.returncode, "holdfast up" in away.stderr) == (5, True)
     with serving(tmp_path, "serve") as (_, client):
         url = str(client.base_url).removesuffix("/api/v1/")
-        link = holdfast(tmp_path, "open", "--print", "--server", url).stdout.strip()
+        link = holdfast(tmp_path, "open", "--print").stdout.strip()
         assert link.startswith(f"{url}/enter?code=")
         code = {"code": link.partition("=")[2]}
         with httpx.Client(base_url=url) as browser:
@@ -87,6 +88,10 @@ def test_open_lets_a_browser_in_once(tmp_path: Path) -> None:
             assert "admin-" in browser.get("/").text
             assert browser.post("/enter", data=code).status_code == 401
         assert code["code"] not in (tmp_path / "said").read_text()
+        told = (tmp_path / ".holdfast" / "server").read_text()
+    # It was killed: whoever has its port now is sent no token.
+    assert (tmp_path / ".holdfast" / "server").read_text() == told
+    assert find_server(f"sqlite:///{tmp_path}/.holdfast/holdfast.db") is None
 
 
 def test_a_person_who_starts_a_server_is_shown_a_link_into_it(tmp_path: Path) -> None:
@@ -115,6 +120,10 @@ def test_up_serves_and_works_in_one_process(tmp_path: Path) -> None:
         assert (told["status"], told["output"]) == ("completed", {"n": 3})
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0
+    lines = (tmp_path / "said").read_text().splitlines()
+    assert "draining: nobody new is served" in lines[-2]
+    assert lines[-1].endswith("ended: nothing is under way here any more")
+    assert not (tmp_path / ".holdfast" / "server").exists()
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from holdfast.worker.remote.client import Client
 
 TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
+NOTHING_ALLOWED = (
+    "This worker allows nothing, and gives back every step that it is given: start it with "
+    "--allow COMMAND or --allow URL for each that it may run, or --allow-any for all of them."
+)
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -44,6 +48,8 @@ def work_for(
     executors = RemoteExecutors(office, allowed, State(root=found.home / "remote"))
     executors.begin()
     note(f"server {url}")
+    if not (allowed.names or allowed.anything):
+        note(NOTHING_ALLOWED)
     root = found.home / "remote"
     try:
         with _named(root, dict(options)) as chosen:

@@ -14,9 +14,14 @@ from holdfast.engine.why_plan import explain_plan
 from holdfast.engine.why_slot import tell_slot, tell_wait
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.duration import tell_duration
+from holdfast.model.event import read_data, read_outcome
 from holdfast.model.status import Hold, Kind, PlanningPhase, Status
 from holdfast.model.task import Task
 from holdfast.store.database import Database, Row, Transaction
+
+_FREE = "Nothing stands in its way: the next worker that serves it may take it."
+_GIVEN_BACK = "was given back"
+_ENDS = {"released": _GIVEN_BACK, "lost": "was lost: its worker fell silent"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,9 +51,14 @@ class Explanation:
             for clause in self.clauses
         ]
         if self.claimable:
-            marks.append("Nothing stands in its way; no worker has taken it yet.")
+            marks.append(_FREE)
         fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), self.fix])
         return "\n".join([self.summary, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
+
+    @property
+    def given_back(self) -> bool:
+        """Whether it is ready again because a worker let it go; the log of that may say why."""
+        return self.claimable and self.summary.endswith(_GIVEN_BACK)
 
     @property
     def own_fixes(self) -> list[str]:
@@ -152,7 +162,17 @@ class TaskReading:
         if self._is_plan:
             return f"{name} is {task.state}"
         state = {(): "ready", ("slot",): "waiting for a slot"}.get(tuple(broken), task.state)
-        return f"{name} is {task.status}, not running ({state})"
+        last = "" if broken else self._last()
+        return f"{name} is {task.status}, not running ({state}){last}"
+
+    def _last(self) -> str:
+        """What became of the attempt that it would follow: without it a task only looks new."""
+        attempt = self._task.attempt
+        if not attempt:
+            return ""
+        (row,) = self._tx.read("attempt_records", rows=[(self._task.id, attempt)])
+        ended = _ENDS.get(read_outcome(row["type"], read_data(row["data"])) or "")
+        return "" if ended is None else f"; attempt {attempt} {ended}"
 
     @property
     def _is_plan(self) -> bool:

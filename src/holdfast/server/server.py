@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ import uvicorn
 from holdfast.errors import InvalidInput
 from holdfast.server.application import Application
 from holdfast.server.bind import Bind
+
+log = logging.getLogger("holdfast.server")
 
 BACKLOG = 2_048
 HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -62,6 +65,11 @@ class _Draining(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer who waits first: what is under way is waited for."""
+        log.info(
+            "draining: nobody new is served, and what is under way may take %s seconds; a second "
+            "signal ends it at once",
+            DRAIN,
+        )
         self._application.serving.close()
         await super().shutdown(sockets)
         await self._application.serving.end()

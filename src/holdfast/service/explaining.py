@@ -61,6 +61,7 @@ def _unserved(task: Task, workers: Sequence[LiveWorker]) -> list[str]:
 def _view_task(told: Explanation, served: View | None) -> View:
     waits = served is not None and not served["ok"]
     fixes = [clause.fix for clause in told.clauses]
+    fixes += [f"holdfast logs {told.task.id}"] if told.given_back else []
     # Where a worker lives that would take it, to start another one is no help.
     fixes += [told.fix] if served is None or waits else []
     clauses = [

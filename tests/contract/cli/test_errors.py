@@ -43,6 +43,34 @@ def test_what_was_typed_wrong_is_json_too(typed: Typed) -> None:
     assert told["next"] == "holdfast runs --help"
 
 
+@pytest.mark.parametrize(
+    ("typing", "told", "following"),
+    [
+        (("runs", "--limit", "5000"), "--limit: must be 1000 at most, not '5000'", "runs"),
+        (("worker", "--concurrency", "x"), "must be a whole number, not 'x'", "worker"),
+        (("serve", "--port", "-1"), "--port: must be 0 or more, not '-1'", "serve"),
+        (("runs", "--stats"), "is no option of holdfast runs; did you mean --status?", "runs"),
+        (("runs", "--limit"), "option '--limit' requires an argument", "runs"),
+        (("db", "backup"), "FILE: is missing", "db backup"),
+        (("show", "a", "b"), "got unexpected extra argument", "show"),
+        (("tokn",), "no such command 'tokn'. Did you mean 'token'?", ""),
+    ],
+)
+def test_what_was_typed_wrong_is_told_with_its_place_and_the_way_to_the_help(
+    typed: Typed, typing: tuple[str, ...], told: str, following: str
+) -> None:
+    said = typed.refused(2, *typing)
+    assert told in said
+    assert said.endswith(f"next:  {' '.join(filter(None, ('holdfast', following)))} --help\n")
+    assert "Input should" not in said
+
+
+def test_what_is_not_there_is_looked_for_in_its_own_list(engine: Engine, typed: Typed) -> None:
+    assert typed.refused(2, "token", "revoke", "no").endswith("next:  holdfast token list\n")
+    stale = typed.refused(1, "lease", "release", "a key", "--token", "1.00")
+    assert stale.endswith("next:  holdfast lease acquire 'a key'\n")
+
+
 def test_each_mistake_of_a_file_is_told_with_its_place(typed: Typed, tmp_path: Path) -> None:
     broken = "name: broken\nsteps:\n  - {id: test, run: [npm], rnu: 1}\n"
     (tmp_path / "broken.yaml").write_text(broken)

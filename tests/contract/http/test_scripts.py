@@ -58,4 +58,5 @@ def test_a_worker_whose_token_is_not_taken_any_more_ends_and_says_so(
         said = Typed(capfd)("worker", "--server", server.url, "--name", "far")
     assert said.code == 2
     assert f"error: token: {server.url} does not take it" in said.err
+    assert "This worker allows nothing" in said.err
     assert "Traceback" not in said.err
