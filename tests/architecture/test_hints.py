@@ -41,10 +41,10 @@ def source_texts(path: Path) -> Iterator[str]:
     """The strings of a module, with a blank for whatever is put into them."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     made = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
-    inside = {id(part) for node in made for part in node.values}
-    for node in made:
+    inside = {id(part) for each in made for part in each.values}
+    for each in made:
         yield "".join(
-            str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values
+            str(part.value) if isinstance(part, ast.Constant) else "…" for part in each.values
         )
     for node in ast.walk(tree):
         if (

@@ -28,7 +28,6 @@ def open_browser(
 ) -> None:
     """Open Holdfast in a browser, by a link that is good once and for ten minutes."""
     from holdfast.cli.remote import client_of
-
     from holdfast.service.whereabouts import find_server
 
     url = server or find_server(place().url) or HERE

@@ -65,7 +65,7 @@ def test_what_was_typed_wrong_is_told_with_its_place_and_the_way_to_the_help(
     assert "Input should" not in said
 
 
-def test_what_is_not_there_is_looked_for_in_its_own_list(engine: Engine, typed: Typed) -> None:
+def test_what_is_not_there_is_looked_for_in_its_own_list(typed: Typed) -> None:
     assert typed.refused(2, "token", "revoke", "no").endswith("next:  holdfast token list\n")
     stale = typed.refused(1, "lease", "release", "a key", "--token", "1.00")
     assert stale.endswith("next:  holdfast lease acquire 'a key'\n")
