@@ -20,6 +20,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.service.whereabouts import find_server
 from tests.acceptance.terminals import PATIENCE, PROGRAM, environment, holdfast, terminal
+from tests.race.racers import eventually
 
 
 @contextmanager
@@ -48,6 +49,18 @@ def serving(folder: Path, *arguments: str, **more: str) -> Iterator[tuple[Any, h
             process.kill()
 
 
+def ended(client: httpx.Client, run_id: str) -> dict[str, Any]:
+    """A run, once it has ended."""
+    told: dict[str, Any] = {}
+
+    def over() -> bool:
+        told.update(client.get(f"/runs/{run_id}").json())
+        return bool(told["status"] != "running")
+
+    assert eventually(over), told
+    return told
+
+
 def test_a_server_begins_with_a_token_of_its_own_and_drains(tmp_path: Path) -> None:
     holdfast(tmp_path, "init", "--bare")
     with serving(tmp_path, "serve") as (process, client):
@@ -66,8 +79,7 @@ def test_a_server_begins_with_a_token_of_its_own_and_drains(tmp_path: Path) -> N
         body = {"worker": "w", "wait_seconds": 60}
         waits = threading.Thread(target=lambda: answers.append(client.post("/claims", json=body)))
         waits.start()
-        while not client.get("/workers").json()["items"]:
-            pass
+        assert eventually(lambda: bool(client.get("/workers").json()["items"]))
         process.send_signal(signal.SIGHUP)
         assert process.wait(PATIENCE) == 0
         waits.join(PATIENCE)
@@ -115,8 +127,7 @@ def test_up_serves_and_works_in_one_process(tmp_path: Path) -> None:
         made = client.post("/workflows", content=text, headers={"Content-Type": "application/yaml"})
         assert made.status_code == 201, made.text
         run = client.post("/runs", json={"workflow": "hi"}).json()
-        while (told := client.get(f"/runs/{run['id']}").json())["status"] == "running":
-            pass
+        told = ended(client, run["id"])
         assert (told["status"], told["output"]) == ("completed", {"n": 3})
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0

@@ -15,7 +15,7 @@ LOADED = (errands, leaky)
 
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgresql")
 for _dialect in DIALECTS:
-    queries.load(_dialect)
+    dict(queries.load(_dialect))
 
 # What is here already is never garbage: looking for it in a child would only copy its pages.
 gc.freeze()
