@@ -7,7 +7,13 @@ import shlex
 from dataclasses import asdict
 from typing import Any
 
-from holdfast.cli.session import called_command, shown_url, typed_arguments, with_store
+from holdfast.cli.session import (
+    called_command,
+    chosen_server,
+    shown_url,
+    typed_arguments,
+    with_store,
+)
 from holdfast.cli.terminal import escape, note, paint, say_json_line
 from holdfast.errors import (
     BusUnreachable,
@@ -99,6 +105,8 @@ def view_error(error: HoldfastError) -> dict[str, Any]:
 
 def next_command(error: HoldfastError) -> str | None:
     """What to type next, unless the message says it already."""
+    if isinstance(error, Refused | NotFound) and _asked_elsewhere():
+        return None
     if isinstance(error, Refused):
         if not _is_id(error.identifier):
             return _after_lease(error.identifier)
@@ -109,6 +117,12 @@ def next_command(error: HoldfastError) -> str | None:
     if "holdfast " in in_commands(str(error)):
         return None
     return _after_error(error)
+
+
+def _asked_elsewhere() -> bool:
+    """Whether a server was asked: what looks at a store here would not find it."""
+    called = (called_command.get() or "").split(" ")[0]
+    return called in {"work", "guard"} and chosen_server() is not None
 
 
 def _after_lease(key: str) -> str | None:
