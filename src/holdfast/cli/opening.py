@@ -30,8 +30,9 @@ def open_browser(
     from holdfast.cli.remote import client_of
     from holdfast.service.whereabouts import find_server
 
-    url = server or find_server(place().url) or HERE
-    with client_of(url) as client:
+    found = None if server else find_server(place().url)
+    url = server or found or HERE
+    with client_of(url, own=found is not None) as client:
         try:
             made = client.post("/links", {})
         except StoreUnreachable as error:

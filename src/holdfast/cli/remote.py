@@ -61,24 +61,24 @@ def work_for(
 
 
 @contextmanager
-def client_of(url: str) -> Iterator[Client]:
-    """Whom to ask at a server, with the token that is at hand."""
+def client_of(url: str, *, own: bool = False) -> Iterator[Client]:
+    """Whom to ask at a server, with the token that is at hand; `own` is that of this store."""
     from holdfast.worker.remote.client import Client
 
-    client = Client(url, _token(url))
+    client = Client(url, _token(url, own=own))
     try:
         yield client
     finally:
         client.close()
 
 
-def _token(url: str) -> str:
+def _token(url: str, *, own: bool = False) -> str:
     from holdfast.service.tokens import read_token
 
     if not url.startswith(("http://", "https://")):
         raise InvalidInput("server", f"{url!r} is no URL of a server, as http://host:8765")
     token = os.environ.get(TOKEN)
-    if not token and urlsplit(url).hostname in LOCAL:
+    if not token and (own or urlsplit(url).hostname in LOCAL):
         # That of this folder's store is for a server here, and for nobody else to see.
         token = read_token(place().url)
     if not token:

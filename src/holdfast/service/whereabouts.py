@@ -12,12 +12,16 @@ from holdfast.worker.origin import Origin
 from holdfast.worker.state import private, state_of
 
 FILE = "server"
+# Who listens everywhere is asked here.
+_HERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - it is where to ask, not to listen
 
 
 @contextmanager
 def announced(url: str, address: str) -> Iterator[None]:
     """Say where this process serves a store, until the block ends; of several the last is told."""
     path = state_of(url).root / FILE
+    for everywhere, here in _HERE.items():
+        address = address.replace(f"://{everywhere}:", f"://{here}:")
     text = json.dumps({"url": address, "origin": str(Origin.own())})
     # It is served all the same where nothing can be written.
     with suppress(OSError):
