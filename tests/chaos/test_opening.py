@@ -72,7 +72,8 @@ def test_opening_a_new_store_killed_at_any_statement_is_done_whole_by_the_next(
         seen.append((left, recorded))
         assert send(recover, errand, []).exit_code == 0
         assert describe(bare_url) == (tables, applied)
-    assert len(seen) == len(known) + 1
+    # PostgreSQL takes each migration as one text, past where statements are counted.
+    assert len(seen) == (1 if is_postgresql(bare_url) else len(known) + 1)
 
 
 def _places(statements: Sequence[str]) -> list[int]:

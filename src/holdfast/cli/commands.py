@@ -48,11 +48,11 @@ def load(arguments: Sequence[str]) -> Program:
     """The program with the command that is called, or with all of them for help and completion."""
     called = arguments[0] if arguments else ""
     owner = next((module for module, names in MODULES.items() if called in names), None)
-    return _made(tuple(MODULES) if owner is None else ("report", owner))
+    return put_together(tuple(MODULES) if owner is None else ("report", owner))
 
 
 @cache
-def _made(modules: Sequence[str]) -> Program:
+def put_together(modules: Sequence[str]) -> Program:
     """Put together once: Typer would do it again for each line that is typed in a program."""
     for module in modules:
         import_module(f"holdfast.cli.{module}")

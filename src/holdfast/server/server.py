@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from errno import EADDRINUSE
 
 import uvicorn
 
@@ -91,7 +92,8 @@ def _listen(bind: Bind) -> socket.socket:
         made.listen(BACKLOG)
     except OSError as error:
         made.close()
-        reason = f"{bind.host}:{bind.port} cannot be listened on: {error.strerror}"
+        taken = "; --port 0 takes a free one" if error.errno == EADDRINUSE else ""
+        reason = f"{bind.host}:{bind.port} cannot be listened on: {error.strerror}{taken}"
         raise InvalidInput("port", reason) from error
     made.set_inheritable(False)
     return made

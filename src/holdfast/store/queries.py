@@ -75,20 +75,20 @@ class Queries(Mapping[str, Query]):
 
     def __init__(self, dialect: Dialect, directory: Path) -> None:
         self._dialect: Dialect = dialect
-        self._sources = _gather(dialect, directory)
+        self.sources: Mapping[str, Source] = _gather(dialect, directory)
         self._written: dict[str, Query] = {}
 
     def __getitem__(self, name: str) -> Query:
         written = self._written.get(name)
         if written is None:
-            written = self._written[name] = _compile(self._sources[name], self._dialect)
+            written = self._written[name] = _compile(self.sources[name], self._dialect)
         return written
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._sources)
+        return iter(self.sources)
 
     def __len__(self) -> int:
-        return len(self._sources)
+        return len(self.sources)
 
 
 def _gather(dialect: Dialect, directory: Path) -> dict[str, Source]:
