@@ -7,7 +7,7 @@ import re
 import pytest
 
 from holdfast.settings import GIVEN, VARIABLES
-from tests.architecture.test_hints import MODULES, source_texts
+from tests.architecture.test_hints import MODULES
 from tools import reference
 
 NAME = re.compile(r"HOLDFAST_[A-Z_]*[A-Z]")
@@ -20,5 +20,5 @@ def test_a_reference_page_is_what_the_code_says(page: str) -> None:
 
 
 def test_every_variable_of_the_environment_that_the_code_names_is_listed() -> None:
-    texts = (text for path in MODULES for text in source_texts(path))
+    texts = (path.read_text(encoding="utf-8") for path in MODULES)
     assert {name for text in texts for name in NAME.findall(text)} == {*VARIABLES, *GIVEN}
