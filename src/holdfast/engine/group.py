@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holdfast.engine.facts import Facts
@@ -41,6 +42,8 @@ class Group:
     ends: list[Row] = field(default_factory=list)
     failed_hooks: list[Row] = field(default_factory=list)
     passed_hooks: list[Row] = field(default_factory=list)
+    # New tasks that need nothing.
+    needless: set[object] = field(default_factory=set)
     # What was claimed for requests that may be made again.
     pulls: dict[str, str] = field(default_factory=dict)
     # The tokens of the server that were granted or revoked.
@@ -53,9 +56,32 @@ class Group:
         self, query: str, *, rows: Rows | None = None, **parameters: object
     ) -> list[Row]:
         changed = self.tx.change(query, rows=rows, **parameters)
+        note_start = self.facts.note_start
         for row in changed:
-            self._observe(row)
+            status = row["status"]
+            if status == "running":
+                if row["run_id"] is not None:
+                    note_start(row["entity"], row["run_id"])
+            elif row["previous"] == "running":
+                self._observe_stop(row)
+            if row.get("calls") is not None:
+                self.orphans.add(row["entity"])
+                self.ripe.append(row["entity"])
+            if status == "queued":
+                self.wakes = True
+            elif status in TERMINAL:
+                self._observe_terminal(row)
         return changed
+
+    def add_needs(self, rows: Rows) -> None:
+        """Let tasks need others: a task, what it needs, and since which of its versions."""
+        self.tx.run("insert_needs", rows=rows)
+        self.needless.difference_update(row[0] for row in rows)
+
+    def inherit_needs(self, plans: Sequence[str]) -> None:
+        """Let all below some plans need what those need."""
+        self.tx.run("inherit_needs", ids=plans)
+        self.needless.clear()
 
     def change_runs(
         self, query: str, *, rows: Rows | None = None, **parameters: object
@@ -77,21 +103,6 @@ class Group:
                 if row["concurrency_key"] and not row["holds"] & Hold.SLOT:
                     self.freed[row["concurrency_key"]] += 1
         return changed
-
-    def _observe(self, row: Row) -> None:
-        status, run_id = row["status"], row["run_id"]
-        if row["previous"] == "running" and status != "running":
-            self._observe_stop(row)
-        if row.get("calls") is not None:
-            self.orphans.add(row["entity"])
-            self.ripe.append(row["entity"])
-        if status == "queued":
-            self.wakes = True
-        elif status == "running":
-            if run_id is not None:
-                self.facts.note_start(row["entity"], run_id)
-        elif status in TERMINAL:
-            self._observe_terminal(row)
 
     def _observe_terminal(self, row: Row) -> None:
         run_id = row["run_id"]
