@@ -156,12 +156,12 @@ def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServ
     keep_audit(program.settings.url)
     tokens = Tokens(engine)
     tokens.own()
-    say(server.url)
-    # Whoever started it may be waiting to read where it is.
-    sys.stdout.flush()
-    note(f"token {token_path(program.settings.url)}   (holdfast token prints it)")
-    _say_way_in(server.url, tokens)
     with announced(program.settings.url, server.url):
+        say(server.url)
+        # Whoever started it may be waiting to read where it is.
+        sys.stdout.flush()
+        note(f"token {token_path(program.settings.url)}   (holdfast token prints it)")
+        _say_way_in(server.url, tokens)
         yield server
     log.info("ended: nothing is under way here any more")
 
