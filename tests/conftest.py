@@ -7,12 +7,15 @@ wheels: a PostgreSQL where databases may be created, and a Redis.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import apsw
 import hypothesis
 import psycopg
 import pytest
@@ -26,6 +29,10 @@ from tests.engines import opened
 for each in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(each) is signal.SIG_IGN:
         signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL)
+
+# A file in memory is synced at once, and a process that is killed loses nothing of it either.
+if "TMPDIR" not in os.environ and (_memory := servers.memory()):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(_memory)
 
 # A property is about what holds, not about how fast this machine is today.
 hypothesis.settings.register_profile("holdfast", deadline=None)
@@ -64,14 +71,36 @@ def postgres_store_url(postgres_server: str, postgres_template: str) -> Iterator
     with servers.database(postgres_server, postgres_template) as url:
         with psycopg.connect(url) as made:
             renewed = "UPDATE holdfast_meta SET value = %s WHERE name = 'secret'"
-            made.execute(renewed, (uuid.uuid4().hex * 2,))
+            made.execute(renewed, (_new_secret(),))
         yield url
+
+
+def _new_secret() -> str:
+    return uuid.uuid4().hex * 2
 
 
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
     """The URL of a SQLite file, not there yet, that is this test's alone."""
     return f"sqlite:///{tmp_path}/holdfast.db"
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the present schema: to copy it is quicker than to make it."""
+    path = tmp_path_factory.mktemp("template") / "holdfast.db"
+    Engine(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture
+def sqlite_store_url(sqlite_url: str, sqlite_template: Path) -> str:
+    """The URL of a store on SQLite that nobody has used, and that is this test's alone."""
+    path = shutil.copy(sqlite_template, sqlite_url.removeprefix("sqlite:///"))
+    with apsw.Connection(str(path)) as made:
+        made.execute("UPDATE holdfast_meta SET value = ? WHERE name = 'secret'", (_new_secret(),))
+    made.close()
+    return sqlite_url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -84,7 +113,7 @@ def bare_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest) -> str:
     """The URL of an empty store: the test runs once on each database."""
-    fixture = {"sqlite": "sqlite_url", "postgresql": "postgres_store_url"}[request.param]
+    fixture = {"sqlite": "sqlite_store_url", "postgresql": "postgres_store_url"}[request.param]
     return str(request.getfixturevalue(fixture))
 
 

@@ -218,9 +218,15 @@ def _new_home(name: str) -> Path:
 
 def _new_data(*, durable: bool) -> Path:
     """Where a server keeps its files: in memory, where a database is copied many times faster."""
-    roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ENOUGH
-    folder = _MEMORY if roomy and not durable else None
+    folder = None if durable else memory()
     return Path(tempfile.mkdtemp(prefix="holdfast-data-", dir=folder))
+
+
+def memory() -> Path | None:
+    """A folder in memory, where there is one with room: nothing that is killed needs a disk."""
+    if not _MEMORY.is_dir() or os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC:
+        return None
+    return _MEMORY if shutil.disk_usage(_MEMORY).free > _ENOUGH else None
 
 
 def _lend(binaries: Path, to: pwd.struct_passwd, home: Path) -> Path:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import typer.main
-
 from holdfast.cli.commands import MODULES, load
 
 
@@ -29,7 +27,7 @@ class Described:
 
 def every_command() -> list[Described]:
     """In the order that help lists them, whichever module was imported first."""
-    program: Any = typer.main.get_command(load([]))
+    program: Any = load([])
     words = [word for names in MODULES.values() for word in names]
 
     def place(each: Described) -> tuple[bool, int]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 
 from holdfast.bus.schema import make_schema as make_envelope_schema
@@ -13,6 +15,7 @@ from holdfast.definition.schema import make_schema, make_tables
 from holdfast.engine.doctor import CHECKS
 from holdfast.model.result import Refusal
 from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Hold, Transition
+from holdfast.settings import GIVEN, VARIABLES, Settings
 from holdfast.store import queries
 from tools.calls import list_calls, list_problems
 from tools.commands import Described, every_command
@@ -71,20 +74,44 @@ def workflow_schema() -> str:
 
 
 def settings() -> str:
-    """Every setting of a project, and the variable of the environment that wins over it."""
+    """Every setting of a project and of a store, and every variable of the environment."""
     rows = "".join(
         f"| `{each.name}` | {each.about} | {each.default} | {_variable(each)} |\n"
         for each in SETTINGS
     )
     return (
-        NOTE + "# Settings of a project\n\n"
+        NOTE + "# Settings\n\n## Of a project\n\n"
         "`holdfast.yaml`, in a folder or above it, says them for the command line and its workers;"
         " `holdfast init` writes one. Each is optional. A variable of the environment wins over the"
         " file, and an option of a command over both.\n\n"
         "| key | what it says | unless said | variable |\n|---|---|---|---|\n"
-        f"{rows}\nBesides, `HOLDFAST_HOME` names the folder that is used instead of `.holdfast`,"
-        " and `HOLDFAST_SECRETS` the file of a worker's secrets.\n"
+        f"{rows}\n## Of a store\n\n"
+        '`Holdfast("sqlite:///shop.db", lease=60)` says them in a program; durations are seconds.'
+        f"\n\n| setting | what it says | unless said |\n|---|---|---|\n{_knobs()}"
+        "\n## Of the environment\n\n"
+        f"| variable | what it says |\n|---|---|\n{_named(VARIABLES)}"
+        "\n[A command that a worker runs](../how-to/commands.md) finds `HOLDFAST_DB`, or"
+        " `HOLDFAST_SERVER` and `HOLDFAST_TOKEN`, set, and:\n\n"
+        f"| variable | what it is |\n|---|---|\n{_named(GIVEN)}"
     )
+
+
+def _knobs() -> str:
+    """The settings of a store, from the lines that describe them."""
+    told = re.findall(r"^    - (`.*?`): (.*)$", Settings.__doc__ or "", re.MULTILINE)
+    defaults = {each.name: each.default for each in fields(Settings) if each.name != "url"}
+    listed = {names: re.findall(r"`(\w+)`", names) for names, _ in told}
+    if sorted(each for names in listed.values() for each in names) != sorted(defaults):
+        raise ValueError(f"described: {listed}; there are: {list(defaults)}")
+    usual = {
+        names: " and ".join(f"{defaults[each]:,}" for each in each_of)
+        for names, each_of in listed.items()
+    }
+    return "".join(f"| {names} | {about} | {usual[names]} |\n" for names, about in told)
+
+
+def _named(variables: Mapping[str, str]) -> str:
+    return "".join(f"| `{name}` | {about} |\n" for name, about in variables.items())
 
 
 def _variable(each: Setting) -> str:

@@ -70,6 +70,33 @@ class Settings:
             raise InvalidInput("renewal", reason)
 
 
+# What the environment may say, for the page that lists it; a test holds it against the sources.
+VARIABLES = {
+    "HOLDFAST_DB": "the store, before what `holdfast.yaml` says",
+    "HOLDFAST_HOME": "the folder that is used instead of `.holdfast`",
+    "HOLDFAST_BUS": "the URL of a Redis that events are relayed to; `holdfast bus` looks at it",
+    "HOLDFAST_SERVER": "the URL of a server that `worker`, `open`, `work` and `guard` ask",
+    "HOLDFAST_TOKEN": "the token for that server; on this machine it is read from the folder",
+    "HOLDFAST_CONCURRENCY": "how many steps a worker runs at once",
+    "HOLDFAST_LEAST_DISK": "workers claim nothing while less is free",
+    "HOLDFAST_LOG_JSON": "1 has `serve`, `up` and `worker` log lines of JSON",
+    "HOLDFAST_SECRETS": "the file of a worker's secrets",
+}
+# What a command finds set that a worker runs.
+GIVEN = {
+    "HOLDFAST_TASK": "its task",
+    "HOLDFAST_RUN": "its run",
+    "HOLDFAST_STEP": "its step",
+    "HOLDFAST_WORKFLOW": "its workflow",
+    "HOLDFAST_ATTEMPT": "the number of its attempt",
+    "HOLDFAST_ATTEMPT_TOKEN": "the secret of its attempt",
+    "HOLDFAST_INPUT": "the JSON file of what it is given",
+    "HOLDFAST_OUTPUT": "the file to which it may write its answer",
+    "HOLDFAST_PROMPT": "its prompt, where that is short",
+    "HOLDFAST_USD_PER_ATTEMPT": "the dollars that it may use",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Keep:
     """How long what has ended is kept."""

@@ -77,7 +77,10 @@ def tracer() -> Tracer | None:
     if not is_wanted(os.environ):
         return None
     if find_spec("opentelemetry") is None:
-        log.warning("OTEL_* asks for traces; they need pip install 'holdfast[otel]'")
+        log.warning(
+            "OTEL_* asks for traces, and what sends them is not installed: type "
+            "pip install '.[otel]' in a clone of Holdfast"
+        )
         return None
     # It takes longer to import than most commands take.
     from holdfast.spans import export_spans  # noqa: PLC0415

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from holdfast.worker.keeper import start_of
 from tests.acceptance.terminals import ROOT, holdfast, terminal
+from tests.race.racers import eventually
 
 
 def workers_of(folder: Path) -> set[int]:
@@ -70,8 +71,7 @@ def test_a_demo_that_has_lost_every_worker_says_so_and_ends(tmp_path: Path) -> N
     with terminal(tmp_path, "demo", TMPDIR=str(tmp_path)) as screen:
         screen.until("feature r_")
         (folder,) = tmp_path.glob("holdfast-demo-*")
-        while len(workers_of(folder)) < 2:
-            pass
+        assert eventually(lambda: len(workers_of(folder)) == 2)
         for pid in workers_of(folder):
             os.kill(pid, signal.SIGKILL)
         assert screen.ends() == 3

@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 
 from tests.acceptance.terminals import PATIENCE, PROGRAM, environment, holdfast
-from tests.acceptance.test_serving import serving
+from tests.acceptance.test_serving import ended, serving
+from tests.race.racers import eventually
 
 FLOW = """
 name: flow
@@ -52,12 +53,6 @@ def working(folder: Path, *arguments: str, **more: str) -> Iterator[subprocess.P
             process.kill()
 
 
-def _ended(client: httpx.Client, run_id: str) -> dict[str, Any]:
-    while (run := client.get(f"/runs/{run_id}").json())["status"] == "running":
-        pass
-    return dict(run)
-
-
 def test_a_worker_elsewhere_runs_what_it_allows_and_leaves_the_rest_to_others(
     tmp_path: Path,
 ) -> None:
@@ -79,9 +74,10 @@ def test_a_worker_elsewhere_runs_what_it_allows_and_leaves_the_rest_to_others(
             assert [each["name"] for each in client.get("/workers").json()["items"]] == ["far"]
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE) == 0
+        assert "allows nothing" not in (there / "worker-said").read_text()
         assert not (there / "x").exists()
         with working(there, "--server", url, "--allow-any", **far):
-            run = _ended(client, run_id)
+            run = ended(client, run_id)
         assert run["status"] == "completed", run
         assert (there / "x").exists()
         tasks = {(each["step"], each.get("item"), each["kind"]): each for each in run["tasks"]}
@@ -98,11 +94,15 @@ def test_a_worker_elsewhere_runs_what_it_allows_and_leaves_the_rest_to_others(
 
 def _given_back(client: httpx.Client, run_id: str, step: str) -> dict[str, Any]:
     """The task of a step, once a worker has had it and let it go."""
-    while True:
+    found: dict[str, Any] = {}
+
+    def given_back() -> bool:
         tasks = client.get(f"/runs/{run_id}").json()["tasks"]
-        (task,) = [each for each in tasks if each.get("step") == step]
-        if task["attempt"] and task["status"] != "running":
-            return dict(task)
+        found.update(next(each for each in tasks if each.get("step") == step))
+        return bool(found["attempt"] and found["status"] != "running")
+
+    assert eventually(given_back), found
+    return found
 
 
 def _log(client: httpx.Client, task: dict[str, Any]) -> str:

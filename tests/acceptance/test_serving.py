@@ -18,7 +18,9 @@ import httpx
 import pytest
 
 from holdfast import Holdfast
+from holdfast.service.whereabouts import find_server
 from tests.acceptance.terminals import PATIENCE, PROGRAM, environment, holdfast, terminal
+from tests.race.racers import eventually
 
 
 @contextmanager
@@ -47,6 +49,18 @@ def serving(folder: Path, *arguments: str, **more: str) -> Iterator[tuple[Any, h
             process.kill()
 
 
+def ended(client: httpx.Client, run_id: str) -> dict[str, Any]:
+    """A run, once it has ended."""
+    told: dict[str, Any] = {}
+
+    def over() -> bool:
+        told.update(client.get(f"/runs/{run_id}").json())
+        return bool(told["status"] != "running")
+
+    assert eventually(over), told
+    return told
+
+
 def test_a_server_begins_with_a_token_of_its_own_and_drains(tmp_path: Path) -> None:
     holdfast(tmp_path, "init", "--bare")
     with serving(tmp_path, "serve") as (process, client):
@@ -65,8 +79,7 @@ def test_a_server_begins_with_a_token_of_its_own_and_drains(tmp_path: Path) -> N
         body = {"worker": "w", "wait_seconds": 60}
         waits = threading.Thread(target=lambda: answers.append(client.post("/claims", json=body)))
         waits.start()
-        while not client.get("/workers").json()["items"]:
-            pass
+        assert eventually(lambda: bool(client.get("/workers").json()["items"]))
         process.send_signal(signal.SIGHUP)
         assert process.wait(PATIENCE) == 0
         waits.join(PATIENCE)
@@ -79,7 +92,7 @@ def test_open_lets_a_browser_in_once(tmp_path: Path) -> None:
     assert (away.returncode, "holdfast up" in away.stderr) == (5, True)
     with serving(tmp_path, "serve") as (_, client):
         url = str(client.base_url).removesuffix("/api/v1/")
-        link = holdfast(tmp_path, "open", "--print", "--server", url).stdout.strip()
+        link = holdfast(tmp_path, "open", "--print").stdout.strip()
         assert link.startswith(f"{url}/enter?code=")
         code = {"code": link.partition("=")[2]}
         with httpx.Client(base_url=url) as browser:
@@ -87,6 +100,10 @@ def test_open_lets_a_browser_in_once(tmp_path: Path) -> None:
             assert "admin-" in browser.get("/").text
             assert browser.post("/enter", data=code).status_code == 401
         assert code["code"] not in (tmp_path / "said").read_text()
+        told = (tmp_path / ".holdfast" / "server").read_text()
+    # It was killed: whoever has its port now is sent no token.
+    assert (tmp_path / ".holdfast" / "server").read_text() == told
+    assert find_server(f"sqlite:///{tmp_path}/.holdfast/holdfast.db") is None
 
 
 def test_a_person_who_starts_a_server_is_shown_a_link_into_it(tmp_path: Path) -> None:
@@ -110,11 +127,14 @@ def test_up_serves_and_works_in_one_process(tmp_path: Path) -> None:
         made = client.post("/workflows", content=text, headers={"Content-Type": "application/yaml"})
         assert made.status_code == 201, made.text
         run = client.post("/runs", json={"workflow": "hi"}).json()
-        while (told := client.get(f"/runs/{run['id']}").json())["status"] == "running":
-            pass
+        told = ended(client, run["id"])
         assert (told["status"], told["output"]) == ("completed", {"n": 3})
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0
+    lines = (tmp_path / "said").read_text().splitlines()
+    assert "draining: nobody new is served" in lines[-2]
+    assert lines[-1].endswith("ended: nothing is under way here any more")
+    assert not (tmp_path / ".holdfast" / "server").exists()
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])

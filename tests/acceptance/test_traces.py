@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.acceptance.terminals import PATIENCE, PROGRAM, environment
 from tests.acceptance.test_remote_worker import YAML, working
-from tests.acceptance.test_serving import serving
+from tests.acceptance.test_serving import ended, serving
 from tests.contract.http_service import Heard, Reply, service
 
 TRACE, CALLER = "ab" * 16, "cd" * 8
@@ -51,8 +51,7 @@ def test_one_trace_leads_from_a_call_through_a_server_to_an_attempt_elsewhere(
             more = {"HOLDFAST_TOKEN": client.headers["Authorization"].removeprefix("Bearer ")}
             asked = ("--server", url, "--allow-any", "--log-json")
             with working(tmp_path, *asked, **told, **more) as worker:
-                while (now := client.get(f"/runs/{run}").json())["status"] == "running":
-                    assert worker.poll() is None
+                now = ended(client, run)
                 worker.send_signal(signal.SIGTERM)
                 assert worker.wait(PATIENCE) == 0
             server.send_signal(signal.SIGTERM)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from holdfast.settings import GIVEN, VARIABLES
+from tests.architecture.test_hints import MODULES
 from tools import reference
+
+NAME = re.compile(r"HOLDFAST_[A-Z_]*[A-Z]")
 
 
 @pytest.mark.parametrize("page", reference.BUILT)
 def test_a_reference_page_is_what_the_code_says(page: str) -> None:
     kept = (reference.PAGES / page).read_text(encoding="utf-8")
     assert kept == reference.BUILT[page](), "run `make reference`"
+
+
+def test_every_variable_of_the_environment_that_the_code_names_is_listed() -> None:
+    texts = (path.read_text(encoding="utf-8") for path in MODULES)
+    assert {name for text in texts for name in NAME.findall(text)} == {*VARIABLES, *GIVEN}

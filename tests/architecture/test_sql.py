@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.store import migrations, queries
 from holdfast.store.macros import Dialect
-from holdfast.store.queries import Query
+from holdfast.store.queries import Queries, Query
 from tools.guards import record
 from tools.guards.predicates import Predicate, find, writes
 from tools.guards.removal import remove
@@ -21,7 +21,7 @@ GUARDS = find(queries.DIRECTORY)
 BY_QUERY = sorted({guard.query for guard in GUARDS})
 DIALECTS: tuple[Dialect, Dialect] = ("sqlite", "postgresql")
 
-LOADED = {dialect: queries.load(dialect) for dialect in DIALECTS}
+LOADED = {dialect: Queries(dialect, queries.DIRECTORY) for dialect in DIALECTS}
 
 
 def of(query: str) -> list[Predicate]:
@@ -79,10 +79,21 @@ def test_a_guard_taken_out_leaves_all_else_as_it_was(query: str, tmp_path: Path)
         text = place.read_text()
         place.write_text(remove(text, guard))
         for dialect in DIALECTS:
-            before, after = LOADED[dialect], queries.load(dialect, copy)
-            assert {name for name in before if before[name] != after[name]} == {query}
+            before, after = LOADED[dialect], Queries(dialect, copy)
+            assert _changed(before, after) == {query}
             assert _manners(before[query]) == _manners(after[query])
         place.write_text(text)
+
+
+def _changed(before: Queries, after: Queries) -> set[str]:
+    """Of the queries that are written in other words, those that come out as others."""
+    assert before.sources.keys() == after.sources.keys()
+    written = [
+        name
+        for name, source in before.sources.items()
+        if (source.headers, source.body) != (after.sources[name].headers, after.sources[name].body)
+    ]
+    return {name for name in written if before[name] != after[name]}
 
 
 def test_every_guard_listed_as_redundant_is_there() -> None:

@@ -6,7 +6,6 @@ No connection is opened here: none may be carried across a fork.
 from __future__ import annotations
 
 import gc
-from functools import cache
 
 from holdfast.store import queries
 from holdfast.store.macros import Dialect
@@ -14,12 +13,9 @@ from tests.chaos import errands, leaky
 
 LOADED = (errands, leaky)
 
-# Assigned by name: to a type checker a function is no place to put another.
-setattr(queries, "load", cache(queries.load))  # noqa: B010
-
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgresql")
 for _dialect in DIALECTS:
-    queries.load(_dialect, queries.DIRECTORY)
+    dict(queries.load(_dialect))
 
 # What is here already is never garbage: looking for it in a child would only copy its pages.
 gc.freeze()

@@ -73,13 +73,12 @@ class PostgresqlStore:
             run(f"CREATE TABLE copy.{table} AS TABLE public.{table}")
 
     def restore(self) -> None:
-        self._run("BEGIN")
-        for table in reversed(self._tables):
-            self._run(f"DELETE FROM {table}")  # noqa: S608 - the name of a table of this store
-        for table in self._tables:
-            kept = f"SELECT * FROM copy.{table}"  # noqa: S608 - the same
-            self._run(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE {kept}")
-        self._run("COMMIT")
+        gone = [f"DELETE FROM {table}" for table in reversed(self._tables)]  # noqa: S608 - its own
+        back = [
+            f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM copy.{table}"  # noqa: S608
+            for table in self._tables
+        ]
+        self._run.each(["BEGIN", *gone, *back, "COMMIT"])
 
     def settle(self) -> None:
         await_sessions(self._run)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.clock import ManualClock
 from holdfast.store import migrations
 from holdfast.store.database import is_postgresql, sqlite_path
@@ -9,6 +11,12 @@ from tests.chaos.errands import Errand, open_store, recover
 from tests.chaos.processes import send
 from tests.chaos.stores import await_sessions
 from tests.contract.raw import Raw, raw, read_all
+
+_TEXTS_OF_SQLITE = "SELECT name || coalesce(sql, '') AS made FROM sqlite_schema"
+_COLUMNS_OF_POSTGRESQL = """
+SELECT concat_ws(' ', table_name, column_name, data_type) AS made
+FROM information_schema.columns WHERE table_schema = 'public'
+"""
 
 
 def empty(url: str) -> None:
@@ -25,11 +33,12 @@ def empty(url: str) -> None:
 
 
 def describe(url: str) -> tuple[list[str], list[tuple[object, ...]]]:
-    """The tables there are, and the migrations that made them."""
+    """The columns of all tables there are, and the migrations that made them."""
     with raw(url) as run:
         if run.postgresql:
             await_sessions(run)
-        return sorted(read_all(run)), _applied(run)
+        made = run(_COLUMNS_OF_POSTGRESQL if run.postgresql else _TEXTS_OF_SQLITE)
+        return sorted(str(row["made"]) for row in made), _applied(run)
 
 
 def _applied(run: Raw) -> list[tuple[object, ...]]:
@@ -48,7 +57,8 @@ def test_opening_a_new_store_killed_at_any_statement_is_done_whole_by_the_next(
     tables, applied = describe(bare_url)
     known = migrations.load("postgresql" if is_postgresql(bare_url) else "sqlite")
     assert applied == [(each.number, each.name, each.checksum) for each in known]
-    for place in range(len(opened.statements)):
+    seen: list[object] = []
+    for place in _places(opened.statements):
         empty(bare_url)
         killed = send(open_store, errand, place)
         assert killed.killed, place
@@ -56,5 +66,21 @@ def test_opening_a_new_store_killed_at_any_statement_is_done_whole_by_the_next(
         assert recorded == applied[: len(recorded)]
         assert (left == []) == (recorded == []), f"half a migration at statement {place}"
         assert left == tables or recorded != applied, f"half a migration at statement {place}"
+        # What is left has been opened before: only that which is new is opened again.
+        if (left, recorded) in seen:
+            continue
+        seen.append((left, recorded))
         assert send(recover, errand, []).exit_code == 0
         assert describe(bare_url) == (tables, applied)
+    # PostgreSQL takes each migration as one text, past where statements are counted.
+    assert len(seen) == (1 if is_postgresql(bare_url) else len(known) + 1)
+
+
+def _places(statements: Sequence[str]) -> list[int]:
+    """Where it matters: behind one that only reads, the store is as it was one place before."""
+    idle = ("SELECT", "BEGIN")
+    return [
+        place
+        for place in range(len(statements))
+        if not place or not statements[place - 1].lstrip().startswith(idle)
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -22,6 +22,9 @@ class Raw(Protocol):
     def __call__(self, statement: str, *values: object) -> list[Row]:
         """Run one statement, its parameters written as `?`, and commit it."""
 
+    def each(self, statements: Sequence[str]) -> list[list[Row]]:
+        """Run several that take no parameters, sent together; the rows of each."""
+
 
 class _Sqlite:
     postgresql = False
@@ -37,6 +40,9 @@ class _Sqlite:
             return []
         return [dict(zip(names, row, strict=True)) for row in cursor]
 
+    def each(self, statements: Sequence[str]) -> list[list[Row]]:
+        return [self(statement) for statement in statements]
+
 
 class _Postgresql:
     postgresql = True
@@ -46,8 +52,16 @@ class _Postgresql:
 
     def __call__(self, statement: str, *values: object) -> list[Row]:
         text = statement.replace("%", "%%").replace("?", "%s").encode()
-        cursor = self._connection.execute(text, values)
-        return cursor.fetchall() if cursor.description else []
+        return _fetch(self._connection.execute(text, values))
+
+    def each(self, statements: Sequence[str]) -> list[list[Row]]:
+        with self._connection.pipeline():
+            asked = [self._connection.execute(statement.encode()) for statement in statements]
+        return [_fetch(cursor) for cursor in asked]
+
+
+def _fetch(cursor: psycopg.Cursor[Row]) -> list[Row]:
+    return cursor.fetchall() if cursor.description else []
 
 
 @contextmanager
@@ -71,7 +85,9 @@ def dump(url: str) -> dict[str, list[Row]]:
 
 
 def read_all(run: Raw) -> dict[str, list[Row]]:
-    return {table: _rows(run, table) for table in _tables(run)}
+    tables = _tables(run)
+    read = run.each([f"SELECT * FROM {table}" for table in tables])  # noqa: S608 - of this store
+    return {table: _plain(rows) for table, rows in zip(tables, read, strict=True)}
 
 
 def _tables(run: Raw) -> list[str]:
@@ -83,8 +99,7 @@ def _tables(run: Raw) -> list[str]:
     return sorted(row["name"] for row in found)
 
 
-def _rows(run: Raw, table: str) -> list[Row]:
-    rows = run(f"SELECT * FROM {table}")  # noqa: S608 - the name of a table of this store
+def _plain(rows: Sequence[Row]) -> list[Row]:
     plain = [
         {name: int(value) if isinstance(value, bool) else value for name, value in row.items()}
         for row in rows

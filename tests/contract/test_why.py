@@ -39,11 +39,24 @@ def test_a_ready_task_has_nothing_against_it(engine: Engine) -> None:
     assert failing(explanation) == []
     assert explanation.summary == "ship it is queued, not running (ready)"
     assert str(explanation).endswith(
-        "Nothing stands in its way; no worker has taken it yet.\n"
+        "Nothing stands in its way: the next worker that serves it may take it.\n"
         'Fix:   hf.worker(agents=["default"]).run()'
     )
     tagged = engine.why(create(engine, agent="developer", tags=("gpu",)))
     assert tagged.fix == 'hf.worker(agents=["developer"], tags=["gpu"]).run()'
+
+
+def test_a_task_that_was_given_back_or_lost_says_so(engine: Engine, clock: ManualClock) -> None:
+    task_id = create(engine, "ship it")
+    (first,) = engine.work.claim("far")
+    engine.work.release(task_id, first.token)
+    ready = "ship it is queued, not running (ready)"
+    assert engine.why(task_id).summary == f"{ready}; attempt 1 was given back"
+    (again,) = engine.work.claim("far")
+    clock.advance(31)
+    engine.work.recover()
+    assert again.attempt == 2
+    assert engine.why(task_id).line == f"{ready}; attempt 2 was lost: its worker fell silent"
 
 
 def test_an_idle_task_is_not_in_the_queue(engine: Engine) -> None:

@@ -9,20 +9,23 @@ from holdfast.model.status import Hold
 from tests.simulation.plain.world import OPEN, WAITING, Run, Task, World
 from tests.simulation.tables import Row, Tables
 
+COMPARED = ("holdfast_need", "holdfast_task", "holdfast_run", "holdfast_slot", "holdfast_lease")
+
 
 def compare(world: World, tables: Tables) -> None:
+    found = dict(zip(COMPARED, tables.all_rows(*COMPARED), strict=True))
     needs: dict[str, set[str]] = {}
-    for row in tables.rows("holdfast_need"):
+    for row in found["holdfast_need"]:
         needs.setdefault(row["task_id"], set()).add(row["need_id"])
-    stored = {row["id"]: _stored_task(row, needs) for row in tables.rows("holdfast_task")}
+    stored = {row["id"]: _stored_task(row, needs) for row in found["holdfast_task"]}
     same(stored, {task.id: _plain_task(world, task) for task in world.tasks.values()})
-    runs = {row["id"]: _stored_run(row) for row in tables.rows("holdfast_run")}
+    runs = {row["id"]: _stored_run(row) for row in found["holdfast_run"]}
     same(runs, {run.id: _plain_run(run) for run in world.runs.values()})
-    slots = {row["key"]: (row["capacity"], row["used"]) for row in tables.rows("holdfast_slot")}
+    slots = {row["key"]: (row["capacity"], row["used"]) for row in found["holdfast_slot"]}
     same(slots, {key: (size, world.used(key)) for key, size in world.capacity.items()})
     leases = {
         row["key"]: (row["owner"], row["fence"], row["expires_at"])
-        for row in tables.rows("holdfast_lease")
+        for row in found["holdfast_lease"]
     }
     same(leases, {k: (each.owner, each.fence, each.expires_at) for k, each in world.leases.items()})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from holdfast.cli.main import main
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
+ROOT = DEPLOY.parent
 UNITS = sorted(DEPLOY.glob("*.service"))
 
 
@@ -37,3 +39,20 @@ def test_a_unit_ends_by_the_signal_that_drains_and_comes_back_by_itself(unit: Pa
     assert lines.get("KillSignal", "SIGTERM") == "SIGTERM"
     assert lines["Restart"] == "on-failure"
     assert lines["User"] == "holdfast"
+
+
+def test_the_image_is_built_from_the_package_alone() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    kept = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    wanted = {
+        "pyproject.toml",
+        project["project"]["readme"],
+        *project["project"]["license-files"],
+        *(each.partition("/")[0] for each in wheel["packages"]),
+        *wheel["force-include"],
+    }
+    assert "*" in lines
+    assert kept == wanted
+    assert [each for each in kept if not (ROOT / each).exists()] == []

@@ -15,7 +15,7 @@ def connect(url: str) -> Any:  # noqa: ANN401 - the client's own types are those
     try:
         import redis  # noqa: PLC0415 - only who uses Redis has it
     except ImportError as error:
-        message = "Redis needs its client: install holdfast[redis]"
+        message = "Redis needs its client: type pip install '.[redis]' in a clone of Holdfast"
         raise HoldfastError(message) from error
     try:
         return redis.Redis.from_url(

@@ -7,7 +7,13 @@ import shlex
 from dataclasses import asdict
 from typing import Any
 
-from holdfast.cli.session import called_command, shown_url, typed_arguments, with_store
+from holdfast.cli.session import (
+    called_command,
+    chosen_server,
+    shown_url,
+    typed_arguments,
+    with_store,
+)
 from holdfast.cli.terminal import escape, note, paint, say_json_line
 from holdfast.errors import (
     BusUnreachable,
@@ -44,6 +50,7 @@ _LISTS = {
     "workflow": "holdfast workflow list",
     "schedule": "holdfast schedule list",
     "worker": "holdfast workers",
+    "token": "holdfast token list",
 }
 _MISSING = re.compile(r"(?:^|; )(?:input\.)?([A-Za-z_][\w-]*):? is missing")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -98,9 +105,11 @@ def view_error(error: HoldfastError) -> dict[str, Any]:
 
 def next_command(error: HoldfastError) -> str | None:
     """What to type next, unless the message says it already."""
+    if isinstance(error, Refused | NotFound) and _asked_elsewhere():
+        return None
     if isinstance(error, Refused):
         if not _is_id(error.identifier):
-            return None
+            return _after_lease(error.identifier)
         following = _AFTER_REFUSAL.get(error.reason, "holdfast why {id}")
         return with_store(following.format(id=error.identifier))
     if isinstance(error, InvalidProjectFile):
@@ -108,6 +117,17 @@ def next_command(error: HoldfastError) -> str | None:
     if "holdfast " in in_commands(str(error)):
         return None
     return _after_error(error)
+
+
+def _asked_elsewhere() -> bool:
+    """Whether a server was asked: what looks at a store here would not find it."""
+    called = (called_command.get() or "").split(" ")[0]
+    return called in {"work", "guard"} and chosen_server() is not None
+
+
+def _after_lease(key: str) -> str | None:
+    held = (called_command.get() or "").startswith("lease ")
+    return with_store(shlex.join(["holdfast", "lease", "acquire", key])) if held else None
 
 
 def _after_error(error: HoldfastError) -> str | None:
@@ -118,7 +138,7 @@ def _after_error(error: HoldfastError) -> str | None:
         case NotFound():
             return with_store(_where_to_look(error))
         case SchemaTooNew():
-            return "pip install --upgrade holdfast"
+            return "pip install --upgrade .   (in a newer clone of Holdfast)"
         case StoreError() | BusUnreachable():
             away = isinstance(error, StoreUnreachable | BusUnreachable)
             return None if away else "holdfast runs --db URL   (another store)"

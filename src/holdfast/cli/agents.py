@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.registry import command
-from holdfast.cli.session import actor, opened
+from holdfast.cli.session import INSTALL_SERVER, actor, opened
 from holdfast.errors import InvalidInput
 
 ROLES = ("planner", "worker", "operator", "viewer")
@@ -29,7 +29,7 @@ def mcp(
     if role not in ROLES:
         raise InvalidInput("as", f"{role!r} is not one of {', '.join(ROLES)}")
     if not find_spec("mcp"):
-        raise InvalidInput("mcp", "is not installed: pip install 'holdfast[server]'")
+        raise InvalidInput("mcp", "is not installed: " + INSTALL_SERVER)
     from holdfast.mcp.caller import Caller
     from holdfast.mcp.server import As, make_server
 

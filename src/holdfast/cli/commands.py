@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 
-import typer
+from typer.main import get_command
 
 from holdfast.cli.registry import app
 
@@ -40,10 +41,19 @@ MODULES = {
 }
 
 
-def load(arguments: Sequence[str]) -> typer.Typer:
+Program = Callable[..., object]
+
+
+def load(arguments: Sequence[str]) -> Program:
     """The program with the command that is called, or with all of them for help and completion."""
     called = arguments[0] if arguments else ""
     owner = next((module for module, names in MODULES.items() if called in names), None)
-    for module in MODULES if owner is None else ("report", owner):
+    return put_together(tuple(MODULES) if owner is None else ("report", owner))
+
+
+@cache
+def put_together(modules: Sequence[str]) -> Program:
+    """Put together once: Typer would do it again for each line that is typed in a program."""
+    for module in modules:
         import_module(f"holdfast.cli.{module}")
-    return app
+    return get_command(app)

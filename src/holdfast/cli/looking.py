@@ -16,6 +16,8 @@ from holdfast.cli.words import ago, coloured, error_line, now, span
 View = dict[str, Any]
 TITLE = 40
 
+_FREE = "Nothing stands in its way: the next worker that serves it may take it."
+
 
 @command("runs", example="holdfast runs --status failed --workflow checkout")
 def runs(
@@ -132,7 +134,7 @@ def _explain_task(told: View) -> list[str]:
         for clause in told["clauses"]
         if not clause["ok"]
     ]
-    free = [] if broken else ["Nothing stands in its way; no worker has taken it yet."]
+    free = [] if broken else [_FREE]
     return [f"  {paint('   '.join(held), 'green')}", *broken, *free]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 # All else is imported where a Ctrl-C that comes meanwhile is heard.
 BROKEN_PIPE = 141
@@ -40,33 +39,19 @@ def _run(given: list[str]) -> int:
     typed_arguments.set(tuple(given))
     json = "--json" in given
     try:
-        load(given)(args=given, prog_name="holdfast")
-    except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):
-            raise ended.__context__ from None
-        if json:
-            _tell_usage(ended.__context__)
-        return _code(ended)
+        ended = load(given)(args=given, prog_name="holdfast", standalone_mode=False)
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):
+            raise left.__context__ from None
+        ended = left.code
     except HoldfastError as error:
         from holdfast.cli.advice import say_error
 
         return say_error(error, json=json)
-    return 0
+    except Exception as mistake:
+        from holdfast.cli.usage import Mistake, say_usage
 
-
-def _code(ended: SystemExit) -> int:
-    if ended.code is None:
-        return 0
-    return ended.code if isinstance(ended.code, int) else 1
-
-
-def _tell_usage(mistake: Any) -> None:  # noqa: ANN401 - Typer's own
-    """What Typer has told the person of what was typed, once more for the program that asked."""
-    if not hasattr(mistake, "format_message"):
-        return
-    from holdfast.cli.terminal import say_json_line
-
-    context = getattr(mistake, "ctx", None)
-    called = "holdfast" if context is None else context.command_path
-    told = {"code": "usage", "message": mistake.format_message(), "next": f"{called} --help"}
-    say_json_line({"error": told})
+        if not isinstance(mistake, Mistake):
+            raise
+        return say_usage(mistake, json=json)
+    return ended if isinstance(ended, int) else int(ended is not None)

@@ -8,6 +8,7 @@ import typer
 
 from holdfast.cli.options import Json
 from holdfast.cli.registry import command
+from holdfast.cli.session import place
 from holdfast.cli.terminal import is_terminal, say, say_json
 from holdfast.errors import StoreUnreachable
 
@@ -18,7 +19,7 @@ HERE = "http://127.0.0.1:8765"
 def open_browser(
     server: Annotated[
         str | None,
-        typer.Option(help=f"The URL of the server; {HERE}.", envvar="HOLDFAST_SERVER"),
+        typer.Option(help="The URL of the server; that of this store.", envvar="HOLDFAST_SERVER"),
     ] = None,
     show: Annotated[
         bool, typer.Option("--print", help="Print the link, and start no browser.")
@@ -27,13 +28,18 @@ def open_browser(
 ) -> None:
     """Open Holdfast in a browser, by a link that is good once and for ten minutes."""
     from holdfast.cli.remote import client_of
+    from holdfast.service.whereabouts import find_server
 
-    url = server or HERE
-    with client_of(url) as client:
+    found = None if server else find_server(place().url)
+    url = server or found or HERE
+    with client_of(url, own=found is not None) as client:
         try:
             made = client.post("/links", {})
         except StoreUnreachable as error:
-            said = f"no server answers at {url}; `holdfast up` starts one"
+            said = (
+                f"no server answers at {url}; `holdfast up` starts one, and "
+                "`holdfast open --server URL` asks one that is elsewhere"
+            )
             raise StoreUnreachable(said) from error
     link = client.url + made["path"]
     if json:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from holdfast.worker.remote.client import Client
 
 TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
+NOTHING_ALLOWED = (
+    "This worker allows nothing, and gives back every step that it is given: start it with "
+    "--allow COMMAND or --allow URL for each that it may run, or --allow-any for all of them."
+)
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -44,6 +48,8 @@ def work_for(
     executors = RemoteExecutors(office, allowed, State(root=found.home / "remote"))
     executors.begin()
     note(f"server {url}")
+    if not (allowed.names or allowed.anything):
+        note(NOTHING_ALLOWED)
     root = found.home / "remote"
     try:
         with _named(root, dict(options)) as chosen:
@@ -55,24 +61,24 @@ def work_for(
 
 
 @contextmanager
-def client_of(url: str) -> Iterator[Client]:
-    """Whom to ask at a server, with the token that is at hand."""
+def client_of(url: str, *, own: bool = False) -> Iterator[Client]:
+    """Whom to ask at a server, with the token that is at hand; `own` is that of this store."""
     from holdfast.worker.remote.client import Client
 
-    client = Client(url, _token(url))
+    client = Client(url, _token(url, own=own))
     try:
         yield client
     finally:
         client.close()
 
 
-def _token(url: str) -> str:
+def _token(url: str, *, own: bool = False) -> str:
     from holdfast.service.tokens import read_token
 
     if not url.startswith(("http://", "https://")):
         raise InvalidInput("server", f"{url!r} is no URL of a server, as http://host:8765")
     token = os.environ.get(TOKEN)
-    if not token and urlsplit(url).hostname in LOCAL:
+    if not token and (own or urlsplit(url).hostname in LOCAL):
         # That of this folder's store is for a server here, and for nobody else to see.
         token = read_token(place().url)
     if not token:

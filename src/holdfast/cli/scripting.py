@@ -14,9 +14,9 @@ import typer
 
 from holdfast.cli.options import Agents, Json, Tags, read_json, read_moment, read_value
 from holdfast.cli.registry import command, group
-from holdfast.cli.session import chosen_server, opened
+from holdfast.cli.session import chosen_server, opened, with_store
 from holdfast.cli.steering import say_answer
-from holdfast.cli.terminal import say, say_json, tell_json
+from holdfast.cli.terminal import note, say, say_json, tell_json
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import parse_duration
 
@@ -108,6 +108,8 @@ def claim(
     for each in got["assignments"] if shell else ():
         for line in _assignments(each):
             say(line)
+    if not got["assignments"] and found is not None and chosen_server() is None:
+        note(f"{found} cannot be claimed now\nnext:  {with_store(f'holdfast why {found}')}")
     return 0 if got["assignments"] else 1
 
 

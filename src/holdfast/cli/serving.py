@@ -15,7 +15,7 @@ import typer
 from holdfast.cli.logs import LogJson, show_logs
 from holdfast.cli.options import Json
 from holdfast.cli.registry import Store, command, group
-from holdfast.cli.session import chosen_store, opened, place, project, shown_url
+from holdfast.cli.session import INSTALL_SERVER, chosen_store, opened, place, project, shown_url
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, is_terminal, note, say, say_json
 from holdfast.cli.words import ago
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.server.server import HttpServer
     from holdfast.service.tokens import Tokens
 
+log = logging.getLogger("holdfast.server")
 token = group("token", "Print the token of this project; make, list and revoke others.", alone=True)
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
@@ -114,7 +115,7 @@ def _bind(host: str, port: int, *, public: bool) -> Bind:
 
     missing = [each for each in ("fastapi", "uvicorn", "prometheus_client") if not find_spec(each)]
     if missing:
-        reason = f"needs {', '.join(missing)}: pip install 'holdfast[server]'"
+        reason = f"needs {', '.join(missing)}: {INSTALL_SERVER}"
         raise InvalidInput("server", reason)
     bind = Bind(host=host, port=port, public=public)
     bind.check()
@@ -147,6 +148,7 @@ def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServ
     from holdfast.server.server import HttpServer
     from holdfast.service.audit import keep_audit
     from holdfast.service.tokens import Tokens, token_path
+    from holdfast.service.whereabouts import announced
 
     engine = program.engine
     where = replace(place(), url=program.settings.url)
@@ -154,12 +156,14 @@ def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServ
     keep_audit(program.settings.url)
     tokens = Tokens(engine)
     tokens.own()
-    say(server.url)
-    # Whoever started it may be waiting to read where it is.
-    sys.stdout.flush()
-    note(f"token {token_path(program.settings.url)}   (holdfast token prints it)")
-    _say_way_in(server.url, tokens)
-    yield server
+    with announced(program.settings.url, server.url):
+        say(server.url)
+        # Whoever started it may be waiting to read where it is.
+        sys.stdout.flush()
+        note(f"token {token_path(program.settings.url)}   (holdfast token prints it)")
+        _say_way_in(server.url, tokens)
+        yield server
+    log.info("ended: nothing is under way here any more")
 
 
 def _say_way_in(url: str, tokens: Tokens) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 chosen_store: ContextVar[str | None] = ContextVar("chosen_store", default=None)
 called_command: ContextVar[str | None] = ContextVar("called_command", default=None)
 typed_arguments: ContextVar[tuple[str, ...]] = ContextVar("typed_arguments", default=())
+INSTALL_SERVER = "type pip install '.[server]' in a clone of Holdfast"
 OF_ENVIRONMENT = '"$HOLDFAST_DB"'
 
 

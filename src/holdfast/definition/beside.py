@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from holdfast.errors import InvalidInput, InvalidWorkflowFile
@@ -28,6 +28,8 @@ class Beside:
     read: Read
     way: tuple[Path, ...]
     known: dict[Path, Workflow] = field(default_factory=dict)
+    # By how deep they were called too: what is too deep there may not be elsewhere.
+    failed: dict[tuple[Path, int], Uncallable] = field(default_factory=dict)
 
     def find(self, name: str) -> Workflow | None:
         """The workflow of that name; None where no file of that name is there."""
@@ -40,20 +42,29 @@ class Beside:
     def _read(self, place: Path, name: str) -> Workflow:
         if place not in self.known:
             self._check_way(place)
-            inner = Beside(read=self.read, way=(*self.way, place), known=self.known)
+            if before := self.failed.get((place, len(self.way))):
+                raise Uncallable(str(before), before.hint)
             try:
-                self.known[place] = self.read(place, inner)
-            except InvalidWorkflowFile as error:
-                first = error.found[0]
-                reason = f"{place.name} has mistakes, the first in line {first.line}"
-                hint = f"holdfast workflow validate {place}"
-                raise Uncallable(f"{reason}: {first.message}", hint) from error
-            except InvalidInput as error:
-                raise Uncallable(error.reason) from error
+                self.known[place] = self._load(place)
+            except Uncallable as error:
+                self.failed[place, len(self.way)] = error
+                raise
         found = self.known[place]
         if found.name != name:
             raise Uncallable(f"{place.name} holds the workflow {found.name!r}, not {name!r}")
         return found
+
+    def _load(self, place: Path) -> Workflow:
+        inner = replace(self, way=(*self.way, place))
+        try:
+            return self.read(place, inner)
+        except InvalidWorkflowFile as error:
+            first = error.found[0]
+            reason = f"{place.name} has mistakes, the first in line {first.line}"
+            hint = f"holdfast workflow validate {place}"
+            raise Uncallable(f"{reason}: {first.message}", hint) from error
+        except InvalidInput as error:
+            raise Uncallable(error.reason) from error
 
     def _check_way(self, place: Path) -> None:
         if place in self.way:

@@ -81,7 +81,11 @@ SETTINGS = (
         default="2GB",
         variable="HOLDFAST_LEAST_DISK",
     ),
-    Setting(name="keep.worktrees", about="how long worktrees are kept", default="3d"),
+    Setting(
+        name="keep.worktrees",
+        about="how long worktrees are kept; nothing makes any yet",
+        default="3d",
+    ),
     Setting(
         name="keep.logs",
         about="how long logs are kept; `holdfast doctor` tells of older ones",

@@ -14,9 +14,13 @@ from holdfast.engine.why_plan import explain_plan
 from holdfast.engine.why_slot import tell_slot, tell_wait
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.duration import tell_duration
+from holdfast.model.event import read_data, read_outcome
 from holdfast.model.status import Hold, Kind, PlanningPhase, Status
 from holdfast.model.task import Task
 from holdfast.store.database import Database, Row, Transaction
+
+_FREE = "Nothing stands in its way: the next worker that serves it may take it."
+_ENDS = {"released": "was given back", "lost": "was lost: its worker fell silent"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +39,8 @@ class Explanation:
     summary: str
     clauses: tuple[Clause, ...]
     fix: str = ""
+    # How the attempt ended that the next one follows.
+    last: str | None = None
 
     @property
     def claimable(self) -> bool:
@@ -46,9 +52,14 @@ class Explanation:
             for clause in self.clauses
         ]
         if self.claimable:
-            marks.append("Nothing stands in its way; no worker has taken it yet.")
+            marks.append(_FREE)
         fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), self.fix])
         return "\n".join([self.summary, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
+
+    @property
+    def given_back(self) -> bool:
+        """Whether it is ready again because a worker let it go; the log of that may say why."""
+        return self.claimable and self.last == "released"
 
     @property
     def own_fixes(self) -> list[str]:
@@ -107,11 +118,13 @@ class TaskReading:
         )[0]
         clauses = tuple(self._clause(name, ok=bool(ok)) for name, ok in found.items())
         broken = [clause.name for clause in clauses if not clause.ok]
+        last = self._last()
         return Explanation(
             task=self._task,
-            summary=self._summary(broken),
+            summary=self._summary(broken, last),
             clauses=clauses,
             fix="" if broken else f"{self._serve()}.run()",
+            last=last,
         )
 
     def _clause(self, name: str, *, ok: bool) -> Clause:
@@ -140,7 +153,7 @@ class TaskReading:
         }
         return words[name]()
 
-    def _summary(self, broken: Sequence[str]) -> str:
+    def _summary(self, broken: Sequence[str], last: str | None) -> str:
         task, name = self._task, self._name
         if task.status is Status.RUNNING and task.lease is not None:
             left = self._seconds(task.lease.expires_at)
@@ -152,7 +165,16 @@ class TaskReading:
         if self._is_plan:
             return f"{name} is {task.state}"
         state = {(): "ready", ("slot",): "waiting for a slot"}.get(tuple(broken), task.state)
-        return f"{name} is {task.status}, not running ({state})"
+        ended = None if broken else _ENDS.get(last or "")
+        before = "" if ended is None else f"; attempt {task.attempt} {ended}"
+        return f"{name} is {task.status}, not running ({state}){before}"
+
+    def _last(self) -> str | None:
+        task = self._task
+        if not task.attempt or task.status is not Status.QUEUED:
+            return None
+        (row,) = self._tx.read("attempt_records", rows=[(task.id, task.attempt)])
+        return read_outcome(row["type"], read_data(row["data"]))
 
     @property
     def _is_plan(self) -> bool:

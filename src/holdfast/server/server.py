@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from errno import EADDRINUSE
 
 import uvicorn
 
 from holdfast.errors import InvalidInput
 from holdfast.server.application import Application
 from holdfast.server.bind import Bind
+
+log = logging.getLogger("holdfast.server")
 
 BACKLOG = 2_048
 HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -62,6 +66,11 @@ class _Draining(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer who waits first: what is under way is waited for."""
+        log.info(
+            "draining: nobody new is served, and what is under way may take %s seconds; a second "
+            "signal ends it at once",
+            DRAIN,
+        )
         self._application.serving.close()
         await super().shutdown(sockets)
         await self._application.serving.end()
@@ -83,7 +92,8 @@ def _listen(bind: Bind) -> socket.socket:
         made.listen(BACKLOG)
     except OSError as error:
         made.close()
-        reason = f"{bind.host}:{bind.port} cannot be listened on: {error.strerror}"
+        taken = "; --port 0 takes a free one" if error.errno == EADDRINUSE else ""
+        reason = f"{bind.host}:{bind.port} cannot be listened on: {error.strerror}{taken}"
         raise InvalidInput("port", reason) from error
     made.set_inheritable(False)
     return made

@@ -31,6 +31,7 @@ def _view_run(told: RunExplanation, workers: Sequence[LiveWorker]) -> View:
     free = [each for each in told.tasks if each.claimable]
     alone = {each.task.id: served for each in free if (served := _unserved(each.task, workers))}
     fixes = [told.fix, *(fix for each in told.tasks for fix in each.own_fixes)]
+    fixes += [f"holdfast logs {each.task.id}" for each in free if each.given_back]
     fixes += [each.fix for each in free if each.task.id in alone]
     lines = {
         each.task.id: ": ".join([each.line, *alone.get(each.task.id, ())]) for each in told.tasks
@@ -61,6 +62,7 @@ def _unserved(task: Task, workers: Sequence[LiveWorker]) -> list[str]:
 def _view_task(told: Explanation, served: View | None) -> View:
     waits = served is not None and not served["ok"]
     fixes = [clause.fix for clause in told.clauses]
+    fixes += [f"holdfast logs {told.task.id}"] if told.given_back else []
     # Where a worker lives that would take it, to start another one is no help.
     fixes += [told.fix] if served is None or waits else []
     clauses = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -60,13 +61,44 @@ class MalformedQuery(ValueError):
 
 def load(dialect: Dialect, directory: Path = DIRECTORY) -> Mapping[str, Query]:
     """Read the shared queries, then the dialect's own, which add to them or stand in for them."""
+    return _own(dialect) if directory == DIRECTORY else dict(Queries(dialect, directory))
+
+
+@cache
+def _own(dialect: Dialect) -> Queries:
+    """Once for a program: what the package holds does not change while it runs."""
+    return Queries(dialect, DIRECTORY)
+
+
+class Queries(Mapping[str, Query]):
+    """Each query is written out when it is first asked for: a short program asks for few."""
+
+    def __init__(self, dialect: Dialect, directory: Path) -> None:
+        self._dialect: Dialect = dialect
+        self.sources: Mapping[str, Source] = _gather(dialect, directory)
+        self._written: dict[str, Query] = {}
+
+    def __getitem__(self, name: str) -> Query:
+        written = self._written.get(name)
+        if written is None:
+            written = self._written[name] = _compile(self.sources[name], self._dialect)
+        return written
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.sources)
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+def _gather(dialect: Dialect, directory: Path) -> dict[str, Source]:
     sources = {**_read(directory), **_read(directory / dialect)}
     sources |= _clauses(sources)
     for source in sources.values():
         source.body = [
             clauses.borrow(line, lambda name: sources[name].body) for line in source.body
         ]
-    return {name: _compile(source, dialect) for name, source in sorted(sources.items())}
+    return dict(sorted(sources.items()))
 
 
 def _clauses(sources: Mapping[str, Source]) -> dict[str, Source]:

@@ -56,9 +56,17 @@ class Origin:
     @property
     def is_gone(self) -> bool:
         """Whether that can be said for sure: of another machine, boot or container it cannot."""
+        return self._is_known and start_of(self.process) != self.started
+
+    @property
+    def lives(self) -> bool:
+        """Whether that can be said for sure."""
+        return self._is_known and start_of(self.process) == self.started
+
+    @property
+    def _is_known(self) -> bool:
         own = Origin.own()
-        known = (self.host, self.boot, self.processes) == (own.host, own.boot, own.processes)
-        return known and start_of(self.process) != self.started
+        return (self.host, self.boot, self.processes) == (own.host, own.boot, own.processes)
 
     def __str__(self) -> str:
         return json.dumps(asdict(self))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.model.status import Status
 from tests.contract.cli.typed import Typed
-from tests.contract.stages import bring, start
+from tests.contract.stages import bring, create, finish, start, take
 
 ASKING = "name: asking\ninput: {topic: string, tone: string}\nsteps:\n  - {id: a, run: [echo]}\n"
 
@@ -41,6 +43,65 @@ def test_what_was_typed_wrong_is_json_too(typed: Typed) -> None:
     assert told["code"] == "usage"
     assert "--bad" in told["message"]
     assert told["next"] == "holdfast runs --help"
+
+
+@pytest.mark.parametrize(
+    ("typing", "told", "following"),
+    [
+        (("runs", "--limit", "5000"), "--limit: must be 1000 at most, not '5000'", "runs"),
+        (("worker", "--concurrency", "x"), "must be a whole number, not 'x'", "worker"),
+        (("serve", "--port", "-1"), "--port: must be 0 or more, not '-1'", "serve"),
+        (("runs", "--stats"), "is no option of holdfast runs; did you mean --status?", "runs"),
+        (("runs", "--limit"), "option '--limit' requires an argument", "runs"),
+        (("db", "backup"), "FILE: is missing", "db backup"),
+        (("show", "a", "b"), "got unexpected extra argument", "show"),
+        (("tokn",), "no such command 'tokn'. Did you mean 'token'?", ""),
+    ],
+)
+def test_what_was_typed_wrong_is_told_with_its_place_and_the_way_to_the_help(
+    typed: Typed, typing: tuple[str, ...], told: str, following: str
+) -> None:
+    said = typed.refused(2, *typing)
+    assert told in said
+    assert said.endswith(f"next:  {' '.join(filter(None, ('holdfast', following)))} --help\n")
+    assert "Input should" not in said
+
+
+def test_what_to_type_next_can_be_typed(engine: Engine, typed: Typed) -> None:
+    done, ready = bring(engine, Status.DONE), create(engine)
+    needed = create(engine, key="a")
+    finish(engine, needed)
+    take(engine, create(engine, needs=(needed,)))
+    lines = {
+        ("cancel", done.task_id): "already_terminal",
+        ("retry", ready): "invalid_transition",
+        ("guard", done.task_id, "--token", str(done.token)): "may not act any more",
+        ("work", "complete", done.task_id, "--token", "9.00"): "stale_token",
+        ("work", "claim", done.task_id): "cannot be claimed now",
+        ("task", "reset", needed): "started_dependents",
+        ("task", "delete", needed): "needed_by_others",
+        ("task", "add", "other", "--key", "a"): "key 'a' already belongs",
+        ("task", "edit", ready, "--title", "x", "--version", "99"): "version_conflict",
+        ("show", "r_zzzz"): "no such run",
+        ("workflow", "show", "none"): "no such workflow",
+        ("workers", "drain", "none"): "no such worker",
+        ("token", "revoke", "none"): "no such token",
+        ("schedule", "pause", "none"): "no such schedule",
+        ("runs", "--status", "none"): "is not one of",
+    }
+    for line, told in lines.items():
+        said = typed(*line)
+        assert told in said.err, said
+        found = re.findall(r"^next:  holdfast (.*)$", said.err, re.MULTILINE)
+        assert len(found) == 1, said
+        then = typed(*shlex.split(found[0].partition("   (")[0]))
+        assert (then.code, "error:" in then.err) == (0, False), (line, then)
+
+
+def test_what_is_not_there_is_looked_for_in_its_own_list(typed: Typed) -> None:
+    assert typed.refused(2, "token", "revoke", "no").endswith("next:  holdfast token list\n")
+    stale = typed.refused(1, "lease", "release", "a key", "--token", "1.00")
+    assert stale.endswith("next:  holdfast lease acquire 'a key'\n")
 
 
 def test_each_mistake_of_a_file_is_told_with_its_place(typed: Typed, tmp_path: Path) -> None:

@@ -244,11 +244,16 @@ def test_why_says_which_command_helps(engine: Engine, typed: Typed) -> None:
     told = typed.json("why", lone)
     assert told["clauses"][-1]["detail"] == '1 of 1 live worker serves "developer" with gpu'
     assert told["fixes"] == []
-    assert "Nothing stands in its way; no worker has taken it yet." in typed.ok("why", lone)
+    free = "Nothing stands in its way: the next worker that serves it may take it."
+    assert free in typed.ok("why", lone)
     taken = take(engine, lone)
     said = r"lone is running: attempt 1, leased by worker for \d+s"
     assert re.match(said, typed.ok("why", lone))
     assert taken.token not in typed.ok("show", lone, "--json")
+    engine.work.release(lone, taken.token)
+    told = typed.json("why", lone)
+    assert told["summary"].endswith("; attempt 1 was given back")
+    assert told["fixes"] == [f"holdfast logs {lone}"]
 
 
 def test_what_acts_on_a_terminal_is_written_out(engine: Engine, typed: Typed) -> None:

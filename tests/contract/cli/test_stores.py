@@ -160,7 +160,7 @@ def test_a_database_of_a_newer_version_is_refused(typed: Typed, url: str) -> Non
         run_sql("INSERT INTO holdfast_migration VALUES (9999, 'future', 'x', 0)")
     told = typed.refused(5, "runs")
     assert "which this version of Holdfast does not know" in told
-    assert told.endswith("next:  pip install --upgrade holdfast\n")
+    assert told.endswith("next:  pip install --upgrade .   (in a newer clone of Holdfast)\n")
 
 
 def test_a_locked_database_can_be_looked_at_and_a_change_is_told_who_waits(

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 from tests.contract.http.served import ROLES, Served
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import schemathesis
-    from schemathesis.checks import not_a_server_error
-    from schemathesis.specs.openapi.checks import (
-        content_type_conformance,
-        response_schema_conformance,
-        status_code_conformance,
-    )
-
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-]
 # As many for each role, where somebody asks for more.
 EXAMPLES = int(os.environ.get("HOLDFAST_TEST_EXAMPLES", "2"))
 QUICK = EXAMPLES == 2
@@ -36,37 +17,16 @@ QUICK = EXAMPLES == 2
 ENDLESS = "/api/v1/stream"
 
 
-def _read(found: Any) -> Any:  # noqa: ANN401 - schemathesis's own: an operation, or why not
-    return found.ok()
-
-
 @pytest.mark.timeout(120 if QUICK else 36_000)
 @pytest.mark.filterwarnings("ignore")
 def test_whatever_is_sent_the_answer_is_one_that_the_document_tells(quick_server: Served) -> None:
     told = quick_server().get(f"{quick_server.url}/openapi.json").json()
     del told["paths"][ENDLESS]
-    schema = schemathesis.openapi.from_dict(told)
-    operations = [found for each in schema.get_all_operations() if (found := _read(each))]
-    assert len(operations) > 55
-    for operation in operations:
+    # It takes seconds to import, in each process that only collects.
+    from tests.contract.http.made_up import make_up_calls  # noqa: PLC0415
 
-        @settings(
-            max_examples=EXAMPLES if QUICK else EXAMPLES * len(ROLES),
-            phases=[Phase.generate] if QUICK else [Phase.explicit, Phase.generate, Phase.shrink],
-            suppress_health_check=list(HealthCheck),
-            derandomize=QUICK,
-            deadline=None,
-            database=None,
-        )
-        @given(case=operation.as_strategy(), role=st.sampled_from(ROLES))
-        def ask(case: schemathesis.Case[Any], role: str) -> None:
-            if isinstance(case.body, dict) and "wait_seconds" in case.body:
-                case.body["wait_seconds"] = 0
-            headers = {"Authorization": f"Bearer {quick_server.tokens[role]}"}
-            answer = case.call(base_url=quick_server.url, headers=headers, timeout=20)
-            case.validate_response(answer, checks=CHECKS)
-
-        ask()
+    examples = EXAMPLES if QUICK else EXAMPLES * len(ROLES)
+    assert make_up_calls(quick_server, told, examples=examples, quick=QUICK) > 55
 
 
 def test_all_that_is_sent_and_answered_has_an_example_that_fits(quick_server: Served) -> None:

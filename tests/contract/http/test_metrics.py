@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.bus import Channel, Consumer, Envelope, Handler, Park, SqlBus, Subscription
 from tests.contract.http.served import Served
 from tests.race.racers import eventually
 
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "operations.md"
 Labels = frozenset[tuple[str, str]]
 
 
@@ -79,3 +83,13 @@ def test_who_waits_and_who_reads_here_is_told(quick_server: Served) -> None:
         assert next(lines)
     assert eventually(lambda: value(server, "stream_readers") == 0)
     assert value(server, "long_polls") == 0
+
+
+def test_the_page_about_operations_names_what_is_told_and_nothing_else(
+    quick_server: Served,
+) -> None:
+    text = quick_server("viewer").get(f"{quick_server.url}/metrics").text
+    rows = re.findall(r"^\| (`holdfast_.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(holdfast_\w+)", row)}
+    told = re.findall(r"^# TYPE (holdfast_\w+) ", text, re.MULTILINE)
+    assert named == set(told)

@@ -1,10 +1,16 @@
-"""Whether a server is of use: not while its store cannot be written."""
+"""Whether a server is of use: not where it cannot listen, nor while its store cannot be written."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from tests.contract.http.served import served
+import pytest
+
+from holdfast.errors import InvalidInput
+from holdfast.server.bind import Bind
+from holdfast.server.server import HttpServer
+from tests.contract.http.served import Served, served
 from tests.contract.raw import raw
 
 
@@ -20,3 +26,10 @@ def test_a_server_is_not_ready_while_its_store_cannot_be_written(
             other("ROLLBACK")
         assert (late.status_code, late.json()["code"]) == (503, "store_unavailable")
         assert server().get(look).json() == {"ok": True}
+
+
+def test_a_port_that_is_taken_is_told_with_the_way_to_a_free_one(quick_server: Served) -> None:
+    taken = urlsplit(quick_server.url).port
+    assert taken is not None
+    with pytest.raises(InvalidInput, match="already in use; --port 0 takes a free one"):
+        HttpServer(quick_server.application, Bind(port=taken))

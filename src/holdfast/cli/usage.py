@@ -1,0 +1,74 @@
+"""What was typed and is no command: where, what is wrong with it, and what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+from holdfast.cli.session import typed_arguments
+from holdfast.cli.terminal import escape, note, paint, say_json_line
+
+BAD_INPUT = 2
+
+
+@runtime_checkable
+class Mistake(Protocol):
+    """What Typer says of a line that it cannot read."""
+
+    @property
+    def format_message(self) -> Callable[[], str]: ...
+
+
+def say_usage(mistake: Mistake, *, json: bool) -> int:
+    called = _called(getattr(mistake, "ctx", None))
+    if type(mistake).__name__ == "NoArgsIsHelpError" and not json:
+        note(mistake.format_message())
+        return BAD_INPUT
+    told, following = tell_usage(mistake, called), f"{called} --help"
+    if json:
+        say_json_line({"error": {"code": "usage", "message": told, "next": following}})
+        return BAD_INPUT
+    note(f"{paint('error:', 'red')} {escape(told)}")
+    note(f"next:  {escape(following)}")
+    return BAD_INPUT
+
+
+def _called(context: Any) -> str:  # noqa: ANN401 - Typer's own
+    if context is not None:
+        return str(context.command_path)
+    # Of an option without its value Typer does not tell whose it is.
+    first = typed_arguments.get()[:1]
+    return " ".join(["holdfast", *(each for each in first if not each.startswith("-"))])
+
+
+def tell_usage(mistake: Mistake, called: str) -> str:
+    option = getattr(mistake, "option_name", None)
+    if option is not None and hasattr(mistake, "possibilities"):
+        return f"{option}: is no option of {called}{_meant(mistake.possibilities)}"
+    parameter = getattr(mistake, "param", None)
+    if parameter is not None:
+        return f"{_place(parameter)}: {_reason(mistake)}"
+    told = mistake.format_message().rstrip(".")
+    return f"{told[:1].lower()}{told[1:]}"
+
+
+def _place(parameter: Any) -> str:  # noqa: ANN401 - Typer's own
+    """An option by its long name, an argument as the help writes it."""
+    if parameter.param_type_name == "option":
+        return str(max(parameter.opts, key=len))
+    return str(parameter.metavar or parameter.name).strip("[]")
+
+
+def _reason(mistake: Any) -> str:  # noqa: ANN401 - Typer's own
+    if type(mistake).__name__ == "MissingParameter":
+        return "is missing"
+    found = getattr(mistake.__cause__, "errors", None)
+    if found is None:
+        return str(mistake.message).rstrip(".")
+    from holdfast.service.mistakes import tell_mistakes
+
+    return tell_mistakes(found())[0].message
+
+
+def _meant(possibilities: Any) -> str:  # noqa: ANN401 - Typer's own
+    return f"; did you mean {' or '.join(sorted(possibilities))}?" if possibilities else ""

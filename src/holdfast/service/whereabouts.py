@@ -1,0 +1,52 @@
+"""Where the server of a store listens, told to whoever types a command beside the same store."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from holdfast.worker.origin import Origin
+from holdfast.worker.state import private, state_of
+
+FILE = "server"
+# Who listens everywhere is asked here.
+_HERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - it is where to ask, not to listen
+
+
+@contextmanager
+def announced(url: str, address: str) -> Iterator[None]:
+    """Say where this process serves a store, until the block ends; of several the last is told."""
+    path = state_of(url).root / FILE
+    for everywhere, here in _HERE.items():
+        address = address.replace(f"://{everywhere}:", f"://{here}:")
+    text = json.dumps({"url": address, "origin": str(Origin.own())})
+    # It is served all the same where nothing can be written.
+    with suppress(OSError):
+        _write(path, text)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if path.read_text(encoding="utf-8") == text:
+                path.unlink()
+
+
+def find_server(url: str) -> str | None:
+    """Where a store is served, by a process of this machine that lives."""
+    try:
+        told = json.loads((state_of(url).root / FILE).read_text(encoding="utf-8"))
+        origin = Origin.read(told["origin"])
+        address = str(told["url"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    # A token is to be sent there: never to a stranger who got the port since.
+    return address if origin is not None and origin.lives else None
+
+
+def _write(path: Path, text: str) -> None:
+    aside = private(path.parent) / f"{FILE}.{os.getpid()}"
+    aside.write_text(text, encoding="utf-8")
+    aside.replace(path)
