@@ -30,6 +30,18 @@ def is_writer() -> bool:
     return getattr(_thread, "writes", False)
 
 
+def once_told(callback: Callable[[], None]) -> None:
+    """Call back when everybody was told whose group is being answered; elsewhere at once.
+
+    To wake another thread before that would have both want the interpreter.
+    """
+    waiting: list[Callable[[], None]] | None = getattr(_thread, "waiting", None)
+    if waiting is None:
+        callback()
+    else:
+        waiting.append(callback)
+
+
 T = TypeVar("T")
 
 
@@ -300,8 +312,15 @@ class GroupCommit(Generic[O]):
             self._on_commit(replies)
         except Exception:
             logger.exception("a hook failed after a commit; the commit stands")
-        for entry, reply in zip(group, replies, strict=True):
-            entry.answer(reply)
+        waiting: list[Callable[[], None]] = []
+        _thread.waiting = waiting
+        try:
+            for entry, reply in zip(group, replies, strict=True):
+                entry.answer(reply)
+        finally:
+            _thread.waiting = None
+        for wake in waiting:
+            wake()
 
     def _abandon(self) -> None:
         with self._arrived:
