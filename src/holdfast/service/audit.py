@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import stat
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -16,6 +17,9 @@ from holdfast.worker.state import private, state_of
 FILE = "audit.log"
 MOST_BYTES = 10_000_000
 OLDER = 9
+# So many bytes may be written before the size of the file is looked at: others write to it too.
+UNSEEN = 65_536
+LINE = "%s %s %s%s"
 
 log = logging.getLogger("holdfast.audit")
 
@@ -25,7 +29,12 @@ def tell(who: str, did: str, became: str, *, role: str | None = None, about: str
     named = who if role is None else f"{who} ({role})"
     entry = {"actor": who, "role": role, "did": did, "became": became, "about": about}
     said = {name: value for name, value in entry.items() if value}
-    log.info("%s %s %s%s", named, did, became, f" {about}" if about else "", extra={"audit": said})
+    if log.isEnabledFor(logging.INFO):
+        told = (named, did, became, f" {about}" if about else "")
+        # Made here, and not by `log.info`, which looks through the stack for a line of code.
+        record = logging.LogRecord(log.name, logging.INFO, __file__, 0, LINE, told, None)
+        record.__dict__["audit"] = said
+        log.handle(record)
 
 
 def audit_path(url: str) -> Path:
@@ -52,7 +61,32 @@ class AuditFile(RotatingFileHandler):
 
     def _open(self) -> TextIOWrapper:
         """Also for the file that begins where one was full."""
+        # How much may follow before it may be full.
+        self._room = 0
         return open(self.baseFilename, "a", encoding="utf-8", opener=_open_private)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line at once, most of the time without a look at how long the file is."""
+        try:
+            line = f"{self.format(record)}\n"
+            self._room -= len(line)
+            if self._room <= 0 and self._is_full(len(line)):
+                self.doRollover()
+            self._now_open().write(line)
+            self._now_open().flush()
+        except Exception:  # noqa: BLE001 - whatever it is, logging has a way to tell of it
+            self.handleError(record)
+
+    def _now_open(self) -> TextIOWrapper:
+        if self.stream is None:
+            self.stream = self._open()
+        return self.stream
+
+    def _is_full(self, more: int) -> bool:
+        found = os.fstat(self._now_open().fileno())
+        left = self.maxBytes - found.st_size - more
+        self._room = min(UNSEEN, left)
+        return left <= 0 and stat.S_ISREG(found.st_mode)
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
