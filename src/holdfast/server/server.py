@@ -13,6 +13,7 @@ import uvicorn
 from holdfast.errors import InvalidInput
 from holdfast.server.application import Application
 from holdfast.server.bind import Bind
+from holdfast.server.gathered import GatheringProtocol
 
 BACKLOG = 2_048
 HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -31,6 +32,7 @@ class HttpServer:
         config = uvicorn.Config(
             application.gate,
             interface="asgi3",
+            http=GatheringProtocol,
             backlog=BACKLOG,
             log_config=None,
             access_log=False,
