@@ -130,9 +130,10 @@ def _count(asks: Door, told: Sequence[View]) -> None:
 
 
 @table.route("POST", "/claims/{task_id}/complete", WORKERS, answers=answers.Changed)
-def complete(task_id: TaskId, body: bodies.Complete, asks: AsksAs) -> Answer:
+async def complete(task_id: TaskId, body: bodies.Complete, asks: AsksAs) -> Answer:
     """Report the result; the same again is a success, another is refused."""
-    return Answer(asks.service.protocol.complete(task_id, body.token, body.output, body.usage))
+    result = Result(task_id=task_id, token=body.token, output=body.output, usage=body.usage)
+    return Answer(await asks.swift.complete(result))
 
 
 @table.route("POST", "/claims/{task_id}/fail", WORKERS, answers=answers.Changed)
