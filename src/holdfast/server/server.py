@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DRAIN = 30
 # A worker that works for a while need not connect anew to report.
 IDLE = 75
+# How many objects more are made than dropped before the collector looks at them.
+MADE_BETWEEN = 20_000
 
 
 class HttpServer:
@@ -91,6 +94,17 @@ def _listen(bind: Bind) -> socket.socket:
     return made
 
 
+def collect_less_often() -> None:
+    """Let the collector pass over what was loaded, and come less often than each call or two.
+
+    One that was turned off, or made rarer than this, stays so.
+    """
+    gc.freeze()
+    youngest, *older = gc.get_threshold()
+    if youngest:
+        gc.set_threshold(max(youngest, MADE_BETWEEN), *older)
+
+
 def until_signalled(server: HttpServer, also: Callable[[], None] = lambda: None) -> None:
     """Serve until Ctrl-C, SIGTERM or SIGHUP, then drain."""
 
@@ -100,6 +114,7 @@ def until_signalled(server: HttpServer, also: Callable[[], None] = lambda: None)
         # A second one does what it does anywhere.
         signal.signal(number, signal.SIG_DFL)
 
+    collect_less_often()
     # Under nohup a closed terminal is to be ignored, and stays so.
     heard = [each for each in HEARD if signal.getsignal(each) is not signal.SIG_IGN]
     before = {each: signal.signal(each, hear) for each in heard}
