@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import NewType
+from collections.abc import Iterable
+from typing import NewType, Protocol
 
 from holdfast.clock import Clock
 from holdfast.errors import InvalidInput
@@ -22,6 +23,22 @@ _OTHER = {
     "r_": "is a task, and a run is wanted; the run of a task is its run_id",
 }
 _SHAPE = re.compile(rf"[rt]_[0-7][{ALPHABET}]{{19}}")
+
+
+class TaskIds(Protocol):
+    """Where the ids of tasks come from."""
+
+    def task(self) -> TaskId: ...
+
+
+class Ahead:
+    """Ids that were drawn at once: each by itself costs a lock, and often a call of the system."""
+
+    def __init__(self, drawn: Iterable[TaskId]) -> None:
+        self._drawn = iter(drawn)
+
+    def task(self) -> TaskId:
+        return next(self._drawn)
 
 
 class Ids:
@@ -47,6 +64,10 @@ class Ids:
 
     def signal(self) -> str:
         return "s_" + self._next(1)[0]
+
+    def ahead(self, count: int) -> Ahead:
+        """As many ids of tasks, for one who makes them one by one."""
+        return Ahead(self.tasks(count))
 
     def _next(self, count: int) -> list[str]:
         with self._lock:

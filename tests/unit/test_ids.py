@@ -133,3 +133,12 @@ def test_what_is_no_task_id_is_refused_with_its_field(text: str) -> None:
 def test_a_task_id_is_no_run_id() -> None:
     with pytest.raises(InvalidInput, match="run_id"):
         parse_run_id(ids().task())
+
+
+def test_ids_that_are_drawn_ahead_grow_and_are_nobody_elses() -> None:
+    ids = Ids(ManualClock(), SeededRandomness(1))
+    ahead = ids.ahead(3)
+    later = ids.task()
+    drawn = [ahead.task() for _ in range(3)]
+    assert drawn == sorted({*drawn})
+    assert drawn[-1] < later
