@@ -289,8 +289,9 @@ class Claimed:
         match name:
             case "token":
                 return make_token(self.secret, row["entity"], row["attempt"])
-            case "task":
-                return read_task({**row, **dict(zip(*row["carried"], strict=True))}, row["entity"])
+            case "fields" | "task":
+                whole = {**row, "id": row["entity"], **dict(zip(*row["carried"], strict=True))}
+                return whole if name == "fields" else read_task(whole)
             case "payload":
                 return read_value(_carried(row, "payload"))
             case "input":

@@ -11,11 +11,12 @@ from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, NewTask, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, digest
+from holdfast.service.assignments import view_assignment
 from holdfast.service.logs import append_log
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
-from holdfast.service.views import View, present, view_assignment
+from holdfast.service.views import View, present
 from holdfast.worker.remote.wire import Around, pack
 
 Note = tuple[str, object]

@@ -18,9 +18,10 @@ from holdfast.server.door import AsksAs, Door, TaskId, in_thread
 from holdfast.server.problems import Answer, Problem
 from holdfast.server.routing import WORKERS, Table
 from holdfast.service.artifacts import keep_artifact
+from holdfast.service.assignments import view_assignment
 from holdfast.service.intake import read_moment, read_new_task
 from holdfast.service.protocol import Offer, request_key
-from holdfast.service.views import View, present, view_assignment
+from holdfast.service.views import View, present
 from holdfast.service.waiting import Ask, Waiter
 
 table = Table(tag="claims")
