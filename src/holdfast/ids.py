@@ -17,6 +17,8 @@ TaskId = NewType("TaskId", str)
 WorkerName = NewType("WorkerName", str)
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+# Bytes of chance for one millisecond, and for how many it is drawn.
+WIDTH, DRAWN = 7, 64
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 _OTHER = {
     "t_": 'is a run, and a task is wanted; one of its tasks is run.task("…"), by its step',
@@ -51,6 +53,7 @@ class Ids:
         self._millisecond = -1
         self._time = ""
         self._chance = 0
+        self._chances: list[int] = []
         self._process = generation()
 
     def task(self) -> TaskId:
@@ -80,11 +83,22 @@ class Ids:
         return [time + _encode(chance) for chance in range(first, first + count)]
 
     def _begin(self, millisecond: int) -> None:
+        # A child of a fork is not to go on with what its parent drew.
+        if not self._chances or generation() != self._process:
+            self._chances = self._draw()
         self._process = generation()
         self._millisecond = millisecond
         self._time = _encode(millisecond)
+        self._chance = self._chances.pop()
+
+    def _draw(self) -> list[int]:
+        """Chance for so many milliseconds: to ask the system for each gives up the interpreter."""
+        drawn = self._randomness.token_bytes(WIDTH * DRAWN)
         # 49 bits of the 50: however many follow within one millisecond, they cannot run out.
-        self._chance = int.from_bytes(self._randomness.token_bytes(7), "big") >> 7
+        return [
+            int.from_bytes(drawn[place : place + WIDTH], "big") >> 7
+            for place in range(0, len(drawn), WIDTH)
+        ]
 
 
 def _encode(value: int) -> str:
