@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import stat
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -19,9 +20,11 @@ MOST_BYTES = 10_000_000
 OLDER = 9
 # So many bytes may be written before the size of the file is looked at: others write to it too.
 UNSEEN = 65_536
-LINE = "%s %s %s%s"
 
 log = logging.getLogger("holdfast.audit")
+# Not handlers of the logger: to make a record takes longer than the line, and each call has one.
+_files: list[AuditFile] = []
+_encode = json.JSONEncoder(check_circular=False).encode
 
 
 def tell(who: str, did: str, became: str, *, role: str | None = None, about: str = "") -> None:
@@ -29,12 +32,11 @@ def tell(who: str, did: str, became: str, *, role: str | None = None, about: str
     named = who if role is None else f"{who} ({role})"
     entry = {"actor": who, "role": role, "did": did, "became": became, "about": about}
     said = {name: value for name, value in entry.items() if value}
-    if log.isEnabledFor(logging.INFO):
-        told = (named, did, became, f" {about}" if about else "")
-        # Made here, and not by `log.info`, which looks through the stack for a line of code.
-        record = logging.LogRecord(log.name, logging.INFO, __file__, 0, LINE, told, None)
-        record.__dict__["audit"] = said
-        log.handle(record)
+    for each in _files:
+        each.keep(said)
+    if log.handlers or log.propagate:
+        more = f" {about}" if about else ""
+        log.info("%s %s %s%s", named, did, became, more, extra={"audit": said})
 
 
 def audit_path(url: str) -> Path:
@@ -44,7 +46,7 @@ def audit_path(url: str) -> Path:
 
 def keep_audit(url: str) -> None:
     """Have this process write it to its file, and there alone: every call is too much to read."""
-    log.addHandler(AuditFile(url))
+    _files.append(AuditFile(url))
     log.propagate = False
 
 
@@ -65,17 +67,21 @@ class AuditFile(RotatingFileHandler):
         self._room = 0
         return open(self.baseFilename, "a", encoding="utf-8", opener=_open_private)
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def keep(self, said: Mapping[str, str | None]) -> None:
         """Write a line at once, most of the time without a look at how long the file is."""
+        self.acquire()
         try:
-            line = f"{self.format(record)}\n"
+            at = datetime.now(UTC).isoformat(timespec="milliseconds")
+            line = f"{_encode({'at': at, **said})}\n"
             self._room -= len(line)
             if self._room <= 0 and self._is_full(len(line)):
                 self.doRollover()
             self._now_open().write(line)
             self._now_open().flush()
         except Exception:  # noqa: BLE001 - whatever it is, logging has a way to tell of it
-            self.handleError(record)
+            self.handleError(logging.makeLogRecord({"msg": "the audit", "audit": said}))
+        finally:
+            self.release()
 
     def _now_open(self) -> TextIOWrapper:
         if self.stream is None:
@@ -87,10 +93,6 @@ class AuditFile(RotatingFileHandler):
         left = self.maxBytes - found.st_size - more
         self._room = min(UNSEEN, left)
         return left <= 0 and stat.S_ISREG(found.st_mode)
-
-    def format(self, record: logging.LogRecord) -> str:
-        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        return json.dumps({"at": at, **vars(record).get("audit", {})})
 
 
 def _open_private(path: str, flags: int) -> int:
