@@ -35,9 +35,9 @@ class Swift:
         answer = await self._engine.work.complete.aio(
             task_id, result.token, result.output, usage=result.usage
         )
-        seen = await self._looks.task(task_id) if accepted(task_id, answer).ok else None
+        repeated = accepted(task_id, answer).repeated
+        seen = await self._looks.task(task_id)
         if seen is None:
-            return await self._looks.in_thread(
-                partial(self._service.protocol.tell, task_id, answer)
-            )
-        return {"ok": True, "repeated": answer.repeated, "task": seen}
+            tell = partial(self._service.protocol.tell, task_id, answer)
+            return await self._looks.in_thread(tell)
+        return {"ok": True, "repeated": repeated, "task": seen}
