@@ -224,7 +224,9 @@ async def _run(measure: Measure, server: Server, number: int) -> tuple[str, str]
 def _write(page: Path, figures: Sequence[Figure], command: str, cores: str) -> None:
     text = (
         "## Over HTTP\n\nServer and client are two processes on the same cores, whose time is told "
-        "of each.\n\n"
+        f"of each. One by one, each task has three calls of its own, and {AT_ONCE} connections "
+        f"make them at once; by {BATCH}, {BATCHERS} connections make three calls for all of them. "
+        "Each call is fenced, audited and on disk before it is answered.\n\n"
         f"```\n{command}\n```\n\n{report.draw_figures(figures)}\n\n- cores: {cores}\n"
     )
     report.put_section(page, SECTION, text)

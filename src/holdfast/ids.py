@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import NewType
+from collections.abc import Iterable
+from typing import NewType, Protocol
 
 from holdfast.clock import Clock
 from holdfast.errors import InvalidInput
@@ -16,12 +17,30 @@ TaskId = NewType("TaskId", str)
 WorkerName = NewType("WorkerName", str)
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+# Bytes of chance for one millisecond, and for how many it is drawn.
+WIDTH, DRAWN = 7, 64
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 _OTHER = {
     "t_": 'is a run, and a task is wanted; one of its tasks is run.task("…"), by its step',
     "r_": "is a task, and a run is wanted; the run of a task is its run_id",
 }
 _SHAPE = re.compile(rf"[rt]_[0-7][{ALPHABET}]{{19}}")
+
+
+class TaskIds(Protocol):
+    """Where the ids of tasks come from."""
+
+    def task(self) -> TaskId: ...
+
+
+class Ahead:
+    """Ids that were drawn at once: each by itself costs a lock, and often a call of the system."""
+
+    def __init__(self, drawn: Iterable[TaskId]) -> None:
+        self._drawn = iter(drawn)
+
+    def task(self) -> TaskId:
+        return next(self._drawn)
 
 
 class Ids:
@@ -34,6 +53,7 @@ class Ids:
         self._millisecond = -1
         self._time = ""
         self._chance = 0
+        self._chances: list[int] = []
         self._process = generation()
 
     def task(self) -> TaskId:
@@ -48,6 +68,10 @@ class Ids:
     def signal(self) -> str:
         return "s_" + self._next(1)[0]
 
+    def ahead(self, count: int) -> Ahead:
+        """As many ids of tasks, for one who makes them one by one."""
+        return Ahead(self.tasks(count))
+
     def _next(self, count: int) -> list[str]:
         with self._lock:
             millisecond = self._now() // 1000
@@ -59,11 +83,22 @@ class Ids:
         return [time + _encode(chance) for chance in range(first, first + count)]
 
     def _begin(self, millisecond: int) -> None:
+        # A child of a fork is not to go on with what its parent drew.
+        if not self._chances or generation() != self._process:
+            self._chances = self._draw()
         self._process = generation()
         self._millisecond = millisecond
         self._time = _encode(millisecond)
+        self._chance = self._chances.pop()
+
+    def _draw(self) -> list[int]:
+        """Chance for so many milliseconds: to ask the system for each gives up the interpreter."""
+        drawn = self._randomness.token_bytes(WIDTH * DRAWN)
         # 49 bits of the 50: however many follow within one millisecond, they cannot run out.
-        self._chance = int.from_bytes(self._randomness.token_bytes(7), "big") >> 7
+        return [
+            int.from_bytes(drawn[place : place + WIDTH], "big") >> 7
+            for place in range(0, len(drawn), WIDTH)
+        ]
 
 
 def _encode(value: int) -> str:

@@ -321,3 +321,39 @@ def test_a_writer_that_dies_leaves_nobody_waiting() -> None:
     assert [type(error) for error in errors] == [SystemExit, ShuttingDown, SystemExit]
     with pytest.raises(ShuttingDown):
         desk.submit(Note(keys=("c",)))
+
+
+def test_several_have_one_future_of_their_replies_in_order() -> None:
+    desk = Desk()
+    asked = desk.group.submit_all(notes("a", "b", "a"))
+    desk.group.step()
+    assert not asked.done()
+    desk.step_all()
+    assert asked.result(0) == [0, 1, 2]
+    assert desk.group.submit_all([]).result(0) == []
+
+
+def test_the_first_error_of_several_is_told_after_all_of_them_were_written() -> None:
+    desk = Desk()
+    first, second = RuntimeError("first"), RuntimeError("second")
+    asked = desk.group.submit_all(
+        [
+            Note(keys=("a",), number=1),
+            Note(keys=("b",), refusal=first),
+            Note(keys=("b",), error=second),
+            Note(keys=("c",), number=2),
+        ]
+    )
+    desk.group.step()
+    assert not asked.done()
+    desk.step_all()
+    assert asked.exception(0) is first
+    assert desk.numbers == [[1, 0, 2]]
+
+
+def test_several_that_nobody_waits_for_any_more_are_written_all_the_same() -> None:
+    desk = Desk()
+    asked = desk.group.submit_all(notes("a", "b"))
+    assert asked.cancel()
+    desk.step_all()
+    assert desk.numbers == [[0, 1]]

@@ -88,12 +88,15 @@ def test_threads_never_share_an_id() -> None:
 
 FORK = """
 import os
+import sys
 from holdfast.clock import ManualClock
 from holdfast.ids import Ids
 from holdfast.randomness import SystemRandomness
-ids = Ids(ManualClock(), SystemRandomness())
+clock = ManualClock()
+ids = Ids(clock, SystemRandomness())
 ids.task()
 child = os.fork()
+clock.advance(float(sys.argv[1]))
 os.write(1, (ids.task() + "\\n").encode())
 if not child:
     os._exit(0)
@@ -101,11 +104,11 @@ os.waitpid(child, 0)
 """
 
 
-def test_a_forked_child_does_not_repeat_its_parents_ids() -> None:
-    command = [sys.executable, "-W", "ignore", "-c", FORK]
+@pytest.mark.parametrize("later", [0, 0.001])
+def test_a_forked_child_does_not_repeat_its_parents_ids(later: float) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORK, str(later)]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    first, second = answer.stdout.split()
-    assert first != second
+    assert len({*answer.stdout.split()}) == 2
 
 
 @pytest.mark.parametrize(
@@ -133,3 +136,12 @@ def test_what_is_no_task_id_is_refused_with_its_field(text: str) -> None:
 def test_a_task_id_is_no_run_id() -> None:
     with pytest.raises(InvalidInput, match="run_id"):
         parse_run_id(ids().task())
+
+
+def test_ids_that_are_drawn_ahead_grow_and_are_nobody_elses() -> None:
+    ids = Ids(ManualClock(), SeededRandomness(1))
+    ahead = ids.ahead(3)
+    later = ids.task()
+    drawn = [ahead.task() for _ in range(3)]
+    assert drawn == sorted({*drawn})
+    assert drawn[-1] < later

@@ -29,6 +29,8 @@ class Commits(Protocol):
 
     def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]: ...
 
+    def submit_all(self, operations: Sequence[Operation]) -> Future[list[Any]]: ...
+
     def enter(self, entry: Entry[Operation], entered: Callable[[], None]) -> None: ...
 
 
@@ -61,6 +63,10 @@ class Desk:
 
     def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]:
         return self.commits.submit_many(operations)
+
+    def submit_all(self, operations: Sequence[Operation]) -> Future[list[Any]]:
+        """The future of all replies in order; the first error is its error."""
+        return self.commits.submit_all(operations)
 
     def view(self, read: Callable[[Transaction], T]) -> T:
         return self.database.view(read)

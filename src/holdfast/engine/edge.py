@@ -71,9 +71,11 @@ class Call(Documented, Generic[P, T]):
     async def _aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
         import asyncio  # noqa: PLC0415 - slow to import, and only coroutines need it
 
+        from holdfast.engine.arrivals import arrive  # noqa: PLC0415 - the same
+
         future = self.submit(*args, **kwargs)
         try:
-            await asyncio.wrap_future(future)
+            await arrive(future)
         except asyncio.CancelledError:
             # When it is under way or written already, nobody else will hear what it gave.
             if not future.cancel():

@@ -11,7 +11,7 @@ from operator import itemgetter
 from holdfast.engine import validation
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.desk import Desk
-from holdfast.engine.edge import gather, operation
+from holdfast.engine.edge import operation
 from holdfast.engine.operations import Import, Past
 from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.model.past import PastRun, PastTask, PastTree
@@ -63,7 +63,7 @@ class Imports:
         """Take over each unit, unless it is here already; nothing, if one is here otherwise."""
         operations = self.prepare(units, validation.actor(actor))
         self._refuse_others(operations)
-        return gather(self._desk.submit_many(operations))
+        return self._desk.submit_all(operations)
 
     def prepare(self, units: Sequence[PastTree | PastRun], actor: str) -> list[Import]:
         """What the writer will be asked, one operation for each unit; all checked, none written."""

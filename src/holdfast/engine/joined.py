@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.engine.desk import Commits, Desk
-from holdfast.engine.edge import then
+from holdfast.engine.edge import gather, then
 from holdfast.engine.expect_desk import Expectations
 from holdfast.engine.joining import Joining
 from holdfast.engine.operations import Operation
@@ -67,6 +67,9 @@ class _Commits:
 
     def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]:
         return [self.submit(each) for each in operations]
+
+    def submit_all(self, operations: Sequence[Operation]) -> Future[list[Any]]:
+        return gather(self.submit_many(operations))
 
     def enter(self, *_: object) -> None:
         raise WrongThread("a report inside another's transaction is waited for; use complete")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from holdfast.engine import budgets, pulls, slots
@@ -36,35 +36,47 @@ class Line(NamedTuple):
     tags: str
 
 
+class Taken(NamedTuple):
+    """The rows that one claim took, and the facts of their runs."""
+
+    rows: list[Row]
+    runs: Mapping[str, RunFacts]
+    # Whether they were taken before, for the same request.
+    repeated: bool
+
+
 def claim(group: Group, claims: Sequence[Claim]) -> list[Claimed]:
     mark_due(group)
-    return [serve(group, each) for each in claims]
+    return _gather(group, [_take(group, each) for each in claims])
 
 
 def serve(group: Group, request: Claim) -> Claimed:
     """Claim what is ready by now; the same request again gets what it got before."""
-    known = pulls.recall(group, request)
-    if known is not None:
-        return replace(_gather(group, known), repeated=True)
-    rows = _claim(group, request)
-    pulls.note(group, request.request, rows)
-    return _gather(group, rows)
+    (claimed,) = _gather(group, [_take(group, request)])
+    return claimed
 
 
 def claim_by_id(group: Group, claims: Sequence[ClaimById]) -> list[Claimed]:
     mark_due(group)
     named = group.tx.read("keys_of_tasks", ids=[each.task_id for each in claims])
     slots.hold(group, {row["concurrency_key"] for row in named})
-    return [_serve_by_id(group, each) for each in claims]
+    return _gather(group, [_take(group, each) for each in claims])
 
 
-def _serve_by_id(group: Group, request: ClaimById) -> Claimed:
+def _take(group: Group, request: Claim | ClaimById) -> Taken:
     known = pulls.recall(group, request)
     if known is not None:
-        return _gather(group, known)
-    rows = _claim_by_id(group, request)
-    pulls.note(group, request.request, rows)
-    return _gather(group, rows)
+        rows = known
+    elif isinstance(request, Claim):
+        rows = _claim(group, request)
+    else:
+        rows = _claim_by_id(group, request)
+    if known is None:
+        pulls.note(group, request.request, rows)
+    runs = group.facts.of(group.tx, {row["run_id"] for row in rows if row["run_id"] is not None})
+    # At once: whoever claims next in this group is to find the hold.
+    budgets.hold(group, runs.values())
+    return Taken(rows, runs, repeated=known is not None)
 
 
 def mark_due(group: Group) -> None:
@@ -172,30 +184,31 @@ def _claim_by_id(group: Group, request: ClaimById) -> list[Row]:
     return rows
 
 
-def _gather(group: Group, rows: list[Row]) -> Claimed:
-    """Claimed tasks with all that they need to run."""
+def _gather(group: Group, taken: Sequence[Taken]) -> list[Claimed]:
+    """Claimed tasks with all that they need to run, read at once for all who claim."""
+    rows = [row for each in taken for row in each.rows]
     given: dict[str, list[Row]] = {}
     needy = [row["entity"] for row in rows if row["entity"] not in group.needless]
     if needy:
         for row in group.tx.read("needed_outputs", ids=needy):
             given.setdefault(row["task_id"], []).append(row)
-    runs = {row["run_id"] for row in rows if row["run_id"] is not None}
     around = {row["parent_id"] for row in rows if row["item"] is not None}
     groups: dict[str, list[Row]] = {}
     if around:
         for row in group.tx.read("items_around", ids=sorted(around)):
             groups.setdefault(row["root"], []).append(row)
-    facts = group.facts.of(group.tx, runs)
-    # At once: whoever claims next in this group is to find the hold.
-    budgets.hold(group, facts.values())
-    return Claimed(
-        secret=group.secret,
-        rows=rows,
-        given=given,
-        runs=facts,
-        around=groups,
-        scripts=_scripts(group, rows, facts.values()),
-    )
+    return [
+        Claimed(
+            secret=group.secret,
+            rows=each.rows,
+            given=given,
+            runs=each.runs,
+            around=groups,
+            scripts=_scripts(group, each.rows, each.runs.values()),
+            repeated=each.repeated,
+        )
+        for each in taken
+    ]
 
 
 def _scripts(group: Group, rows: list[Row], runs: Iterable[RunFacts]) -> dict[str, Script]:
@@ -276,8 +289,9 @@ class Claimed:
         match name:
             case "token":
                 return make_token(self.secret, row["entity"], row["attempt"])
-            case "task":
-                return read_task({**row, **dict(zip(*row["carried"], strict=True))}, row["entity"])
+            case "fields" | "task":
+                whole = {**row, "id": row["entity"], **dict(zip(*row["carried"], strict=True))}
+                return whole if name == "fields" else read_task(whole)
             case "payload":
                 return read_value(_carried(row, "payload"))
             case "input":

@@ -42,12 +42,12 @@ _PLAIN = (
 )
 
 
-def read_task(row: Row, identifier: str | None = None) -> Task:
+def read_task(row: Row) -> Task:
     return fill(
         Task,
         {
             **{name: row[name] for name in _PLAIN},
-            "id": identifier or row["id"],
+            "id": row["id"],
             "kind": _KINDS[row["kind"]],
             "status": _STATUSES[row["status"]],
             "planning_phase": _PHASES[row["planning_phase"]],

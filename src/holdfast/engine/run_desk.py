@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from holdfast.engine import validation
 from holdfast.engine.desk import Desk
-from holdfast.engine.edge import gather, operation, reading
+from holdfast.engine.edge import operation, reading
 from holdfast.engine.listing import PAGE, Page, ask_for_runs
 from holdfast.engine.looking import look_at, name_tasks, place_of_item
 from holdfast.engine.operations import (
@@ -153,7 +153,7 @@ class Runs:
         """End the runs whose deadline has passed, each with all that is open of it."""
         rows = self._desk.view(lambda tx: tx.read("overdue_runs", count=OVERDUE_AT_ONCE))
         overdue = [ExpireRun(run_id=row["id"]) for row in rows]
-        return gather(self._desk.submit_many(overdue) if overdue else [])
+        return self._desk.submit_all(overdue)
 
     @reading
     def get(self, run_id: str) -> Run:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from holdfast.engine import validation
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.desk import Desk
-from holdfast.engine.edge import gather, operation, reading
+from holdfast.engine.edge import operation, reading
 from holdfast.engine.listing import PAGE, Page, ask_for_tasks
 from holdfast.engine.looking import look_at
 from holdfast.engine.operations import (
@@ -36,6 +36,7 @@ from holdfast.engine.records import read_event
 from holdfast.engine.traced import Starting
 from holdfast.engine.wanted import WANTED_AT_ONCE, Wanted, read_wanted
 from holdfast.errors import InvalidInput, NotFound
+from holdfast.ids import TaskIds
 from holdfast.model.attempts import read_attempts, with_stops
 from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.event import Event
@@ -67,7 +68,8 @@ class Tasks:
         """
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
-        rows = validation.batch(self._row(task) for task in wanted)
+        ids = self._desk.ids.ahead(len(wanted))
+        rows = validation.batch(self._row(task, ids) for task in wanted)
         operation = CreateTasks(tasks=rows, actor=validation.actor(actor))
         return self._desk.submit(operation, connection)
 
@@ -94,7 +96,9 @@ class Tasks:
             starting.tell(created[0], task.title, task.trace)
             return read(created)
 
-        operation = CreateTasks(tasks=(self._row(task),), actor=validation.actor(actor))
+        operation = CreateTasks(
+            tasks=(self._row(task, self._desk.ids),), actor=validation.actor(actor)
+        )
         return self._desk.submit(operation, connection, read=told)
 
     @operation
@@ -280,7 +284,7 @@ class Tasks:
             for row in rows
             if is_known(row["id"])
         ]
-        return gather(self._desk.submit_many(found) if found else [])
+        return self._desk.submit_all(found)
 
     @reading
     def get(self, task_id: str) -> Task:
@@ -349,9 +353,9 @@ class Tasks:
         }
         return with_stops(read_attempts(self.events(identifier)), stops)
 
-    def _row(self, task: NewTask) -> TaskRow:
+    def _row(self, task: NewTask, ids: TaskIds) -> TaskRow:
         limit = self._desk.settings.max_payload
-        return validation.new_task(task, self._desk.ids, max_payload=limit, now=self._desk.now)
+        return validation.new_task(task, ids, max_payload=limit, now=self._desk.now)
 
 
 def _first(created: list[Created]) -> Created:

@@ -14,7 +14,7 @@ from holdfast.engine.operations import StartRun
 from holdfast.engine.scripts import tell_run
 from holdfast.engine.slots import RUN_PREFIX
 from holdfast.errors import InvalidInput
-from holdfast.ids import Ids
+from holdfast.ids import Ids, TaskIds
 from holdfast.model.budget import Budget, to_millionths
 from holdfast.model.duration import Moment, is_duration, parse_duration, parse_moment
 from holdfast.model.fill import fill
@@ -90,7 +90,7 @@ def actor(value: object) -> str:
     return clean_name("actor", value)
 
 
-def new_task(task: NewTask, ids: Ids, *, max_payload: int, now: Callable[[], int]) -> TaskRow:
+def new_task(task: NewTask, ids: TaskIds, *, max_payload: int, now: Callable[[], int]) -> TaskRow:
     instance("task", task, NewTask)
     payload = encode_json("payload", task.payload, limit=max_payload)
     parent = None if task.parent is None else task_id(task.parent, "parent")

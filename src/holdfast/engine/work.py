@@ -13,7 +13,7 @@ from holdfast.engine import picker, validation
 from holdfast.engine.answers import answer_guard
 from holdfast.engine.desk import Desk
 from holdfast.engine.durable_operations import RecordEffect, Spawn, TakeSignal
-from holdfast.engine.edge import gather, operation, reading
+from holdfast.engine.edge import operation, reading
 from holdfast.engine.operations import (
     Claim,
     ClaimById,
@@ -168,7 +168,7 @@ class Work:
             )
             for each in validation.renewals(renewals)
         ]
-        return gather(self._desk.submit_many(operations))
+        return self._desk.submit_all(operations)
 
     @operation
     def complete(
@@ -188,7 +188,7 @@ class Work:
             )
             for each in validation.results(results)
         ]
-        return gather(self._desk.submit_many(reports))
+        return self._desk.submit_all(reports)
 
     @operation
     def fail(
@@ -358,7 +358,7 @@ class Work:
         """Take back the tasks whose lease has run out; a renewal that came first wins."""
         rows = self._desk.view(lambda tx: tx.read("expired_tasks", count=EXPIRED_AT_ONCE))
         lost = [Lose(task_id=row["id"], fence=row["attempt"]) for row in rows]
-        return gather(self._desk.submit_many(lost) if lost else [])
+        return self._desk.submit_all(lost)
 
     def lease(self, seconds: float | None) -> int:
         """How long a lease is, in microseconds; the usual one unless said."""

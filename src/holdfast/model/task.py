@@ -197,6 +197,11 @@ class Assignment(Shown):
             value = self.__dict__[name] = self.source.read_field(self.row, name)
             return value
 
+    def fields(self) -> Mapping[str, Any]:
+        """The task as the store gave it, for who has no use for a record of it."""
+        found: Mapping[str, Any] = self.source.read_field(self.row, "fields")
+        return found
+
     @property
     def given(self) -> Any:  # noqa: ANN401 - JSON is any value
         """What the step works on, as a worker elsewhere is given it: with what is around it."""
@@ -209,7 +214,7 @@ class Assignment(Shown):
             "usd_per_attempt": self.usd_per_attempt,
         }
         told = {name: value for name, value in around.items() if value is not None}
-        own = self.task.payload
+        own = self.payload
         if not told:
             return own
         return (

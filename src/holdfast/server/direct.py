@@ -6,7 +6,6 @@ What is not as it should be, the body above all, goes the usual way and is told 
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +23,7 @@ from holdfast.server.bodies import Body
 from holdfast.server.door import Door
 from holdfast.server.gate import ACCESS
 from holdfast.server.problems import Answer, tell_problem
-from holdfast.server.routing import Entry, Table, finite
+from holdfast.server.routing import DECODER, Entry, Table
 from holdfast.server.serving import Serving
 
 JSON = b"application/json"
@@ -108,7 +107,7 @@ def _given(way: Way, scope: Scope, text: bytes) -> dict[str, Any] | None:
     if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != JSON:
         return None
     try:
-        body = way.body.validate_python(json.loads(text, parse_constant=finite, parse_float=finite))
+        body = way.body.validate_python(DECODER.decode(text.decode()))
         named = {} if "task_id" not in way.wants else {"task_id": _task(scope["path"])}
     except (ValidationError, ValueError, RecursionError, HoldfastError):
         return None

@@ -14,6 +14,7 @@ from holdfast.model.access import Access
 from holdfast.server.gate import ABOUT, ACCESS
 from holdfast.server.serving import Serving
 from holdfast.service.service import Service
+from holdfast.service.swift import Swift
 
 
 class Door:
@@ -25,6 +26,10 @@ class Door:
         self.access = access
         self.engine = serving.engine
         self.service = Service(serving.place, serving.engine, actor=access.name)
+
+    @property
+    def swift(self) -> Swift:
+        return Swift(self.engine, self.service, self.serving.looks)
 
     def note(self, *about: object) -> None:
         """Have the audit say what this was about, where the path does not."""

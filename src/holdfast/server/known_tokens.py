@@ -4,47 +4,71 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import anyio.to_thread
 
 from holdfast.engine.engine import Engine
+from holdfast.errors import HoldfastError
 from holdfast.model.access import Access
 
-# However little is heard of other processes, one is looked at again after so many seconds.
+# However much or little is heard of other processes, what was found is good for so many seconds.
 GOOD_FOR = 1.0
+# And is looked at again no sooner than this: on a busy store there is a change with every call.
+REST = 0.05
 MOST = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
     access: Access
+    # What had been heard when the look began, and when that was.
+    grants: int
     doubts: int
-    until: float
+    at: float
 
 
 class KnownTokens:
-    """Each is looked at once between two changes of the store that come from elsewhere.
+    """Each is looked at again after changes of the store that come from elsewhere.
 
-    What this process grants and revokes is known at once.
+    Nobody waits for that: what was found before is good meanwhile, for a second at the most. What
+    this process grants and revokes is known at once.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._doubts = 0
+        self._grants = 0
         self._found: dict[str, Found] = {}
         self._looks: dict[str, tuple[int, asyncio.Future[Access | None]]] = {}
+        self._again: asyncio.Future[None] | None = None
         self._leave = (
             engine.on_hint(self._doubt, served=False),
             engine.on_grant(self._hear),
         )
 
-    def at_hand(self, secret: str) -> Access | None:
-        """What a token may do, where that need not be looked up; it never waits."""
+    def at_hand(self, secret: str) -> Found | None:
+        """What was found of a token and is still good; it never waits."""
         found = self._found.get(secret)
-        if found is None or found.doubts != self._doubts:
+        if found is None or found.grants != self._grants:
             return None
-        return found.access if self.engine.clock.monotonic() < found.until else None
+        return found if self.engine.clock.monotonic() < found.at + GOOD_FOR else None
+
+    async def recall(self, secret: str) -> Access | None:
+        """What a token may do; who has to wait for the store is who comes with a new one."""
+        found = self.at_hand(secret)
+        if found is None:
+            return await self.look(secret)
+        doubted = found.doubts != self._doubts and secret not in self._looks
+        if doubted and self.engine.clock.monotonic() >= found.at + REST:
+            self._again = asyncio.ensure_future(self._look_again(secret))
+        return found.access
+
+    async def _look_again(self, secret: str) -> None:
+        # While the store is away, what was found is good no longer than it was.
+        with suppress(HoldfastError):
+            await self.look(secret)
 
     async def look(self, secret: str) -> Access | None:
         """The same as `find`; of all who ask between two changes, one looks for the others too."""
@@ -59,15 +83,14 @@ class KnownTokens:
 
     def find(self, secret: str) -> Access | None:
         """What a token may do, as the store says now."""
-        doubts = self._doubts
-        until = self.engine.clock.monotonic() + GOOD_FOR
+        grants, doubts, at = self._grants, self._doubts, self.engine.clock.monotonic()
         access = self.engine.access.find(secret)
         if access is None:
             self._found.pop(secret, None)
         elif access.expires_at is None:
             if len(self._found) >= MOST:
                 self._found.clear()
-            self._found[secret] = Found(access=access, doubts=doubts, until=until)
+            self._found[secret] = Found(access=access, grants=grants, doubts=doubts, at=at)
         return access
 
     def close(self) -> None:
@@ -75,6 +98,7 @@ class KnownTokens:
             leave()
 
     def _hear(self, _: Sequence[str]) -> None:
+        self._grants += 1
         self._doubt()
 
     def _doubt(self) -> None:

@@ -58,9 +58,10 @@ async def recognise(tokens: KnownTokens, scope: Scope, headers: Headers) -> Know
     given = _BEARER.fullmatch(shown)
     if given is None:
         return None
-    look = partial(tokens.look, given[1])
-    access = tokens.at_hand(given[1]) or await look()
-    return None if access is None else Known(access=access, look_again=look)
+    access = await tokens.recall(given[1])
+    if access is None:
+        return None
+    return Known(access=access, look_again=partial(tokens.look, given[1]))
 
 
 async def _by_cookie(engine: Engine, secret: str | None) -> Known | None:

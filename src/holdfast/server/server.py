@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -15,6 +16,7 @@ import uvicorn
 from holdfast.errors import InvalidInput
 from holdfast.server.application import Application
 from holdfast.server.bind import Bind
+from holdfast.server.gathered import GatheringProtocol
 
 log = logging.getLogger("holdfast.server")
 
@@ -24,6 +26,8 @@ HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DRAIN = 30
 # A worker that works for a while need not connect anew to report.
 IDLE = 75
+# How many objects more are made than dropped before the collector looks at them.
+MADE_BETWEEN = 20_000
 
 
 class HttpServer:
@@ -35,6 +39,7 @@ class HttpServer:
         config = uvicorn.Config(
             application.gate,
             interface="asgi3",
+            http=GatheringProtocol,
             backlog=BACKLOG,
             log_config=None,
             access_log=False,
@@ -99,6 +104,17 @@ def _listen(bind: Bind) -> socket.socket:
     return made
 
 
+def collect_less_often() -> None:
+    """Let the collector pass over what was loaded, and come less often than each call or two.
+
+    One that was turned off, or made rarer than this, stays so.
+    """
+    gc.freeze()
+    youngest, *older = gc.get_threshold()
+    if youngest:
+        gc.set_threshold(max(youngest, MADE_BETWEEN), *older)
+
+
 def until_signalled(server: HttpServer, also: Callable[[], None] = lambda: None) -> None:
     """Serve until Ctrl-C, SIGTERM or SIGHUP, then drain."""
 
@@ -108,6 +124,7 @@ def until_signalled(server: HttpServer, also: Callable[[], None] = lambda: None)
         # A second one does what it does anywhere.
         signal.signal(number, signal.SIG_DFL)
 
+    collect_less_often()
     # Under nohup a closed terminal is to be ignored, and stays so.
     heard = [each for each in HEARD if signal.getsignal(each) is not signal.SIG_IGN]
     before = {each: signal.signal(each, hear) for each in heard}

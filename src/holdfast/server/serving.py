@@ -16,6 +16,7 @@ from anyio.to_thread import run_sync
 from holdfast.engine.engine import Engine
 from holdfast.server.known_tokens import KnownTokens
 from holdfast.server.stream import Hub
+from holdfast.service.looks import Looks
 from holdfast.service.meter import Meter
 from holdfast.service.place import Place
 from holdfast.service.service import Service
@@ -42,6 +43,7 @@ class Serving:
     meter: Meter = field(init=False)
     tokens: KnownTokens = field(init=False)
     threads: ThreadPoolExecutor = field(init=False)
+    looks: Looks = field(init=False)
     _room: WaitingRoom | None = None
     _hub: Hub | None = None
     _tools: Endpoint | None = None
@@ -52,6 +54,7 @@ class Serving:
         self.meter = Meter(self.engine)
         self.tokens = KnownTokens(self.engine)
         self.threads = ThreadPoolExecutor(THREADS, "holdfast-call")
+        self.looks = Looks(Service(self.place, self.engine).queries, self.in_thread)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Have a thread do what waits for the store, in the context of whoever asks."""

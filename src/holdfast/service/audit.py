@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
+import stat
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -16,8 +18,13 @@ from holdfast.worker.state import private, state_of
 FILE = "audit.log"
 MOST_BYTES = 10_000_000
 OLDER = 9
+# So many bytes may be written before the size of the file is looked at: others write to it too.
+UNSEEN = 65_536
 
 log = logging.getLogger("holdfast.audit")
+# Not handlers of the logger: to make a record takes longer than the line, and each call has one.
+_files: list[AuditFile] = []
+_encode = json.JSONEncoder(check_circular=False).encode
 
 
 def tell(who: str, did: str, became: str, *, role: str | None = None, about: str = "") -> None:
@@ -25,7 +32,11 @@ def tell(who: str, did: str, became: str, *, role: str | None = None, about: str
     named = who if role is None else f"{who} ({role})"
     entry = {"actor": who, "role": role, "did": did, "became": became, "about": about}
     said = {name: value for name, value in entry.items() if value}
-    log.info("%s %s %s%s", named, did, became, f" {about}" if about else "", extra={"audit": said})
+    for each in _files:
+        each.keep(said)
+    if log.handlers or log.propagate:
+        more = f" {about}" if about else ""
+        log.info("%s %s %s%s", named, did, became, more, extra={"audit": said})
 
 
 def audit_path(url: str) -> Path:
@@ -35,7 +46,7 @@ def audit_path(url: str) -> Path:
 
 def keep_audit(url: str) -> None:
     """Have this process write it to its file, and there alone: every call is too much to read."""
-    log.addHandler(AuditFile(url))
+    _files.append(AuditFile(url))
     log.propagate = False
 
 
@@ -52,11 +63,36 @@ class AuditFile(RotatingFileHandler):
 
     def _open(self) -> TextIOWrapper:
         """Also for the file that begins where one was full."""
+        # How much may follow before it may be full.
+        self._room = 0
         return open(self.baseFilename, "a", encoding="utf-8", opener=_open_private)
 
-    def format(self, record: logging.LogRecord) -> str:
-        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        return json.dumps({"at": at, **vars(record).get("audit", {})})
+    def keep(self, said: Mapping[str, str | None]) -> None:
+        """Write a line at once, most of the time without a look at how long the file is."""
+        self.acquire()
+        try:
+            at = datetime.now(UTC).isoformat(timespec="milliseconds")
+            line = f"{_encode({'at': at, **said})}\n"
+            self._room -= len(line)
+            if self._room <= 0 and self._is_full(len(line)):
+                self.doRollover()
+            self._now_open().write(line)
+            self._now_open().flush()
+        except Exception:  # noqa: BLE001 - whatever it is, logging has a way to tell of it
+            self.handleError(logging.makeLogRecord({"msg": "the audit", "audit": said}))
+        finally:
+            self.release()
+
+    def _now_open(self) -> TextIOWrapper:
+        if self.stream is None:
+            self.stream = self._open()
+        return self.stream
+
+    def _is_full(self, more: int) -> bool:
+        found = os.fstat(self._now_open().fileno())
+        left = self.maxBytes - found.st_size - more
+        self._room = min(UNSEEN, left)
+        return left <= 0 and stat.S_ISREG(found.st_mode)
 
 
 def _open_private(path: str, flags: int) -> int:

@@ -108,7 +108,10 @@ class Commands:
 
     def add_task(self, task: NewTask) -> View:
         """The task, and whether this made it."""
-        made = self._engine.tasks.create(task, actor=self._actor)
+        return self.tell(self._engine.tasks.create(task, actor=self._actor))
+
+    def tell(self, made: Created) -> View:
+        """How a task stands that was made, or was there."""
         return {**self._made(made, self._queries.task), "created": made.created}
 
     def add_tasks(self, tasks: Sequence[NewTask]) -> View:

@@ -11,11 +11,12 @@ from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, NewTask, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, digest
+from holdfast.service.assignments import view_assignment
 from holdfast.service.logs import append_log
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
-from holdfast.service.views import View, present, view_assignment
+from holdfast.service.views import View, present
 from holdfast.worker.remote.wire import Around, pack
 
 Note = tuple[str, object]
@@ -69,7 +70,7 @@ class Protocol:
 
     def renew(self, renewal: Renewal, lease: float | None = None) -> View:
         (answer,) = self._engine.work.renew([renewal], lease=lease)
-        return self._answered(renewal.task_id, answer)
+        return self.tell(renewal.task_id, answer)
 
     def renew_many(self, renewals: Sequence[Renewal], lease: float | None = None) -> View:
         """Keep several leases; what becomes of each is told of each."""
@@ -82,7 +83,7 @@ class Protocol:
 
     def complete(self, task_id: str, token: str, output: object, usage: object = None) -> View:
         answer = self._engine.work.complete(task_id, token, output, usage=usage)
-        return self._answered(task_id, answer)
+        return self.tell(task_id, answer)
 
     def complete_many(self, results: Sequence[Result]) -> View:
         """Report several results, together; what becomes of each is told of each."""
@@ -109,32 +110,32 @@ class Protocol:
         usage: object = None,
     ) -> View:
         answer = self._engine.work.fail(task_id, token, error, retryable=retryable, usage=usage)
-        return self._answered(task_id, answer)
+        return self.tell(task_id, answer)
 
     def reach_limit(self, task_id: str, token: str, until: Moment, usage: object = None) -> View:
         """Give back what an agent's usage limit stopped, and hold what else is for that agent."""
         answer = self._engine.work.reach_limit(task_id, token, until, usage=usage)
-        return self._answered(task_id, answer)
+        return self.tell(task_id, answer)
 
     def release(
         self, task_id: str, token: str, until: Moment | None = None, usage: object = None
     ) -> View:
         answer = self._engine.work.release(task_id, token, until=until, usage=usage)
-        return self._answered(task_id, answer)
+        return self.tell(task_id, answer)
 
     def wait_for(self, task_id: str, token: str, signal: str) -> View:
         """Give a task back until its run, or itself without one, is sent a signal."""
         target = self._engine.tasks.get(task_id).run_id or task_id
         wait = Wait(target=target, signal=signal)
-        return self._answered(task_id, self._engine.work.suspend(task_id, token, wait))
+        return self.tell(task_id, self._engine.work.suspend(task_id, token, wait))
 
     def ask(self, task_id: str, token: str, question: object, note: Note | None = None) -> View:
         answer = self._engine.work.ask(task_id, token, question, note=note)
-        return self._answered(task_id, answer)
+        return self.tell(task_id, answer)
 
     def suspend(self, task_id: str, token: str, wait: Wait, note: Note | None = None) -> View:
         """Give a task back until a wait is over, and remember a note with it."""
-        return self._answered(task_id, self._engine.work.suspend(task_id, token, wait, note=note))
+        return self.tell(task_id, self._engine.work.suspend(task_id, token, wait, note=note))
 
     def note_stop(self, task_id: str, token: str, *, ended: int, left: int) -> View:
         """Keep that nothing of an attempt runs any more, whatever became of the attempt."""
@@ -160,7 +161,7 @@ class Protocol:
         )
 
     def guard(self, task_id: str, token: str) -> View:
-        return self._answered(task_id, self._engine.work.guard(task_id, token))
+        return self.tell(task_id, self._engine.work.guard(task_id, token))
 
     def effects(self, task_id: str, token: str) -> View:
         """What an attempt that may still act finds remembered."""
@@ -182,7 +183,8 @@ class Protocol:
         accepted(task_id, self._engine.work.guard(task_id, token))
         return append_log(self._place, task_id, int(token.partition(".")[0]), chunk)
 
-    def _answered(self, task_id: str, answer: TransitionResult) -> View:
+    def tell(self, task_id: str, answer: TransitionResult) -> View:
+        """How the task of a report stands, unless that was refused."""
         told = accepted(task_id, answer)
         return {"ok": True, "repeated": told.repeated, "task": self._queries.task(task_id)}
 

@@ -12,6 +12,7 @@ from holdfast.engine.spending import used_by
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
 from holdfast.service.called import Called, callers, nest, runs_below, with_usage_below
+from holdfast.service.plain import is_fresh, is_plain, view_plain
 from holdfast.service.tombstones import tell_removed, view_tombstone
 from holdfast.service.usage import usage_by_owner
 from holdfast.service.views import (
@@ -120,7 +121,7 @@ class Queries:
         """Tasks by their ids, in any order."""
 
         def read(tx: Transaction) -> list[View]:
-            return view_tasks(tx, map(read_task, tx.read("tasks_by_id", ids=sorted({*ids}))))
+            return view_rows(tx, tx.read("tasks_by_id", ids=sorted({*ids})))
 
         return self._view(read)
 
@@ -244,6 +245,17 @@ def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> l
         )
         for run in runs
     ]
+
+
+def view_rows(tx: Transaction, rows: Sequence[Row]) -> list[View]:
+    """Tasks of some rows; those with nothing special about them first."""
+    plain = [row for row in rows if is_plain(row) and is_fresh(row)]
+    ids = [row["id"] for row in plain]
+    parents = {row["parent_id"] for row in tx.read("count_children", ids=ids)} if ids else set()
+    seen = {*ids} - parents
+    others = [read_task(row) for row in rows if row["id"] not in seen]
+    told = [view_plain(row) for row in plain if row["id"] in seen]
+    return told + view_tasks(tx, others) if others else told
 
 
 def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any iterable of them

@@ -12,7 +12,7 @@ from holdfast.model.event import Event
 from holdfast.model.run import Run
 from holdfast.model.schedule import Schedule
 from holdfast.model.status import Kind
-from holdfast.model.task import Assignment, Attempt, NamedLease, Task
+from holdfast.model.task import Attempt, NamedLease, Task
 from holdfast.model.worker import LiveWorker
 
 View = dict[str, Any]
@@ -197,17 +197,6 @@ def view_worker(worker: LiveWorker) -> View:
         started_at=tell_time(worker.started_at),
         seen_at=tell_time(worker.seen_at),
     )
-
-
-def view_assignment(assignment: Assignment) -> View:
-    """What a worker is given: the task, and in its payload all that the step works on."""
-    task = view_task(assignment.task) | present(payload=assignment.given)
-    return {
-        "task": task | present(workflow=assignment.workflow),
-        "attempt": assignment.attempt,
-        "token": assignment.token,
-        "lease_expires_at": tell_time(assignment.expires_at),
-    }
 
 
 def view_lease(lease: NamedLease) -> View:

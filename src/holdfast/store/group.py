@@ -30,6 +30,18 @@ def is_writer() -> bool:
     return getattr(_thread, "writes", False)
 
 
+def once_told(callback: Callable[[], None]) -> None:
+    """Call back when everybody was told whose group is being answered; elsewhere at once.
+
+    To wake another thread before that would have both want the interpreter.
+    """
+    waiting: list[Callable[[], None]] | None = getattr(_thread, "waiting", None)
+    if waiting is None:
+        callback()
+    else:
+        waiting.append(callback)
+
+
 T = TypeVar("T")
 
 
@@ -124,6 +136,40 @@ class Asked(Entry[O]):
             self.future.set_result(reply)
 
 
+class Whole:
+    """The replies to several operations, told when the last of them has come."""
+
+    def __init__(self, count: int) -> None:
+        self.future: Future[list[Any]] = Future()
+        self._replies: list[Any] = [None] * count
+        self._left = count
+
+    def tell(self, place: int, reply: object) -> None:
+        self._replies[place] = reply
+        self._left -= 1
+        # Nobody waits for one that was cancelled.
+        if not self._left and self.future.set_running_or_notify_cancel():
+            errors = [each for each in self._replies if isinstance(each, BaseException)]
+            if errors:
+                self.future.set_exception(errors[0])
+            else:
+                self.future.set_result(self._replies)
+
+
+class Part(Entry[O]):
+    """One of several operations: a future of its own would cost more than to write it."""
+
+    __slots__ = ("_place", "_whole")
+
+    def __init__(self, operation: O, whole: Whole, place: int) -> None:
+        super().__init__(operation)
+        self._whole = whole
+        self._place = place
+
+    def tell(self, reply: object) -> None:
+        self._whole.tell(self._place, reply)
+
+
 class GroupCommit(Generic[O]):
     """The queue before the one writer of a process, and the thread that empties it.
 
@@ -178,6 +224,15 @@ class GroupCommit(Generic[O]):
         entries = [Asked(operation) for operation in operations]
         self._enter(entries)
         return [entry.future for entry in entries]
+
+    def submit_all(self, operations: Sequence[O]) -> Future[list[Any]]:
+        """Have several written; the future of their replies in order, or of the first error."""
+        whole = Whole(len(operations))
+        if operations:
+            self._enter([Part(each, whole, place) for place, each in enumerate(operations)])
+        else:
+            whole.future.set_result([])
+        return whole.future
 
     def _enter(
         self, entries: Sequence[Entry[O]], entered: Callable[[], None] = lambda: None
@@ -300,8 +355,15 @@ class GroupCommit(Generic[O]):
             self._on_commit(replies)
         except Exception:
             logger.exception("a hook failed after a commit; the commit stands")
-        for entry, reply in zip(group, replies, strict=True):
-            entry.answer(reply)
+        waiting: list[Callable[[], None]] = []
+        _thread.waiting = waiting
+        try:
+            for entry, reply in zip(group, replies, strict=True):
+                entry.answer(reply)
+        finally:
+            _thread.waiting = None
+        for wake in waiting:
+            wake()
 
     def _abandon(self) -> None:
         with self._arrived:

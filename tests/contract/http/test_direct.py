@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from holdfast.model.access import Access
 from holdfast.server import known_tokens
 from holdfast.server.bind import Bind
 from holdfast.server.gate import Gate, Rules
@@ -74,3 +75,47 @@ def test_a_token_that_another_process_revokes_is_refused_when_that_is_heard(
     with opened(store_url) as other:
         other.access.revoke("viewer")
         assert eventually(lambda: viewer.get("/runs").status_code == 401)
+
+
+def test_nobody_waits_for_a_look_at_a_token_that_is_only_doubted(
+    server: Served, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    viewer, tokens = server("viewer"), server.application.serving.tokens
+    assert viewer.get("/runs").status_code == 200
+    found, go_on = tokens.at_hand(server.tokens["viewer"]), threading.Event()
+    assert found is not None
+    whole = tokens.engine.access.find
+
+    def find(secret: str) -> Access | None:
+        assert go_on.wait(30)
+        return whole(secret)
+
+    monkeypatch.setattr(known_tokens, "GOOD_FOR", 3_600.0)
+    monkeypatch.setattr(known_tokens, "REST", 0.0)
+    monkeypatch.setattr(tokens.engine.access, "find", find)
+    with opened(store_url) as other:
+        other.access.revoke("viewer")
+        tokens.engine.notifier.notify()
+        # The look is under way, and whoever asks meanwhile is answered.
+        assert [viewer.get("/runs").status_code for _ in range(3)] == [200] * 3
+        go_on.set()
+        assert eventually(lambda: viewer.get("/runs").status_code == 401)
+
+
+def test_a_token_that_was_found_good_is_looked_at_again_after_a_second_whatever_was_heard(
+    quick_server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    viewer, tokens = quick_server("viewer"), quick_server.application.serving.tokens
+    assert viewer.get("/runs").status_code == 200
+    found = tokens.at_hand(quick_server.tokens["viewer"])
+    assert found is not None
+    later = found.at + known_tokens.GOOD_FOR
+    monkeypatch.setattr(tokens.engine.clock, "monotonic", lambda: later)
+    assert tokens.at_hand(quick_server.tokens["viewer"]) is None
+
+
+def test_what_this_process_revokes_is_refused_at_once(quick_server: Served) -> None:
+    viewer = quick_server("viewer")
+    assert viewer.get("/runs").status_code == 200
+    quick_server.hf.engine.access.revoke("viewer")
+    assert viewer.get("/runs").status_code == 401

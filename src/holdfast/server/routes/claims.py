@@ -18,9 +18,10 @@ from holdfast.server.door import AsksAs, Door, TaskId, in_thread
 from holdfast.server.problems import Answer, Problem
 from holdfast.server.routing import WORKERS, Table
 from holdfast.service.artifacts import keep_artifact
+from holdfast.service.assignments import view_assignment
 from holdfast.service.intake import read_moment, read_new_task
 from holdfast.service.protocol import Offer, request_key
-from holdfast.service.views import View, present, view_assignment
+from holdfast.service.views import View, present
 from holdfast.service.waiting import Ask, Waiter
 
 table = Table(tag="claims")
@@ -130,9 +131,10 @@ def _count(asks: Door, told: Sequence[View]) -> None:
 
 
 @table.route("POST", "/claims/{task_id}/complete", WORKERS, answers=answers.Changed)
-def complete(task_id: TaskId, body: bodies.Complete, asks: AsksAs) -> Answer:
+async def complete(task_id: TaskId, body: bodies.Complete, asks: AsksAs) -> Answer:
     """Report the result; the same again is a success, another is refused."""
-    return Answer(asks.service.protocol.complete(task_id, body.token, body.output, body.usage))
+    result = Result(task_id=task_id, token=body.token, output=body.output, usage=body.usage)
+    return Answer(await asks.swift.complete(result))
 
 
 @table.route("POST", "/claims/{task_id}/fail", WORKERS, answers=answers.Changed)

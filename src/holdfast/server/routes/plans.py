@@ -19,9 +19,11 @@ table = Table(tag="plans")
     status=201,
     also={200: {"description": "The same key and body again", "model": answers.Task}},
 )
-def add_children(task_id: TaskId, body: bodies.NewTask | bodies.NewTasks, asks: AsksAs) -> Answer:
+async def add_children(
+    task_id: TaskId, body: bodies.NewTask | bodies.NewTasks, asks: AsksAs
+) -> Answer:
     """Add one child, or `{tasks: […]}`, to a plan that is not finalized."""
-    return make(asks, body, task_id)
+    return await make(asks, body, task_id)
 
 
 @table.route("PATCH", "/tasks/{task_id}/plan/children", STEERERS, answers=answers.Changed)

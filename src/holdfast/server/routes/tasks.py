@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from fastapi import Header, Query
 
 from holdfast.errors import InvalidInput
 from holdfast.server import answers, bodies
-from holdfast.server.door import After, AsksAs, Limit, TaskId
+from holdfast.server.door import After, AsksAs, Door, Limit, TaskId
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, STEERERS, Table
 from holdfast.service.commands import Commands
@@ -31,22 +32,29 @@ _VERSION = re.compile(r'(?:W/)?"?(\d{1,9})"?')
     status=201,
     also={200: {"description": "The same key and body again", "model": answers.Task}},
 )
-def add_tasks(body: bodies.NewTask | bodies.NewTasks, asks: AsksAs) -> Answer:
+async def add_tasks(body: bodies.NewTask | bodies.NewTasks, asks: AsksAs) -> Answer:
     """One task, or `{tasks: […]}`: all of them or none, answered as `{items}`."""
-    return make(asks, body)
+    return await make(asks, body)
 
 
-def make(asks: AsksAs, body: bodies.NewTask | bodies.NewTasks, parent: str | None = None) -> Answer:
-    settings = asks.engine.settings
+async def make(
+    asks: Door, body: bodies.NewTask | bodies.NewTasks, parent: str | None = None
+) -> Answer:
     own = {} if parent is None else {"parent": parent, "enqueue": False}
     if isinstance(body, bodies.NewTasks):
-        wanted = [read_new_task({**each.given(), **own}, settings) for each in body.tasks]
-        many = asks.service.commands.add_tasks(wanted)
-        asks.note(*(each["id"] for each in many["items"][:SHOWN]))
-        return Answer(many, 201)
-    told = asks.service.commands.add_task(read_new_task({**body.given(), **own}, settings))
+        return await asks.serving.in_thread(partial(_make_many, asks, body, own))
+    wanted = read_new_task({**body.given(), **own}, asks.engine.settings)
+    told = await asks.swift.add_task(wanted)
     asks.note(told["id"])
     return Answer(told, 201 if told["created"] else 200)
+
+
+def _make_many(asks: Door, body: bodies.NewTasks, own: View) -> Answer:
+    settings = asks.engine.settings
+    wanted = [read_new_task({**each.given(), **own}, settings) for each in body.tasks]
+    many = asks.service.commands.add_tasks(wanted)
+    asks.note(*(each["id"] for each in many["items"][:SHOWN]))
+    return Answer(many, 201)
 
 
 @table.route("GET", "/tasks", LOOKERS, answers=answers.Tasks)
