@@ -46,6 +46,9 @@ class KnownTokens:
             return None
         return found.access if self.engine.clock.monotonic() < found.until else None
 
+    async def see(self, secret: str) -> Access | None:
+        return self.at_hand(secret) or await self.look(secret)
+
     async def look(self, secret: str) -> Access | None:
         """The same as `find`; of all who ask between two changes, one looks for the others too."""
         under_way = self._looks.get(secret)

@@ -58,8 +58,8 @@ async def recognise(tokens: KnownTokens, scope: Scope, headers: Headers) -> Know
     given = _BEARER.fullmatch(shown)
     if given is None:
         return None
-    look = partial(tokens.look, given[1])
-    access = tokens.at_hand(given[1]) or await look()
+    look = partial(tokens.see, given[1])
+    access = await look()
     return None if access is None else Known(access=access, look_again=look)
 
 

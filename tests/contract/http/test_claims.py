@@ -46,6 +46,17 @@ def test_a_long_poll_is_answered_as_soon_as_work_is_ready(server: Served) -> Non
     assert server.claim(wait_seconds=0.01) == []
 
 
+def test_a_token_that_is_revoked_while_it_waits_is_given_nothing(server: Served) -> None:
+    with ThreadPoolExecutor() as pool:
+        body = {"worker": "w", "wait_seconds": 20}
+        waiting = pool.submit(server("worker").post, "/claims", json=body)
+        assert eventually(lambda: server.application.serving.waiting == 1)
+        assert server("admin").delete("/tokens/worker").status_code == 200
+        task = server.add()
+        assert waiting.result(10).status_code == 401
+    assert server.hf.tasks.get(task["id"]).status == "queued"
+
+
 def test_of_many_who_wait_one_gets_the_one_task_and_the_others_wait_on(server: Served) -> None:
     with ThreadPoolExecutor(40) as pool:
         waiting = [pool.submit(server.claim, f"w{n}", wait_seconds=60) for n in range(40)]

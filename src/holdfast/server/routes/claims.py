@@ -15,6 +15,7 @@ from holdfast.model.effect import Wait
 from holdfast.model.task import Assignment, Renewal, Result
 from holdfast.server import answers, bodies
 from holdfast.server.door import AsksAs, Door, TaskId, in_thread
+from holdfast.server.gate import LOOK_AGAIN
 from holdfast.server.problems import Answer, Problem
 from holdfast.server.routing import WORKERS, Table
 from holdfast.service.artifacts import keep_artifact
@@ -83,7 +84,12 @@ async def _wait(asks: Door, waiter: Waiter, request: Request, seconds: float) ->
         claimed = await asks.serving.room.wait(waiter, seconds, gone)
     finally:
         gone.cancel()
-    return [] if claimed is None else claimed.read()
+    found = [] if claimed is None else claimed.read()
+    if found and await request.scope[LOOK_AGAIN]() is None:
+        for each in found:
+            await asks.engine.work.release.aio(each.task_id, each.token)
+        raise Problem(401, "unauthorized", "this token is good no longer")
+    return found
 
 
 async def _hang_up(request: Request) -> None:
