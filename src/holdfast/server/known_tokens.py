@@ -32,6 +32,8 @@ class KnownTokens:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._doubts = 0
+        # How often this process has granted or revoked one.
+        self.grants = 0
         self._found: dict[str, Found] = {}
         self._looks: dict[str, tuple[int, asyncio.Future[Access | None]]] = {}
         self._leave = (
@@ -78,6 +80,7 @@ class KnownTokens:
             leave()
 
     def _hear(self, _: Sequence[str]) -> None:
+        self.grants += 1
         self._doubt()
 
     def _doubt(self) -> None:

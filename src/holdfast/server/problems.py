@@ -64,10 +64,10 @@ def tell(
     return Answer(said, status, headers=dict(headers or {}), media_type=MEDIA)
 
 
-def too_many(said: str, wait: float) -> Answer:
+def too_many(said: str, wait: float) -> Problem:
     seconds = math.ceil(wait)
     detail = f"{said}; ask again in {seconds} s"
-    return tell(429, "too_many_requests", detail, {"Retry-After": str(seconds)})
+    return Problem(429, "too_many_requests", detail, {"Retry-After": str(seconds)})
 
 
 def answer_error(error: HoldfastError) -> Answer:
@@ -125,6 +125,7 @@ def tell_problem(kept: Refusals, error: HoldfastError | HTTPException) -> Answer
             kept.refused[str(error.reason)] += 1
         return answer_error(error)
     code = error.code if isinstance(error, Problem) else CODES.get(error.status_code, "refused")
+    kept.refused[code] += 1
     return tell(error.status_code, code, str(error.detail), error.headers)
 
 
