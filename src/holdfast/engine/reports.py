@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, TypedDict
 
 from holdfast.engine import validation
+from holdfast.engine.asked import FORGED
 from holdfast.engine.durable import CHILDREN, awaited_signal
 from holdfast.engine.durable_operations import Ask, Suspend
 from holdfast.engine.operations import Complete, Fail, Release
@@ -101,10 +102,10 @@ class Reports:
         """What a token proves."""
         identifier = validation.task_id(task_id)
         text = clean_text("token", token)
-        # A token that is not genuine fences with 0, which no attempt has: the row decides.
+        # Also of a token that is not genuine the row decides.
         return {
             "task_id": identifier,
-            "fence": read_fence(self._desk.secret, identifier, text) or 0,
+            "fence": read_fence(self._desk.secret, identifier, text) or FORGED,
         }
 
 

@@ -124,11 +124,24 @@ LATE: dict[str, tuple[dict[str, Any], str]] = {
     "release": ({}, "stale_token"),
     "ask": ({"question": "Why?"}, "stale_token"),
     "guard": ({}, "already_claimed"),
-    "logs": ({"chunk": "late"}, "already_claimed"),
+    "logs": ({"chunk": "late"}, "stale_token"),
     "effects": ({"name": "mail", "value": 1}, "stale_token"),
-    "artifacts": ({"name": "a.txt", "content": "late"}, "already_claimed"),
+    "artifacts": ({"name": "a.txt", "content": "late"}, "stale_token"),
     "children": ({"tasks": [{"title": "late"}]}, "stale_token"),
 }
+
+
+def test_what_is_no_token_of_a_task_is_told_so_by_each_verb(server: Served) -> None:
+    task, other = server.add(), server.add("another")
+    (got,) = server.claim("w", task_id=other["id"])
+    for rubbish in ("1.x", got["token"]):
+        for verb, (body, _) in LATE.items():
+            refused = server("worker").post(
+                f"/claims/{task['id']}/{verb}", json={"token": rubbish, **body}
+            )
+            told = refused.json()
+            assert (refused.status_code, told["code"]) == (409, "stale_token"), verb
+            assert told["detail"].startswith("this is no token of this task; "), verb
 
 
 def test_a_stale_worker_is_refused_by_each_verb_with_its_code(server: Served) -> None:
