@@ -37,21 +37,26 @@ class Ids:
         self._process = generation()
 
     def task(self) -> TaskId:
-        return TaskId("t_" + self._next())
+        return TaskId("t_" + self._next(1)[0])
+
+    def tasks(self, count: int) -> list[TaskId]:
+        return [TaskId("t_" + each) for each in self._next(count)]
 
     def run(self) -> RunId:
-        return RunId("r_" + self._next())
+        return RunId("r_" + self._next(1)[0])
 
     def signal(self) -> str:
-        return "s_" + self._next()
+        return "s_" + self._next(1)[0]
 
-    def _next(self) -> str:
+    def _next(self, count: int) -> list[str]:
         with self._lock:
             millisecond = self._now() // 1000
             if millisecond > self._millisecond or generation() != self._process:
                 self._begin(max(millisecond, self._millisecond))
-            self._chance += 1
-            return self._time + _encode(self._chance)
+            first = self._chance + 1
+            self._chance += count
+            time = self._time
+        return [time + _encode(chance) for chance in range(first, first + count)]
 
     def _begin(self, millisecond: int) -> None:
         self._process = generation()

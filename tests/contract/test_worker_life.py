@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.store.database import Transaction
+from holdfast.threads import DEFAULT_TURN, TURN
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -41,6 +43,22 @@ def test_a_stopping_worker_finishes_what_it_runs_and_claims_nothing_more(hf: Hol
         thread.join(PATIENCE)
     assert running.result(PATIENCE) == "running"
     assert {hf.tasks.get(handle.id).state for handle in waiting} == {"ready"}
+
+
+@pytest.mark.parametrize(("chosen", "then"), [(DEFAULT_TURN, TURN), (0.002, 0.002)])
+def test_steps_that_compute_let_the_writer_in_unless_the_program_says_how_long_they_may_not(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch, chosen: float, then: float
+) -> None:
+    interval = chosen
+
+    def choose(seconds: float) -> None:
+        nonlocal interval
+        interval = seconds
+
+    monkeypatch.setattr(sys, "getswitchinterval", lambda: interval)
+    monkeypatch.setattr(sys, "setswitchinterval", choose)
+    with hf.worker():
+        assert interval == then
 
 
 def test_a_stopping_worker_lets_a_cancelled_coroutine_clean_up(hf: Holdfast) -> None:

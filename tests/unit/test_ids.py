@@ -45,6 +45,13 @@ def test_ids_of_one_millisecond_grow_strictly() -> None:
     assert several == sorted(set(several))
 
 
+def test_ids_that_are_made_together_stand_between_those_before_and_after() -> None:
+    made = ids()
+    several = [made.task(), *made.tasks(100), made.task()]
+    assert several == sorted(set(several))
+    assert [parse_task_id(each) for each in several] == several
+
+
 def test_ids_grow_even_when_the_clock_is_set_back() -> None:
     clock = ManualClock()
     made = ids(clock)

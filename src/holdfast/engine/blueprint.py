@@ -53,7 +53,7 @@ class Blueprint:
         self._told = any(_is_told(step) for step in steps)
 
     def draw(self, place: Place, ids: Ids) -> tuple[TaskRow, ...]:
-        known = [ids.task() for _ in self.steps]
+        known = ids.tasks(len(self.steps))
         common = self._values if not self._told else self._tell(place.scope())
         around = {
             "run_id": place.run_id,

@@ -53,8 +53,21 @@ class Group:
         self, query: str, *, rows: Rows | None = None, **parameters: object
     ) -> list[Row]:
         changed = self.tx.change(query, rows=rows, **parameters)
+        note_start = self.facts.note_start
         for row in changed:
-            self._observe(row)
+            status = row["status"]
+            if status == "running":
+                if row["run_id"] is not None:
+                    note_start(row["entity"], row["run_id"])
+            elif row["previous"] == "running":
+                self._observe_stop(row)
+            if row.get("calls") is not None:
+                self.orphans.add(row["entity"])
+                self.ripe.append(row["entity"])
+            if status == "queued":
+                self.wakes = True
+            elif status in TERMINAL:
+                self._observe_terminal(row)
         return changed
 
     def change_runs(
@@ -77,21 +90,6 @@ class Group:
                 if row["concurrency_key"] and not row["holds"] & Hold.SLOT:
                     self.freed[row["concurrency_key"]] += 1
         return changed
-
-    def _observe(self, row: Row) -> None:
-        status, run_id = row["status"], row["run_id"]
-        if row["previous"] == "running" and status != "running":
-            self._observe_stop(row)
-        if row.get("calls") is not None:
-            self.orphans.add(row["entity"])
-            self.ripe.append(row["entity"])
-        if status == "queued":
-            self.wakes = True
-        elif status == "running":
-            if run_id is not None:
-                self.facts.note_start(row["entity"], run_id)
-        elif status in TERMINAL:
-            self._observe_terminal(row)
 
     def _observe_terminal(self, row: Row) -> None:
         run_id = row["run_id"]

@@ -275,7 +275,7 @@ class StartRun(Sized):
     @property
     def size(self) -> int:
         texts = len(self.input) + len(self.definition) + sum(len(each[2]) for each in self.called)
-        return texts + sum(task.size for task in self.tasks)
+        return texts + sum([task.size for task in self.tasks])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -343,7 +343,7 @@ class Work:
     @reading
     def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         """Which of some attempts (task and number) are over, whoever ended them."""
-        rows = sorted((validation.task_id(task), number) for task, number in attempts)
+        rows = list(attempts)
         found = self._desk.view(lambda tx: tx.read("running_attempts", rows=rows))
         return set(rows) - {(row["id"], row["attempt"]) for row in found}
 

@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreErro
 from holdfast.model.task import Assignment
 from holdfast.model.worker import EVICT
 from holdfast.store.group import is_writer
-from holdfast.threads import program_ends
+from holdfast.threads import program_ends, take_turns_sooner
 from holdfast.worker.disk import disk_of
 from holdfast.worker.execution import (
     Execution,
@@ -107,6 +107,7 @@ class Worker(Startable):
             self._engine.on_hint(self._hint, served=False),
             self._engine.on_leave(self._end_others),
         )
+        take_turns_sooner()
         self._heartbeat.start()
         self._runner.start()
         threads.start("holdfast-worker", self._pull)
