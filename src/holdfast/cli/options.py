@@ -38,6 +38,14 @@ Addresses = Annotated[
         autocompletion=complete_id,
     ),
 ]
+AnyAddresses = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[ID]…",
+        help="Runs or tasks: ids, beginnings of them, @last, or RUN:step.",
+        autocompletion=complete_id,
+    ),
+]
 TaskAddress = Annotated[
     str,
     typer.Argument(

@@ -33,6 +33,12 @@ def evict_worker(name: Name, asks: AsksAs) -> Answer:
     return Answer(asks.service.commands.steer_worker(name, "evict"))
 
 
+@table.route("POST", "/agents/{name}/resume", STEERERS, answers=answers.Changed)
+def resume_agent(name: Name, asks: AsksAs) -> Answer:
+    """Let an agent go on that has reached its usage limit, before that lifts by itself."""
+    return Answer(asks.service.commands.lift_limit(name))
+
+
 @table.route("GET", "/schedules", LOOKERS, answers=answers.Page)
 def list_schedules(asks: AsksAs, limit: Limit = 100, after: After = None) -> Answer:
     """Every schedule, by name."""
