@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.errors import HoldfastError
 from holdfast.model.access import Access
 from holdfast.server.limits import Limiter, Rate, address_of
-from holdfast.server.problems import Problem, tell_problem, too_many
+from holdfast.server.problems import Problem, show_problem, too_many
 from holdfast.server.recognition import LOOKING, Headers, Recognition
 from holdfast.server.serving import Serving
 from holdfast.server.strangers import Strangers
@@ -93,7 +93,7 @@ class Gate:
             if scope["path"] not in OPEN:
                 await self._recognise(scope, headers)
         except (HoldfastError, Problem) as error:
-            await tell_problem(self._serving, error)(scope, receive, send)
+            await show_problem(scope, self._serving, error)(scope, receive, send)
             return
         await self._app(scope, _Measured(receive, limit), send)
 

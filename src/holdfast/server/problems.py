@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.types import Scope
 
 from holdfast.errors import (
     HoldfastError,
@@ -25,6 +26,8 @@ from holdfast.errors import (
     NotFound,
     StoreError,
 )
+from holdfast.server.pages import keep_out
+from holdfast.service.links import PATH
 from holdfast.service.mistakes import tell_mistakes
 from holdfast.service.refused import Refused
 from holdfast.service.wording import in_commands
@@ -34,6 +37,8 @@ JSON = "application/json"
 # What the framework itself refuses, by status.
 CODES = {404: "not_found", 405: "method_not_allowed", 400: "invalid_json"}
 MOST_MISTAKES = 50
+# Where browsers come to by themselves.
+PAGES = frozenset({"/", PATH})
 
 log = logging.getLogger("holdfast.server")
 
@@ -112,10 +117,27 @@ def _refused(error: Refused) -> Answer:
     return tell(status, code, detail, current=error.status)
 
 
+def in_a_browser(scope: Scope, answer: Answer, detail: str) -> Response:
+    """An answer, as a page where somebody looks at one."""
+    accepts = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    if scope["path"] not in PAGES or b"text/html" not in accepts.lower():
+        return answer
+    page = keep_out(answer.status_code, detail)
+    kept = ("retry-after", "www-authenticate")
+    page.headers.update({name: answer.headers[name] for name in kept if name in answer.headers})
+    return page
+
+
 class Refusals(Protocol):
     """Who keeps count of what was refused."""
 
     refused: Counter[str]
+
+
+def show_problem(scope: Scope, kept: Refusals, error: HoldfastError | HTTPException) -> Response:
+    """The same, to somebody who may look at a page."""
+    detail = str(error.detail) if isinstance(error, HTTPException) else in_commands(str(error))
+    return in_a_browser(scope, tell_problem(kept, error), detail)
 
 
 def tell_problem(kept: Refusals, error: HoldfastError | HTTPException) -> Answer:
@@ -131,7 +153,7 @@ def tell_problem(kept: Refusals, error: HoldfastError | HTTPException) -> Answer
 
 async def _on_error(request: Request, error: Exception) -> Response:
     if isinstance(error, HoldfastError | HTTPException):
-        return tell_problem(request.app.state.serving, error)
+        return show_problem(request.scope, request.app.state.serving, error)
     return tell(500, "internal_error", "something went wrong here; the server's log tells more")
 
 
@@ -146,7 +168,8 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
     more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
     listed = [{"field": each.field, "message": each.message} for each in mistakes]
     said = f"{mistakes[0]}{more}"
-    return tell(422, "invalid_input", said, field=mistakes[0].field, mistakes=listed)
+    answer = tell(422, "invalid_input", said, field=mistakes[0].field, mistakes=listed)
+    return in_a_browser(request.scope, answer, said)
 
 
 def not_json(request: Request, *wanted: str) -> Answer:

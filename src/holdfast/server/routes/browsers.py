@@ -17,7 +17,7 @@ from holdfast.server.cookies import write_cookie
 from holdfast.server.door import AsksAs, in_thread
 from holdfast.server.gate import ACCESS, SESSION, TRY
 from holdfast.server.pages import Page, ask_to_enter, front, let_in
-from holdfast.server.problems import Answer, tell
+from holdfast.server.problems import Answer, Problem
 from holdfast.server.recognition import Session
 from holdfast.server.routing import ANYONE, LOOKERS, PREFIX, Table
 from holdfast.server.serving import Serving
@@ -57,7 +57,7 @@ async def enter(request: Request) -> Response:
     known = None if entered is None else await in_thread(links.who, entered.secret)
     if entered is None or known is None:
         said = "this link was used, or is too old; `holdfast open` makes another"
-        return tell(401, "unauthorized", said)
+        raise Problem(401, "unauthorized", said)
     request.scope[ACCESS] = known
     answer = let_in()
     seconds = (entered.ends_at - serving.engine.clock.now()) // MICROSECONDS
