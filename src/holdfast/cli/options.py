@@ -146,9 +146,3 @@ def read_lease(text: str) -> dict[str, float]:
     if seconds < LEAST_LEASE:
         raise InvalidInput("lease", f"must be at least 1s, so that it can be renewed, not {text}")
     return {"lease": seconds, "renewal": seconds / RENEWALS}
-
-
-def read_title(text: str) -> str:
-    if not text.strip():
-        raise InvalidInput("title", "is empty; say what is to be done")
-    return text
