@@ -33,8 +33,8 @@ class Caller:
         """The agents that are asked for; without any, those of the token."""
         if self.access is None:
             return agents or ()
-        if outside := self.access.outside(agents):
-            raise Forbidden(f"this token is not for the agents {', '.join(outside)}")
+        if refusal := self.access.refusal(agents):
+            raise Forbidden(refusal)
         return agents or self.access.agents or ()
 
     def note(self, tool: str, told: str, about: str = "") -> None:

@@ -52,6 +52,16 @@ OF_ADDRESS = Rate(often=0.5, burst=30)
 # How much is read of who has shown nothing.
 OF_STRANGER = 10_000
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?")
+_OTHER_NAME = (
+    "this server does not answer to that name; `holdfast serve --allow-host {}` has it do so"
+)
+_OTHER_ORIGIN = (
+    "pages of that origin may not ask this server; `holdfast serve --allow-origin {}` lets them"
+)
+_NEEDED_BY_TOOLS = (
+    "a good token is needed: set Authorization to Bearer … among the headers of this server in "
+    "your client; `holdfast token create NAME --role operator` makes one"
+)
 _NEEDED = (
     "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours, and "
     "`holdfast open` lets a browser in"
@@ -101,11 +111,13 @@ class Gate:
         host = headers.get(b"host", "")
         named = _HOST.fullmatch(host)
         if named is None or named["name"].lower() not in self._rules.hosts:
-            raise Problem(403, "foreign_host", "this server does not answer to that name")
+            name = "NAME" if named is None else named["name"].lower()
+            raise Problem(403, "foreign_host", _OTHER_NAME.format(name))
         origin = headers.get(b"origin")
         own = {f"http://{host}", f"https://{host}"}
         if origin is not None and origin not in own | self._rules.origins:
-            raise Problem(403, "foreign_origin", "pages of that origin may not ask this server")
+            shown = ascii(origin)[1:-1][:LONGEST]
+            raise Problem(403, "foreign_origin", _OTHER_ORIGIN.format(shown))
         length = headers.get(b"content-length", "0")
         if not length.isdecimal() or int(length[:20]) > limit:
             raise Problem(413, "too_large", too_large(limit))
@@ -113,7 +125,8 @@ class Gate:
     async def _recognise(self, scope: Scope, headers: Headers) -> None:
         known = await self._recognition.recognise(scope, headers)
         if known is None:
-            raise Problem(401, "unauthorized", _NEEDED, {"WWW-Authenticate": "Bearer"})
+            said = _NEEDED_BY_TOOLS if scope["path"] == TOOLS else _NEEDED
+            raise Problem(401, "unauthorized", said, {"WWW-Authenticate": "Bearer"})
         scope[ACCESS], scope[SESSION] = known.access, known.session
         scope[LOOK_AGAIN] = known.look_again
         if not known.proves(scope["method"], headers):

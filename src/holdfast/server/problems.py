@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
 from starlette.types import Scope
 
 from holdfast.errors import (
@@ -151,7 +152,23 @@ def tell_problem(kept: Refusals, error: HoldfastError | HTTPException) -> Answer
     return tell(error.status_code, code, str(error.detail), error.headers)
 
 
+def _lead_on(request: Request, error: HTTPException) -> HTTPException:
+    """What the framework refuses, with what there is instead."""
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return Problem(
+            404, "not_found", "there is no such path; /openapi.json tells which there are"
+        )
+    if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
+        return error
+    found = [each for each in request.app.routes if each.matches(request.scope)[0] != Match.NONE]
+    takes = ", ".join(sorted({method for each in found for method in each.methods}))
+    detail = f"this path takes {takes}; /openapi.json tells what each does"
+    return Problem(405, CODES[405], detail, {"Allow": takes})
+
+
 async def _on_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and not isinstance(error, Problem):
+        error = _lead_on(request, error)
     if isinstance(error, HoldfastError | HTTPException):
         return show_problem(request.scope, request.app.state.serving, error)
     return tell(500, "internal_error", "something went wrong here; the server's log tells more")

@@ -138,7 +138,9 @@ def test_a_token_gets_no_tools_but_those_of_its_role(quick_server: Served) -> No
     async def story() -> None:
         async with enter(server, made.json()["token"]) as scoped:
             outside = await scoped.refused("claim", agents=["default"])
-            assert outside == "forbidden: this token is not for the agents default"
+            assert (
+                outside == "forbidden: this token is not for the agents default; it is for builder"
+            )
             (got,) = (await scoped.use("claim"))["assignments"]
             assert got["task"]["id"] == task["id"]
             assert (await scoped.use("claim"))["assignments"] == []

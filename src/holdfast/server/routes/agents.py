@@ -97,7 +97,8 @@ async def speak(
     """Use the tools of a role over MCP; without `as`, those of what the token may do."""
     may = _MAY[asks.access.role]
     if role is not None and role not in may:
-        raise Problem(403, "forbidden", f"this token may use MCP as {', '.join(may)}")
+        path = f"ask at /mcp?as={may[0]}"
+        raise Problem(403, "forbidden", f"this token may use MCP as {', '.join(may)}: {path}")
     if not request.headers.get("content-type", "").lower().startswith(JSON):
         return not_json(request, JSON)
     return Spoken(await asks.serving.tools(), asks, role or may[0])

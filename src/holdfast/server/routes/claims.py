@@ -83,8 +83,8 @@ async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
 
 def _scope(access: Access, asked: Sequence[str] | None) -> Sequence[str]:
     """The agents that are asked for, which a worker's token may narrow."""
-    if outside := access.outside(asked):
-        raise Problem(403, "forbidden", f"this token is not for the agents {', '.join(outside)}")
+    if refusal := access.refusal(asked):
+        raise Problem(403, "forbidden", refusal)
     return asked or access.agents or ()
 
 
