@@ -105,6 +105,12 @@ class Changed(Described):
     repeated: bool
 
 
+class Schedule(Described):
+    name: str
+    cron: str
+    zone: str
+
+
 class Workflow(Described):
     name: str
     version: str

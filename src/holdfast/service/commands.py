@@ -133,9 +133,14 @@ class Commands:
         self, name: str, given: object, *, version: str | None = None, **more: Any
     ) -> View:
         """Start what the store knows by a name; paths are from this folder."""
+        return self.start(self.run_by_name(name, given, version=version, **more))
+
+    def run_by_name(
+        self, name: str, given: object, *, version: str | None = None, **more: Any
+    ) -> NewRun:
         workflow = self.known_workflow(name, version)
         placed = place_paths(workflow, given, str(Path.cwd()))
-        return self.start(NewRun(workflow=workflow, input=placed, **more))
+        return NewRun(workflow=workflow, input=placed, **more)
 
     def start(self, run: NewRun) -> View:
         """The run, and whether this started it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.contract.http.served import Served
@@ -11,7 +13,7 @@ HOST = {"Host": "build.example"}
 ORIGIN = {"Origin": "https://build.example"}
 NAMED = {"worker": "w", "agents": ["writer"]}
 # Who asks, for what, with what; and what they are told to do.
-CASES = {
+CASES: dict[str, tuple[str | None, str, str, dict[str, Any], str]] = {
     "a role": ("viewer", "POST", "/api/v1/tasks", {}, "holdfast token create NAME --role operator"),
     "a host": ("admin", "GET", "/api/v1/runs", {"headers": HOST}, "--allow-host build.example"),
     "an origin": (
@@ -38,7 +40,7 @@ def scoped(quick_server: Served) -> Served:
 def test_each_refusal_says_what_to_do_next(scoped: Served) -> None:
     for name, (who, method, path, more, told) in CASES.items():
         own = {} if who is None else {"Authorization": f"Bearer {scoped.tokens[who]}"}
-        sent = {**more, "headers": {**own, **more.get("headers", {})}}
+        sent: dict[str, Any] = {**more, "headers": {**own, **more.get("headers", {})}}
         answer = scoped.stranger.request(method, path, **sent)
         assert answer.status_code in {401, 403, 404, 405}, name
         assert told in answer.json()["detail"], (name, answer.text)

@@ -6,10 +6,15 @@ from typing import Annotated
 
 from fastapi import Path
 
+from holdfast.errors import InvalidInput
+from holdfast.model.run import NewRun
+from holdfast.model.schedule import NewSchedule
+from holdfast.model.task import NewTask
 from holdfast.server import answers, bodies
 from holdfast.server.door import After, AsksAs, Limit
 from holdfast.server.problems import Answer
 from holdfast.server.routing import ADMINS, LOOKERS, STEERERS, Table
+from holdfast.service.intake import read_new_task
 
 table = Table(tag="standing")
 Name = Annotated[str, Path()]
@@ -43,6 +48,42 @@ def resume_agent(name: Name, asks: AsksAs) -> Answer:
 def list_schedules(asks: AsksAs, limit: Limit = 100, after: After = None) -> Answer:
     """Every schedule, by name."""
     return Answer(asks.service.queries.schedules(limit=limit, after=after))
+
+
+@table.route("POST", "/schedules", STEERERS, answers=answers.Schedule, status=201)
+def add_schedule(body: bodies.NewSchedule, asks: AsksAs) -> Answer:
+    """Start a run or a task at each tick of a cron expression."""
+    if (body.workflow is None) == (body.task is None):
+        raise InvalidInput("workflow", "say what it starts: either a workflow or a task")
+    commands, settings = asks.service.commands, asks.engine.settings
+    starts: NewTask | NewRun
+    if body.task is not None:
+        starts = read_new_task(body.task.given(), settings)
+    else:
+        starts = commands.run_by_name(str(body.workflow), body.input)
+    chosen = {"zone": body.zone, "missed": body.missed}
+    more = {name: value for name, value in chosen.items() if value is not None}
+    asks.note(body.name)
+    wanted = NewSchedule(name=body.name, cron=body.cron, starts=starts, **more)
+    return Answer(commands.add_schedule(wanted), 201)
+
+
+@table.route("POST", "/schedules/{name}/pause", STEERERS, answers=answers.Changed)
+def pause_schedule(name: Name, asks: AsksAs) -> Answer:
+    """Fire no more ticks; those of the pause are not made up for."""
+    return Answer(asks.service.commands.steer_schedule(name, "pause"))
+
+
+@table.route("POST", "/schedules/{name}/resume", STEERERS, answers=answers.Changed)
+def resume_schedule(name: Name, asks: AsksAs) -> Answer:
+    """Go on with the next tick from now."""
+    return Answer(asks.service.commands.steer_schedule(name, "resume"))
+
+
+@table.route("DELETE", "/schedules/{name}", STEERERS, answers=answers.Changed)
+def remove_schedule(name: Name, asks: AsksAs) -> Answer:
+    """Forget a schedule; what it has started stays."""
+    return Answer(asks.service.commands.steer_schedule(name, "remove"))
 
 
 @table.route("GET", "/stats", LOOKERS, answers=answers.Statistics)
