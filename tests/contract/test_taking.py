@@ -17,7 +17,9 @@ from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, NewTask
 from holdfast.worker.execution import Answer, Courier
+from tests.contract import stages
 from tests.contract.raw import raw
+from tests.contract.test_planning import plan
 from tests.engines import healthy
 
 CHAIN = Workflow.define("chain", (Step(id="plan"), Step(id="build", needs=("plan",))))
@@ -92,6 +94,23 @@ def test_one_steps_end_starts_the_next_in_the_same_commit(quiet: Engine) -> None
             hand.complete()
     assert commits == ["plan", "build", None]
     assert quiet.runs.get(started.result().id).status == "completed"
+
+
+def test_a_new_child_of_a_plan_gets_what_the_plan_needed_with_the_commit_that_makes_it(
+    engine: Engine,
+) -> None:
+    top, (first, inner) = plan(engine, "first", "inner")
+    assert engine.tasks.start_planning(inner).ok
+    one = stages.create(engine, "one", parent=inner, enqueue=False)
+    for each in (inner, top):
+        assert engine.tasks.finalize_plan(each).ok
+    stages.finish(engine, first, output="found")
+    stages.take(engine, one)
+    hand = Hand(engine, room=1)
+    stages.create(engine, "late", parent=inner)
+    assert hand.titles == ["late"]
+    assert hand.held[0].needs == {first: "found"}
+    hand.let_go()
 
 
 def test_what_waits_behind_comes_with_the_report_that_makes_room(quiet: Engine) -> None:

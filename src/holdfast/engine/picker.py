@@ -175,8 +175,9 @@ def _claim_by_id(group: Group, request: ClaimById) -> list[Row]:
 def _gather(group: Group, rows: list[Row]) -> Claimed:
     """Claimed tasks with all that they need to run."""
     given: dict[str, list[Row]] = {}
-    if rows:
-        for row in group.tx.read("needed_outputs", ids=[row["entity"] for row in rows]):
+    needy = [row["entity"] for row in rows if row["entity"] not in group.needless]
+    if needy:
+        for row in group.tx.read("needed_outputs", ids=needy):
             given.setdefault(row["task_id"], []).append(row)
     runs = {row["run_id"] for row in rows if row["run_id"] is not None}
     around = {row["parent_id"] for row in rows if row["item"] is not None}

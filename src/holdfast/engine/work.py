@@ -344,8 +344,8 @@ class Work:
     def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         """Which of some attempts (task and number) are over, whoever ended them."""
         rows = list(attempts)
-        found = self._desk.view(lambda tx: tx.read("running_attempts", rows=rows))
-        return set(rows) - {(row["id"], row["attempt"]) for row in found}
+        over = self._desk.view(lambda tx: tx.read("attempts_over", rows=rows))
+        return {(row["task_id"], row["attempt"]) for row in over}
 
     @reading
     def guard(self, task_id: str, token: str) -> TransitionResult:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_keep = object.__setattr__
 
 
 def fill(kind: type[T], values: dict[str, Any]) -> T:
@@ -15,5 +14,5 @@ def fill(kind: type[T], values: dict[str, Any]) -> T:
     a wide one. It must have no slots.
     """
     record = object.__new__(kind)
-    _keep(record, "__dict__", values)
+    record.__dict__.update(values)
     return record

@@ -37,10 +37,16 @@ class Heartbeat:
         self._executions = executions
         self._due = engine.clock.monotonic() + engine.settings.renewal
         self._asked: Asked | None = None
+        self._resting = False
         loop = Loop(engine.threads, "holdfast-heartbeat", self._look)
         self.start, self.close = loop.start, loop.close
         # Something may have to end sooner than the next renewal.
         self.kick = loop.kick
+
+    def attend(self) -> None:
+        """Look after what has just begun; one that has something to look after does that anyway."""
+        if self._resting:
+            self.kick()
 
     def step(self) -> float:
         """Do what is due now; the answer is how many seconds nothing will be."""
@@ -105,7 +111,12 @@ class Heartbeat:
             pause = self.step()
         except Exception:
             log.exception("a heartbeat failed; the next one comes in %s s", pause)
-        return min(pause, LOOK_EVERY) if self._live() else pause
+        # Said before it looks: what begins after that look finds it so, and calls.
+        self._resting = True
+        if self._live():
+            self._resting = False
+            return min(pause, LOOK_EVERY)
+        return pause
 
 
 def _renewal(execution: Execution) -> Renewal:

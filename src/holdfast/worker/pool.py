@@ -332,10 +332,11 @@ class Worker(Startable):
     def _begin(self, executions: Sequence[Execution]) -> list[Step]:
         """Keep the leases of executions from now on: what there is to run of them."""
         with self._lock:
-            first = not self._running
             self._running.update({each.key: each for each in executions})
-        if first or any(each.timeout_at is not None for each in executions):
+        if any(each.timeout_at is not None for each in executions):
             self._heartbeat.kick()
+        else:
+            self._heartbeat.attend()
         steps: list[Step] = []
         stopping = self._stopping.is_set() or program_ends()
         for each in executions:

@@ -282,13 +282,14 @@ SELECT id, status, NULL, error FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
   AND status IN ('completed', 'failed', 'cancelled')
 
--- name: running_attempts
--- purpose: which of some attempts still have their task
+-- name: attempts_over
+-- purpose: which of some attempts no longer have their task
 -- rows: task_id text, attempt integer
-SELECT task.id, task.attempt
-FROM {rows} AS asked JOIN holdfast_task AS task ON task.id = asked.task_id
-WHERE task.status = 'running'
-  AND task.attempt = asked.attempt
+SELECT asked.task_id, asked.attempt
+FROM {rows} AS asked
+WHERE NOT EXISTS (
+  SELECT 1 FROM holdfast_task AS task
+  WHERE task.id = asked.task_id AND task.status = 'running' AND task.attempt = asked.attempt)
 
 -- name: functions_wanted
 -- purpose: which functions a page of the tasks on hold version want; what has ended may keep that
