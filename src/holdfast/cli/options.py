@@ -30,22 +30,13 @@ Address = Annotated[
         autocompletion=complete_id,
     ),
 ]
-Addresses = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="ID…",
-        help="Runs or tasks: ids, beginnings of them, @last, or RUN:step.",
-        autocompletion=complete_id,
-    ),
-]
-AnyAddresses = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[ID]…",
-        help="Runs or tasks: ids, beginnings of them, @last, or RUN:step.",
-        autocompletion=complete_id,
-    ),
-]
+_ADDRESSES = typer.Argument(
+    metavar="ID…",
+    help="Runs or tasks: ids, beginnings of them, @last, or RUN:step.",
+    autocompletion=complete_id,
+)
+Addresses = Annotated[list[str], _ADDRESSES]
+AnyAddresses = Annotated[list[str] | None, _ADDRESSES]
 TaskAddress = Annotated[
     str,
     typer.Argument(

@@ -118,12 +118,12 @@ def _refused(error: Refused) -> Answer:
     return tell(status, code, detail, current=error.status)
 
 
-def in_a_browser(scope: Scope, answer: Answer, detail: str) -> Response:
+def in_a_browser(scope: Scope, answer: Answer) -> Response:
     """An answer, as a page where somebody looks at one."""
     accepts = next((value for name, value in scope["headers"] if name == b"accept"), b"")
     if scope["path"] not in PAGES or b"text/html" not in accepts.lower():
         return answer
-    page = keep_out(answer.status_code, detail)
+    page = keep_out(answer.status_code, json.loads(bytes(answer.body))["detail"])
     kept = ("retry-after", "www-authenticate")
     page.headers.update({name: answer.headers[name] for name in kept if name in answer.headers})
     return page
@@ -137,8 +137,7 @@ class Refusals(Protocol):
 
 def show_problem(scope: Scope, kept: Refusals, error: HoldfastError | HTTPException) -> Response:
     """The same, to somebody who may look at a page."""
-    detail = str(error.detail) if isinstance(error, HTTPException) else in_commands(str(error))
-    return in_a_browser(scope, tell_problem(kept, error), detail)
+    return in_a_browser(scope, tell_problem(kept, error))
 
 
 def tell_problem(kept: Refusals, error: HoldfastError | HTTPException) -> Answer:
@@ -186,7 +185,7 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
     listed = [{"field": each.field, "message": each.message} for each in mistakes]
     said = f"{mistakes[0]}{more}"
     answer = tell(422, "invalid_input", said, field=mistakes[0].field, mistakes=listed)
-    return in_a_browser(request.scope, answer, said)
+    return in_a_browser(request.scope, answer)
 
 
 def not_json(request: Request, *wanted: str) -> Answer:

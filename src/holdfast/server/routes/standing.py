@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Path
@@ -14,7 +15,9 @@ from holdfast.server import answers, bodies
 from holdfast.server.door import After, AsksAs, Limit
 from holdfast.server.problems import Answer
 from holdfast.server.routing import ADMINS, LOOKERS, STEERERS, Table
+from holdfast.service.commands import Commands
 from holdfast.service.intake import read_new_task
+from holdfast.service.views import View
 
 table = Table(tag="standing")
 Name = Annotated[str, Path()]
@@ -26,16 +29,18 @@ def list_workers(asks: AsksAs) -> Answer:
     return Answer(asks.service.queries.workers())
 
 
-@table.route("POST", "/workers/{name}/drain", STEERERS, answers=answers.Changed)
-def drain_worker(name: Name, asks: AsksAs) -> Answer:
-    """Have a worker finish what it runs, and leave."""
-    return Answer(asks.service.commands.steer_worker(name, "drain"))
+def _steer(noun: str, verb: str, change: Callable[[Commands, str, str], View], said: str) -> None:
+    def act(name: Name, asks: AsksAs) -> Answer:
+        return Answer(change(asks.service.commands, name, verb))
+
+    act.__doc__ = said
+    table.route("POST", f"/{noun}/{{name}}/{verb}", STEERERS, answers=answers.Changed)(act)
 
 
-@table.route("POST", "/workers/{name}/evict", STEERERS, answers=answers.Changed)
-def evict_worker(name: Name, asks: AsksAs) -> Answer:
-    """Have a worker give back what it runs, and leave."""
-    return Answer(asks.service.commands.steer_worker(name, "evict"))
+_steer("workers", "drain", Commands.steer_worker, "Have a worker finish what it runs, and leave.")
+_steer(
+    "workers", "evict", Commands.steer_worker, "Have a worker give back what it runs, and leave."
+)
 
 
 @table.route("POST", "/agents/{name}/resume", STEERERS, answers=answers.Changed)
@@ -68,16 +73,13 @@ def add_schedule(body: bodies.NewSchedule, asks: AsksAs) -> Answer:
     return Answer(commands.add_schedule(wanted), 201)
 
 
-@table.route("POST", "/schedules/{name}/pause", STEERERS, answers=answers.Changed)
-def pause_schedule(name: Name, asks: AsksAs) -> Answer:
-    """Fire no more ticks; those of the pause are not made up for."""
-    return Answer(asks.service.commands.steer_schedule(name, "pause"))
-
-
-@table.route("POST", "/schedules/{name}/resume", STEERERS, answers=answers.Changed)
-def resume_schedule(name: Name, asks: AsksAs) -> Answer:
-    """Go on with the next tick from now."""
-    return Answer(asks.service.commands.steer_schedule(name, "resume"))
+_steer(
+    "schedules",
+    "pause",
+    Commands.steer_schedule,
+    "Fire no more ticks; those of the pause are not made up for.",
+)
+_steer("schedules", "resume", Commands.steer_schedule, "Go on with the next tick from now.")
 
 
 @table.route("DELETE", "/schedules/{name}", STEERERS, answers=answers.Changed)
