@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.engine.limit_operations import LiftLimit
 from holdfast.engine.operations import Claim, Complete, Fail, Lose, Operation, Pull, Release, Renew
 from holdfast.engine.picker import Claimed
 from holdfast.model.graph import Concurrency, Step
@@ -127,6 +128,20 @@ def release_of_an_agent_at_its_limit(world: World) -> Sequence[Operation]:
     world.task("next")
     until = world.day.now() + LEASE
     return [Release(task_id=world.ids["now"], fence=1, until=until, limit=until)]
+
+
+@group_of(Release, LiftLimit)
+def one_agent_reaches_its_limit_while_that_of_another_is_lifted(
+    world: World,
+) -> Sequence[Operation]:
+    other, until = f"other-{world.number}", world.day.now() + LEASE
+    world.task("there", agent=other)
+    assert world.engine.work.claim("worker", agents=(other,))
+    world.task("here")
+    world.start("here")
+    there = Release(task_id=world.ids["there"], fence=1, limit=until)
+    assert world.engine.commits.submit(there).result().ok
+    return [Release(task_id=world.ids["here"], fence=1, limit=until), LiftLimit(agent=other)]
 
 
 @group_of(Renew, Complete)

@@ -13,7 +13,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from tests.contract.stages import CHAIN, MISSING_TASK, break_for_good, bring, create, start, take
 
-CLAUSES = ["status", "kind", "needs", "holds", "run", "due", "agent", "tags", "slot"]
+CLAUSES = ["status", "kind", "needs", "holds", "run", "due", "agent", "usage", "tags", "slot"]
 
 
 def failing(explanation: Explanation) -> list[Clause]:
@@ -83,7 +83,7 @@ def test_a_held_task_names_its_holds(engine: Engine, clock: ManualClock) -> None
     assert (clause.name, clause.detail, clause.fix) == (
         "holds",
         "hold: limit, lifts in 2h 13m",
-        "",
+        f'hf.tasks.unhold("{task_id}", "limit")',
     )
     assert engine.tasks.hold(task_id).ok
     clause = only(engine, task_id)

@@ -36,5 +36,5 @@ def mcp(
     worker = name or f"{socket.gethostname().partition('.')[0]}-mcp"
     with opened(begins=True) as service:
         service.actor = f"{actor()}:{role}"
-        caller = Caller(service=service, worker=worker)
+        caller = Caller(service=service, worker=worker, wait=service.room.wait)
         make_server(lambda: caller, As(role)).run()

@@ -30,14 +30,13 @@ Address = Annotated[
         autocompletion=complete_id,
     ),
 ]
-Addresses = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="ID…",
-        help="Runs or tasks: ids, beginnings of them, @last, or RUN:step.",
-        autocompletion=complete_id,
-    ),
-]
+_ADDRESSES = typer.Argument(
+    metavar="ID…",
+    help="Runs or tasks: ids, beginnings of them, @last, or RUN:step.",
+    autocompletion=complete_id,
+)
+Addresses = Annotated[list[str], _ADDRESSES]
+AnyAddresses = Annotated[list[str] | None, _ADDRESSES]
 TaskAddress = Annotated[
     str,
     typer.Argument(
@@ -138,9 +137,3 @@ def read_lease(text: str) -> dict[str, float]:
     if seconds < LEAST_LEASE:
         raise InvalidInput("lease", f"must be at least 1s, so that it can be renewed, not {text}")
     return {"lease": seconds, "renewal": seconds / RENEWALS}
-
-
-def read_title(text: str) -> str:
-    if not text.strip():
-        raise InvalidInput("title", "is empty; say what is to be done")
-    return text

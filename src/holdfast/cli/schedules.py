@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.completion import complete_workflow
-from holdfast.cli.options import After, Inputs, Json, Limit, ScheduleName, read_json, read_title
+from holdfast.cli.options import After, Inputs, Json, Limit, ScheduleName, read_json
 from holdfast.cli.registry import command, group
 from holdfast.cli.session import actor, opened, with_store
 from holdfast.cli.tables import say_table
@@ -93,7 +93,7 @@ def add_schedule(
         if given:
             raise InvalidInput("input", "is for a workflow; a task is given --payload")
         value = None if payload is None else read_json("payload", payload)
-        starts = NewTask(title=read_title(str(task)), agent=agent, payload=value)
+        starts = NewTask(title=str(task), agent=agent, payload=value)
         with opened(begins=True) as service:
             added = service.commands.add_schedule(put(starts=starts))
     _say_added(added, json=json)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.options import Address, Addresses, DryRun, Json, read_value
+from holdfast.cli.options import Address, Addresses, AnyAddresses, DryRun, Json, read_value
 from holdfast.cli.registry import command
 from holdfast.cli.session import opened, with_store
 from holdfast.cli.terminal import escape, note, paint, say, say_json
@@ -64,7 +64,10 @@ def pause(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> 
 
 @command("resume", example="holdfast resume @last --add-usd 5")
 def resume(
-    addresses: Addresses,
+    addresses: AnyAddresses = None,
+    agent: Annotated[
+        str | None, typer.Option(help="An agent that has reached its usage limit.")
+    ] = None,
     add_usd: Annotated[
         float | None, typer.Option(help="Dollars that a run may use beyond its budget.")
     ] = None,
@@ -74,7 +77,14 @@ def resume(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
-    """Go on with what was paused, or with a run that has used up its budget."""
+    """Go on with what was paused, with a run out of budget, or with an agent at its limit."""
+    if agent is not None:
+        if addresses or add_usd is not None or add_attempts is not None or dry_run:
+            raise InvalidInput("agent", "is for all of that agent, and takes nothing else")
+        _resume_agent(agent, json=json)
+        return 0
+    if not addresses:
+        raise InvalidInput("id", "is missing: name a run or a task, or --agent NAME")
     added = {"add_usd": add_usd, "add_attempts": add_attempts}
     more = {name: value for name, value in added.items() if value is not None}
     return _each("resume", addresses, dry_run=dry_run, json=json, **more)
@@ -169,6 +179,17 @@ def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **optio
             else:
                 say_answer(answer, json=json)
     return worst
+
+
+def _resume_agent(agent: str, *, json: bool) -> None:
+    with opened() as service:
+        told = service.commands.lift_limit(agent)
+    if json:
+        say_json(told)
+    elif told["repeated"]:
+        say(f"{escape(agent)} is at no limit")
+    else:
+        say(f"{escape(agent)} goes on, with {count(told['tasks'], 'task')} that it held")
 
 
 def _say_goes_on(service: Service, answer: View, *, json: bool) -> None:

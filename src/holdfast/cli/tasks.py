@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.options import DryRun, Json, TaskAddress, read_json, read_moment, read_title
+from holdfast.cli.options import DryRun, Json, TaskAddress, read_json, read_moment
 from holdfast.cli.registry import command, group
 from holdfast.cli.session import opened, with_store
 from holdfast.cli.steering import say_answer, say_preview
@@ -58,7 +58,7 @@ def add(
         find = service.addresses.task
         fields = _fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
         wanted = NewTask(
-            title=read_title(title),
+            title=title,
             step=step,
             key=key,
             needs=tuple(find(each) for each in needs or ()),
@@ -116,7 +116,7 @@ def edit(
     """Change a task that has not started."""
     fields = _fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
     more = {
-        "title": None if title is None else read_title(title),
+        "title": title,
         "position": position,
         "max_attempts": max_attempts,
         "max_lost": max_lost,
@@ -170,7 +170,7 @@ def add_child(
         siblings = service.queries.tasks(parent=parent["id"], limit=1000)["items"]
         last = max((each["position"] for each in siblings), default=-1)
         wanted = NewTask(
-            title=read_title(title),
+            title=title,
             parent=parent["id"],
             position=last + 1 if position is None else position,
             enqueue=False,

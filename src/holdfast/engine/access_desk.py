@@ -84,6 +84,12 @@ class AccessTokens:
         return read_access(rows[0]) if rows else None
 
     @reading
+    def good_digests(self) -> frozenset[str]:
+        """The digests of all that is good: tokens, and the sessions and links of browsers."""
+        rows = self._desk.view(lambda tx: tx.read("good_digests"))
+        return frozenset(str(row["digest"]) for row in rows)
+
+    @reading
     def list(self) -> Page[Access]:
         """Every token that was granted, good or not, by its name."""
         return [read_access(row) for row in self._desk.view(lambda tx: tx.read("list_access"))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine.asked import Report
+from holdfast.engine.asked import FORGED, Report
 from holdfast.engine.operations import Complete, Fail, Release
 from holdfast.model.event import read_data, read_outcome
 from holdfast.model.result import Refusal, TransitionResult
@@ -39,15 +39,22 @@ def answer_renewal(report: Report, record: Row) -> TransitionResult:
     return refuse(Refusal.STALE_TOKEN, status, _late(report, record))
 
 
-def answer_guard(fence: int, record: Row) -> TransitionResult:
+def answer_write(report: Report, record: Row) -> TransitionResult:
+    """Whether what this attempt gives may still be kept, refused as its other reports are."""
+    if _is_live(report.fence, record):
+        return TransitionResult(ok=True, status=record["status"])
+    return answer_renewal(report, record)
+
+
+def answer_guard(report: Report, record: Row) -> TransitionResult:
     """Whether a side effect of this attempt may still happen."""
-    status = record["status"]
+    status, fence = record["status"], report.fence
     if status is None:
         return refuse(Refusal.NOT_FOUND, None)
-    if status == "running" and record["attempt"] == fence:
-        if record["lease_expires_at"] > record["now"]:
-            return TransitionResult(ok=True, status=status)
-        return refuse(Refusal.LEASE_EXPIRED, status)
+    if _is_live(fence, record):
+        return TransitionResult(ok=True, status=status)
+    if fence == FORGED:
+        return refuse(Refusal.STALE_TOKEN, status, _late(report, record))
     outcome, _ = _ending(record)
     reasons = {
         "cancelled": Refusal.CANCELLED,
@@ -65,6 +72,11 @@ def refuse(reason: Refusal, status: str | None, detail: str = "") -> TransitionR
     return TransitionResult(ok=False, reason=reason, status=status, detail=detail)
 
 
+def _is_live(fence: int, record: Row) -> bool:
+    held = record["status"] == "running" and record["attempt"] == fence
+    return bool(held and record["lease_expires_at"] > record["now"])
+
+
 def _ending(record: Row) -> tuple[str | None, str | None]:
     data = read_data(record["data"])
     return read_outcome(record["type"], data), data.get("digest")
@@ -79,4 +91,6 @@ def _said(report: Report) -> tuple[str, str] | None:
 
 
 def _late(report: Report, record: Row) -> str:
+    if report.fence == FORGED:
+        return "this is no token of this task; send the one that came with it when it was claimed"
     return f"attempt {report.fence} has ended; the task is now at attempt {record['attempt']}"

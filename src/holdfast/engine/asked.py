@@ -44,9 +44,13 @@ class RunOperation(Sized):
         return (self.run_id,)
 
 
+# What a token that is not genuine fences with: no attempt has it.
+FORGED = 0
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report(TaskOperation):
-    """A worker's word on its attempt; `fence` was read from a token that proved genuine."""
+    """A worker's word on its attempt; `fence` is what its token proves."""
 
     fence: int
 

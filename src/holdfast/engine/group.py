@@ -38,6 +38,8 @@ class Group:
     returned: set[str] = field(default_factory=set)
     # Tasks whose agents have reached a usage limit, and when that lifts.
     limits: list[tuple[str, int]] = field(default_factory=list)
+    # The agents of these, with both.
+    limited: list[tuple[str, int, str]] = field(default_factory=list)
     left: list[tuple[str, int]] = field(default_factory=list)
     ends: list[Row] = field(default_factory=list)
     failed_hooks: list[Row] = field(default_factory=list)

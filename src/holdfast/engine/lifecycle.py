@@ -19,7 +19,6 @@ from holdfast.store.database import Row
 
 R = TypeVar("R", bound=Report)
 # Whoever stands behind them finds the limit again.
-LIMITED_AT_ONCE = 1_000
 _TASK_ID = attrgetter("task_id")
 
 
@@ -90,15 +89,6 @@ def release(group: Group, reports: Sequence[Release]) -> list[TransitionResult]:
         if each.limit is not None and each.task_id in given_back
     ]
     return _answer(group, reports, changed, answer_report)
-
-
-def limit(group: Group) -> None:
-    """Hold who is in line for an agent at its limit, before anybody claims them.
-
-    Their runs are not locked: the rest of the group waits for nobody who may wait for them.
-    """
-    for task_id, until in group.limits:
-        group.change_tasks("limit_agent", task_id=task_id, until=until, count=LIMITED_AT_ONCE)
 
 
 def ask(group: Group, reports: Sequence[Ask]) -> list[TransitionResult]:

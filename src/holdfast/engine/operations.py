@@ -19,6 +19,7 @@ from holdfast.engine.durable_operations import (
 from holdfast.engine.expect_operations import ExpectRun, ExpectTask
 from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
 from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
+from holdfast.engine.limit_operations import LiftLimit
 from holdfast.engine.removal_operations import Removal
 from holdfast.engine.schedule_operations import ScheduleOperation
 from holdfast.engine.worker_operations import NoteStop, WorkerOperation
@@ -374,6 +375,7 @@ Operation = (
     | Pull
     | ClaimById
     | Sweep
+    | LiftLimit
     | AcquireLease
     | RenewLease
     | ReleaseLease

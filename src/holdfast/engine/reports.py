@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Any, Protocol, TypedDict
 
 from holdfast.engine import validation
+from holdfast.engine.asked import FORGED
 from holdfast.engine.durable import CHILDREN, awaited_signal
 from holdfast.engine.durable_operations import Ask, Suspend
 from holdfast.engine.operations import Complete, Fail, Release
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.effect import Wait
+from holdfast.model.retry import MICROSECONDS
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.token import read_fence
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
+
+# A time that was misread would else stop an agent for ever.
+MOST_LIMIT = 7 * 24 * 60 * 60 * MICROSECONDS
 
 
 class Held(TypedDict):
@@ -72,6 +77,10 @@ class Reports:
 
     def reach_limit(self, held: Held, until: Moment, usage: object = None) -> Release:
         lifts = parse_moment("until", until, self._desk.now)
+        if lifts > self._desk.now() + MOST_LIMIT:
+            raise InvalidInput(
+                "until", "a usage limit lifts at most 7 days ahead; tell it again then"
+            )
         return Release(**held, limit=lifts, usage=small("usage", usage))
 
     def ask(self, held: Held, question: object, *, note: tuple[str, object] | None = None) -> Ask:
@@ -101,10 +110,10 @@ class Reports:
         """What a token proves."""
         identifier = validation.task_id(task_id)
         text = clean_text("token", token)
-        # A token that is not genuine fences with 0, which no attempt has: the row decides.
+        # Also of a token that is not genuine the row decides.
         return {
             "task_id": identifier,
-            "fence": read_fence(self._desk.secret, identifier, text) or 0,
+            "fence": read_fence(self._desk.secret, identifier, text) or FORGED,
         }
 
 

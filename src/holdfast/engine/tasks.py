@@ -9,7 +9,8 @@ from typing import TypeVar
 from holdfast.engine import validation
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.desk import Desk
-from holdfast.engine.edge import operation, reading
+from holdfast.engine.edge import gather, operation, reading
+from holdfast.engine.limit_operations import LiftLimit
 from holdfast.engine.listing import PAGE, Page, ask_for_tasks
 from holdfast.engine.looking import look_at
 from holdfast.engine.operations import (
@@ -44,7 +45,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.run import Created
 from holdfast.model.status import Hold
 from holdfast.model.task import Attempt, NewTask, Task
-from holdfast.model.text import encode_json
+from holdfast.model.text import clean_name, encode_json
 from holdfast.store.database import Transaction
 
 T = TypeVar("T")
@@ -227,6 +228,14 @@ class Tasks:
         return self._desk.submit(
             UnholdTask(**_about(task_id, actor), reason=validation.hold(reason))
         )
+
+    @operation
+    def lift_limit(self, agent: str, *, actor: str = USER) -> Future[Page[TransitionResult]]:
+        """Have an agent be at no usage limit any more; answers for it, and each task it held."""
+        named = clean_name("agent", agent)
+        rows = self._desk.view(lambda tx: tx.read("limited_tasks", agent=named))
+        held = [UnholdTask(task_id=row["id"], actor=actor, reason=Hold.LIMIT) for row in rows]
+        return gather(self._desk.submit_many([LiftLimit(agent=named), *held]))
 
     @operation
     def block(

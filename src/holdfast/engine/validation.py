@@ -90,6 +90,13 @@ def actor(value: object) -> str:
     return clean_name("actor", value)
 
 
+def title(value: object) -> str:
+    text = clean_text("title", value, limit=MAX_TITLE)
+    if not text.strip():
+        raise InvalidInput("title", "is empty; say what is to be done")
+    return text
+
+
 def new_task(task: NewTask, ids: TaskIds, *, max_payload: int, now: Callable[[], int]) -> TaskRow:
     instance("task", task, NewTask)
     payload = encode_json("payload", task.payload, limit=max_payload)
@@ -103,7 +110,7 @@ def new_task(task: NewTask, ids: TaskIds, *, max_payload: int, now: Callable[[],
             "id": ids.task(),
             "parent_id": parent,
             "step": None if task.step is None else clean_name("step", task.step),
-            "title": clean_text("title", task.title, limit=MAX_TITLE),
+            "title": title(task.title),
             "agent": clean_name("agent", task.agent),
             "status": "queued" if _queued(task) else "idle",
             "needs": needs(task.needs),
@@ -216,7 +223,7 @@ def _limits(task: NewTask) -> dict[str, Any]:
 def edits(changes: object, *, max_payload: int, now: Callable[[], int]) -> dict[str, object]:
     """The fields of an edit in the terms of the store; an unknown one is refused by name."""
     readers: dict[str, Callable[[object], object]] = {
-        "title": lambda value: clean_text("title", value, limit=MAX_TITLE),
+        "title": title,
         "agent": lambda value: clean_name("agent", value),
         "payload": lambda value: encode_json("payload", value, limit=max_payload),
         "priority": lambda value: signed("priority", value),

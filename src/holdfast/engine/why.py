@@ -149,6 +149,7 @@ class TaskReading:
                 f"it needs a worker with the tags {', '.join(self._task.tags)}",
                 self._serve(),
             ),
+            "usage": self._limit,
             "slot": self._slot,
         }
         return words[name]()
@@ -259,6 +260,8 @@ class TaskReading:
             return self._person(holds, names)
         if holds & Hold.BUDGET and identifier != self._task.id:
             return explain_budget(self._tx, identifier, names)
+        if holds & Hold.LIMIT and not holds & Hold.PAUSED:
+            return f"hold: {names}", self._lift_limit()
         if not holds & Hold.PAUSED:
             return f"hold: {names}", ""
         return f"hold: {names}", _lift_paused(identifier)
@@ -316,6 +319,18 @@ class TaskReading:
         if not name:
             return "it waits until its children have ended", ""
         return f"it waits for the signal {name!r}", f'hf.signal("{target}", "{name}")'
+
+    def _limit(self) -> tuple[str, str]:
+        agent = self._task.agent
+        (reached,) = self._tx.read("limit_of_agent", agent=agent)
+        lifts = self._seconds(reached["until"])
+        detail = f"agent {agent!r} has reached its usage limit, as {reached['task_id']} told"
+        return f"{detail}; it lifts in {lifts}", self._lift_limit()
+
+    def _lift_limit(self) -> str:
+        if self._tx.read("limit_of_agent", agent=self._task.agent):
+            return f'hf.tasks.lift_limit("{self._task.agent}")'
+        return f'hf.tasks.unhold("{self._task.id}", "limit")'
 
     def _slot(self) -> tuple[str, str]:
         return tell_slot(self._tx, self._task.concurrency_key or ""), ""

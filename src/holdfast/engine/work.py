@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.engine import picker, validation
-from holdfast.engine.answers import answer_guard
+from holdfast.engine.answers import answer_guard, answer_write
+from holdfast.engine.asked import Report
 from holdfast.engine.desk import Desk
 from holdfast.engine.durable_operations import RecordEffect, Spawn, TakeSignal
 from holdfast.engine.edge import operation, reading
@@ -37,6 +38,7 @@ from holdfast.model.step import every
 from holdfast.model.task import Assignment, NewTask, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, encode_json
 from holdfast.model.trace import derive_trace_id
+from holdfast.store.database import Row
 from holdfast.store.group import Entry
 
 EXPIRED_AT_ONCE = 1_000
@@ -348,10 +350,17 @@ class Work:
     @reading
     def guard(self, task_id: str, token: str) -> TransitionResult:
         """Ask, before a side effect, whether this attempt may still act."""
-        report = self._held(task_id, token)
-        row = (report["task_id"], report["fence"])
-        records = self._desk.view(lambda tx: tx.read("attempt_records", rows=[row]))
-        return answer_guard(report["fence"], records[0])
+        return answer_guard(*self._record(task_id, token))
+
+    @reading
+    def check_write(self, task_id: str, token: str) -> TransitionResult:
+        """Ask, before something of this attempt is kept beside the store, whether it may be."""
+        return answer_write(*self._record(task_id, token))
+
+    def _record(self, task_id: str, token: str) -> tuple[Report, Row]:
+        report = Report(**self._held(task_id, token))
+        row = (report.task_id, report.fence)
+        return report, self._desk.view(lambda tx: tx.read("attempt_records", rows=[row]))[0]
 
     @operation
     def recover(self) -> Future[list[TransitionResult]]:

@@ -17,6 +17,7 @@ from holdfast.engine import (
     importing,
     leases,
     lifecycle,
+    limits,
     locks,
     picker,
     pulls,
@@ -43,6 +44,7 @@ from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
 from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
 from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
+from holdfast.engine.limit_operations import LiftLimit
 from holdfast.engine.operations import (
     AdvanceRun,
     Claim,
@@ -141,13 +143,15 @@ class Writer:
         batch.each(Removal, lambda operation: removal.remove(group, operation))
         batch.each(Sweep, lambda _: sweep(group))
         self._parked = self._parked and slots.unpark(group)
-        lifecycle.limit(group)
+        limits.hold(group)
         batch.together(Claim, lambda chosen: picker.claim(group, chosen))
         batch.together(ClaimById, lambda chosen: picker.claim_by_id(group, chosen))
         self.handed = self._takers.serve(group, batch.of(Pull))
         parked = slots.park(group)
         self._parked |= parked > 0
         self._crowded = group.crowded if parked == slots.PARKED_AT_ONCE else set()
+        limits.keep(group)
+        batch.together(LiftLimit, lambda chosen: limits.lift(group, chosen))
         # Last of all that another process may be waited for: nothing is locked after it.
         pulls.keep(group)
         if self._dialect == "postgresql" and (group.wakes or group.tells):
@@ -179,6 +183,7 @@ def derived(group: Group, reply: TransitionResult) -> TransitionResult:
 def sweep(group: Group) -> None:
     picker.mark_due(group)
     group.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
+    limits.forget(group)
     slots.sweep(group)
     # Who is held no more may call a workflow, and no claim does that.
     conclude(group)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import HoldfastError
 from holdfast.model.access import Access
+from holdfast.model.task import Assignment
 from holdfast.service import audit
+from holdfast.service.protocol import Offer
 from holdfast.service.service import Service
 
 
@@ -17,18 +19,22 @@ class Forbidden(HoldfastError):
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """The service in somebody's name, what they are called as a worker, and their token if any."""
+    """The service in somebody's name, what they are called as a worker, and their token if any.
+
+    With `wait` they are given what becomes ready within some seconds.
+    """
 
     service: Service
     worker: str
+    wait: Callable[[Offer, float], Awaitable[list[Assignment]]]
     access: Access | None = None
 
     def scope(self, agents: Sequence[str] | None) -> Sequence[str]:
         """The agents that are asked for; without any, those of the token."""
         if self.access is None:
             return agents or ()
-        if outside := self.access.outside(agents):
-            raise Forbidden(f"this token is not for the agents {', '.join(outside)}")
+        if refusal := self.access.refusal(agents):
+            raise Forbidden(refusal)
         return agents or self.access.agents or ()
 
     def note(self, tool: str, told: str, about: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -59,16 +60,28 @@ class Toolbox:
         @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - what the tool gives
             try:
-                given = method(*args, **kwargs)
+                return self._give(method, method(*args, **kwargs), kwargs)
             except HoldfastError as error:
-                self._note(method, code_of(error), _about({}, kwargs))
-                return refuse(f"{code_of(error)}: {in_commands(str(error))}")
-            about = _about(given, kwargs)
-            if about and method.__name__ not in self.keeps:
-                self._note(method, "ok", about)
-            return given
+                return self._refuse(method, error, kwargs)
 
-        return call
+        @functools.wraps(method)
+        async def wait(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - what the tool gives
+            try:
+                return self._give(method, await method(*args, **kwargs), kwargs)
+            except HoldfastError as error:
+                return self._refuse(method, error, kwargs)
+
+        return wait if inspect.iscoroutinefunction(method) else call
+
+    def _give(self, method: Tool, given: Any, sent: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
+        about = _about(given, sent)
+        if about and method.__name__ not in self.keeps:
+            self._note(method, "ok", about)
+        return given
+
+    def _refuse(self, method: Tool, error: HoldfastError, sent: dict[str, Any]) -> CallToolResult:
+        self._note(method, code_of(error), _about({}, sent))
+        return refuse(f"{code_of(error)}: {in_commands(str(error))}")
 
     def _note(self, method: Tool, told: str, about: str) -> None:
         if not self.looks:

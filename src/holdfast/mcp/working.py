@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
+from anyio.to_thread import run_sync
 from pydantic import Field
 
 from holdfast.mcp.fields import Held, Lease, Token, View
 from holdfast.mcp.toolbox import Toolbox
 from holdfast.model.task import Renewal
+from holdfast.service.assignments import view_assignment
 from holdfast.service.intake import read_moment
 from holdfast.service.protocol import Offer
 
@@ -22,18 +24,22 @@ Output = Annotated[
 class Working(Toolbox):
     keeps: ClassVar[frozenset[str]] = frozenset({"renew", "guard"})
 
-    def claim(
+    async def claim(
         self,
         agents: Annotated[
             list[str] | None, Field(description="The roles you work as; else `default`")
         ] = None,
         task_id: Annotated[str | None, Field(description="This task, and no other")] = None,
         lease: Lease = LEASE,
+        wait: Annotated[
+            float,
+            Field(ge=0, le=30, description="For how many seconds to wait where none is ready"),
+        ] = 0.0,
     ) -> View:
         """Take the first ready task for these agents, or the one named.
 
         Answers `{assignments: [{task, attempt, token, lease_expires_at}]}`, with none when nothing
-        is ready: ask again later. What is to be done is in the task's `title` and `payload`:
+        is ready: ask again, with `wait`. What is to be done is in the task's `title` and `payload`:
         `prompt`, `input`, `item`, in `steps` the outputs of steps it needed, and `feedback` where
         earlier work was rejected or a question answered. Keep the token: every report about this
         attempt needs it. Call renew before the lease runs out, guard before each side effect, and
@@ -42,6 +48,12 @@ class Working(Toolbox):
         """
         caller = self.asking()
         offer = Offer(worker=caller.worker, agents=caller.scope(agents), lease=lease)
+        given = await run_sync(self._claim, offer, task_id)
+        if given["assignments"] or task_id is not None or not wait:
+            return given
+        return {"assignments": [view_assignment(each) for each in await caller.wait(offer, wait)]}
+
+    def _claim(self, offer: Offer, task_id: str | None) -> View:
         found = None if task_id is None else self.service.addresses.task(task_id)
         return self.service.protocol.claim(offer, task_id=found)
 

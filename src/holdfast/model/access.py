@@ -28,9 +28,13 @@ class Access:
     expires_at: int | None
     revoked_at: int | None
 
-    def outside(self, agents: Sequence[str] | None) -> list[str]:
-        """Those of some agents that it is not for."""
-        return [] if self.agents is None else sorted({*(agents or ())} - {*self.agents})
+    def refusal(self, agents: Sequence[str] | None) -> str | None:
+        """Why some agents may not be served with it; None where they may."""
+        outside = [] if self.agents is None else sorted({*(agents or ())} - {*self.agents})
+        if not outside:
+            return None
+        own = ", ".join(self.agents or ())
+        return f"this token is not for the agents {', '.join(outside)}; it is for {own}"
 
 
 def digest_secret(secret: str) -> str:

@@ -105,6 +105,12 @@ class Changed(Described):
     repeated: bool
 
 
+class Schedule(Described):
+    name: str
+    cron: str
+    zone: str
+
+
 class Workflow(Described):
     name: str
     version: str
@@ -244,7 +250,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "forbidden",
         "A good token, but not for this; a page that proves nothing; a foreign host or origin: "
         "`forbidden`, `csrf`, `foreign_host`, `foreign_origin`",
-        "this is for admin, operator; the token is for others",
+        "this is for admin, operator; the token is for others; `holdfast token create NAME "
+        "--role operator` makes one that may",
     ),
     404: _problem(
         404,

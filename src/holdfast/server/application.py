@@ -63,7 +63,7 @@ class Application:
         vars(self.app)["openapi"] = self._describe
         self._document: dict[str, Any] | None = None
         quick = Direct(self.app, self.serving, (tasks.table, claims.table))
-        self.gate: ASGIApp = Gate(Traced(quick), self.serving.tokens, chosen)
+        self.gate: ASGIApp = Gate(Traced(quick), self.serving, chosen)
 
     def _describe(self) -> dict[str, Any]:
         if self._document is None:

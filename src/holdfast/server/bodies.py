@@ -34,6 +34,10 @@ class StartRun(Body):
     input: Any = None
     key: str | None = None
     priority: int | None = None
+    deadline: Annotated[
+        str | float | None,
+        Field(description="Seconds from its start, or `2h`; else its workflow's"),
+    ] = None
 
 
 class ResumeRun(Body):
@@ -69,6 +73,20 @@ class NewTask(Body):
     max_lost: int | None = None
     timeout: Annotated[str | float | None, Field(description="Seconds, or `30m`")] = None
     enqueue: bool | None = None
+
+
+class NewSchedule(Body):
+    """What each tick starts is a `workflow` with its `input`, or a `task`."""
+
+    name: Annotated[str, Field(description="Another of its name is replaced")]
+    cron: Annotated[str, Field(description="Minute, hour, day, month, weekday")]
+    zone: str | None = None
+    missed: Annotated[
+        str | None, Field(description="For ticks that nobody was there for: one, all or skip")
+    ] = None
+    workflow: Annotated[str | None, Field(description="A name that the store knows")] = None
+    input: Any = None
+    task: NewTask | None = None
 
 
 class NewTasks(Body):

@@ -62,7 +62,7 @@ class Direct:
     async def _take(self, way: Way, door: Door, asked: tuple[Scope, Receive, Send]) -> None:
         scope, receive, send = asked
         try:
-            text = await _read(receive)
+            text = await read_body(receive)
             given = _given(way, scope, text)
             if given is None:
                 await self._app(scope, _Again(text, receive), send)
@@ -92,13 +92,13 @@ class _Again:
         return {"type": "http.request", "body": text, "more_body": False}
 
 
-async def _read(receive: Receive) -> bytes:
-    message = await receive()
-    text = bytes(message.get("body", b""))
-    while message.get("more_body", False):
+async def read_body(receive: Receive) -> bytes:
+    pieces, more = list[bytes](), True
+    while more:
         message = await receive()
-        text += message.get("body", b"")
-    return text
+        pieces.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return b"".join(pieces)
 
 
 def _given(way: Way, scope: Scope, text: bytes) -> dict[str, Any] | None:

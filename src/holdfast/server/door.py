@@ -44,8 +44,13 @@ async def _open(request: Request) -> Door:
     return Door(request.app.state.serving, request.scope[ACCESS], request.scope)
 
 
+def known_run_id(text: str) -> str:
+    """The id of a run that somebody names; raises `NotFound` for what is none."""
+    return _known(parse_run_id, text, "run")
+
+
 async def _run_id(run_id: Annotated[str, Path(description="The id of a run: `r_…`")]) -> str:
-    return _known(parse_run_id, run_id, "run")
+    return known_run_id(run_id)
 
 
 async def _task_id(task_id: Annotated[str, Path(description="The id of a task: `t_…`")]) -> str:

@@ -75,6 +75,7 @@ _CLAUSES = [{"name": "needs", "ok": True, "detail": ""}]
 
 # By the names of the shapes, as the document has them.
 SENT: dict[str, Any] = {
+    "NewSchedule": {"name": "nightly", "cron": "30 2 * * *", "workflow": "letters"},
     "StartRun": {"workflow": "letters", "input": {"to": "Ada"}, "key": "monday"},
     "ResumeRun": {"add_usd": 2.5, "add_attempts": 5},
     "RetryRun": {"step": "write"},
@@ -139,6 +140,7 @@ ANSWERED: dict[str, Any] = {
     "Page": {"items": [{"name": "python-1", "agents": ["writer"], "seen_at": _AT}]},
     "Made": _TASK,
     "Changed": {"ok": True, "repeated": False, "task": _TASK},
+    "Schedule": {"name": "nightly", "cron": "30 2 * * *", "zone": "UTC", "workflow": "letters"},
     "Workflow": {"name": "letters", "version": _VERSION, "created": True},
     "Assignment": _ASSIGNMENT,
     "Assignments": {"assignments": [_ASSIGNMENT]},

@@ -11,10 +11,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
 from holdfast.model.access import Access
-from holdfast.server.known_tokens import KnownTokens
 from holdfast.server.limits import Limiter, Rate, address_of
-from holdfast.server.problems import Answer, Problem, answer_error, tell, too_many
-from holdfast.server.recognition import LOOKING, Headers, recognise, shows_something
+from holdfast.server.problems import Problem, show_problem, too_many
+from holdfast.server.recognition import LOOKING, Headers, Recognition
+from holdfast.server.serving import Serving
+from holdfast.server.strangers import Strangers
+from holdfast.server.tries import Tries
 from holdfast.service import audit
 from holdfast.service.links import PATH
 from holdfast.settings import MEBIBYTE
@@ -26,12 +28,14 @@ SESSION = "holdfast.session"
 ABOUT = "holdfast.about"
 # Whether the token is still good, for what goes on long after it was looked at.
 LOOK_AGAIN = "holdfast.look_again"
-# Counts that somebody has shown what is not good; gives how long to wait, where it is too often.
-FAIL = "holdfast.fail"
+# Looks up what a stranger shows, unless too much from there was not good.
+TRY = "holdfast.try"
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 # What agents change there is told by the tools themselves.
 TOOLS = "/mcp"
 REFUSED = 400
+# How much of what was asked for is kept in the audit.
+LONGEST = 200
 CSP = b"content-security-policy"
 HEADERS = (
     (CSP, b"default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"),
@@ -48,6 +52,16 @@ OF_ADDRESS = Rate(often=0.5, burst=30)
 # How much is read of who has shown nothing.
 OF_STRANGER = 10_000
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?")
+_OTHER_NAME = (
+    "this server does not answer to that name; `holdfast serve --allow-host {}` has it do so"
+)
+_OTHER_ORIGIN = (
+    "pages of that origin may not ask this server; `holdfast serve --allow-origin {}` lets them"
+)
+_NEEDED_BY_TOOLS = (
+    "a good token is needed: set Authorization to Bearer … among the headers of this server in "
+    "your client; `holdfast token create NAME --role operator` makes one"
+)
 _NEEDED = (
     "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours, and "
     "`holdfast open` lets a browser in"
@@ -66,65 +80,61 @@ class Rules:
 
 
 class Gate:
-    def __init__(self, app: ASGIApp, tokens: KnownTokens, rules: Rules) -> None:
+    def __init__(self, app: ASGIApp, serving: Serving, rules: Rules) -> None:
         self._app = app
-        self._tokens = tokens
+        self._serving = serving
         self._rules = rules
-        self._asked = Limiter(rules.rate, tokens.engine.clock.monotonic)
-        self._failed = Limiter(rules.failures, tokens.engine.clock.monotonic)
+        self._asked = Limiter(rules.rate, serving.engine.clock.monotonic)
+        self._tries = Tries(serving.tokens, rules.failures)
+        self._recognition = Recognition(serving.tokens, self._tries)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await self._admit(scope, receive, _Sealed(scope, send))
+            await self._admit(scope, receive, _Sealed(scope, send, self._serving.strangers))
 
     async def _admit(self, scope: Scope, receive: Receive, send: _Sealed) -> None:
         headers = _single(scope["headers"])
-        scope[FAIL] = partial(self._fail, scope)
+        scope[TRY] = partial(self._tries.look, address_of(scope.get("client")))
         limit = OF_STRANGER if scope["path"] in OPEN else self._rules.max_body
-        refusal = self._refuse(headers, limit)
-        if refusal is None and scope["path"] not in OPEN:
-            refusal = await self._recognise(scope, headers)
-        if refusal is not None:
-            await refusal(scope, receive, send)
+        try:
+            self._look_at(headers, limit)
+            if scope["path"] not in OPEN:
+                await self._recognise(scope, headers)
+        except (HoldfastError, Problem) as error:
+            await show_problem(scope, self._serving, error)(scope, receive, send)
             return
         await self._app(scope, _Measured(receive, limit), send)
 
-    def _fail(self, scope: Scope) -> float | None:
-        return self._failed.take(address_of(scope.get("client")))
-
-    def _refuse(self, headers: Headers, limit: int) -> Answer | None:
+    def _look_at(self, headers: Headers, limit: int) -> None:
         host = headers.get(b"host", "")
         named = _HOST.fullmatch(host)
         if named is None or named["name"].lower() not in self._rules.hosts:
-            return tell(403, "foreign_host", "this server does not answer to that name")
+            name = "NAME" if named is None else named["name"].lower()
+            raise Problem(403, "foreign_host", _OTHER_NAME.format(name))
         origin = headers.get(b"origin")
         own = {f"http://{host}", f"https://{host}"}
         if origin is not None and origin not in own | self._rules.origins:
-            return tell(403, "foreign_origin", "pages of that origin may not ask this server")
+            shown = ascii(origin)[1:-1][:LONGEST]
+            raise Problem(403, "foreign_origin", _OTHER_ORIGIN.format(shown))
         length = headers.get(b"content-length", "0")
         if not length.isdecimal() or int(length[:20]) > limit:
-            return tell(413, "too_large", too_large(limit))
-        return None
+            raise Problem(413, "too_large", too_large(limit))
 
-    async def _recognise(self, scope: Scope, headers: Headers) -> Answer | None:
-        try:
-            known = await recognise(self._tokens, scope, headers)
-        except HoldfastError as error:
-            return answer_error(error)
+    async def _recognise(self, scope: Scope, headers: Headers) -> None:
+        known = await self._recognition.recognise(scope, headers)
         if known is None:
-            wait = scope[FAIL]() if shows_something(scope, headers) else None
-            if wait is not None:
-                return too_many("too much from there was not good", wait)
-            return tell(401, "unauthorized", _NEEDED, {"WWW-Authenticate": "Bearer"})
+            said = _NEEDED_BY_TOOLS if scope["path"] == TOOLS else _NEEDED
+            raise Problem(401, "unauthorized", said, {"WWW-Authenticate": "Bearer"})
         scope[ACCESS], scope[SESSION] = known.access, known.session
         scope[LOOK_AGAIN] = known.look_again
         if not known.proves(scope["method"], headers):
             said = "a page has to send what GET /api/v1/session tells as X-Holdfast-CSRF"
-            return tell(403, "csrf", said)
+            raise Problem(403, "csrf", said)
         wait = self._asked.take(known.access.name)
-        return None if wait is None else too_many("this token asks too often", wait)
+        if wait is not None:
+            raise too_many("this token asks too often", wait)
 
 
 def too_large(limit: int) -> str:
@@ -158,9 +168,10 @@ class _Measured:
 class _Sealed:
     """An answer with the headers that keep browsers careful; of a change, a line in the audit."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send, strangers: Strangers) -> None:
         self._scope = scope
         self._send = send
+        self._strangers = strangers
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -176,9 +187,9 @@ class _Sealed:
         if scope["method"] in LOOKING or (told_elsewhere and status < REFUSED):
             return
         access: Access | None = scope.get(ACCESS)
-        did = f"{scope['method']} {ascii(scope['path'])[1:-1]}"
+        did = f"{scope['method']} {ascii(scope['path'])[1:-1]}"[:LONGEST]
         about = str(scope.get(ABOUT) or "")
         if access is None:
-            audit.tell("nobody", did, str(status), about=about)
+            self._strangers.tell(address_of(scope.get("client")), did, str(status))
         else:
             audit.tell(access.name, did, str(status), role=access.role, about=about)

@@ -39,7 +39,8 @@ class KnownTokens:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._doubts = 0
-        self._grants = 0
+        # How often this process has granted or revoked one.
+        self.grants = 0
         self._found: dict[str, Found] = {}
         self._looks: dict[str, tuple[int, asyncio.Future[Access | None]]] = {}
         self._again: asyncio.Future[None] | None = None
@@ -51,7 +52,7 @@ class KnownTokens:
     def at_hand(self, secret: str) -> Found | None:
         """What was found of a token and is still good; it never waits."""
         found = self._found.get(secret)
-        if found is None or found.grants != self._grants:
+        if found is None or found.grants != self.grants:
             return None
         return found if self.engine.clock.monotonic() < found.at + GOOD_FOR else None
 
@@ -70,6 +71,13 @@ class KnownTokens:
         with suppress(HoldfastError):
             await self.look(secret)
 
+    async def see(self, secret: str) -> Access | None:
+        """The same, where nothing that was changed since may be overlooked."""
+        found = self.at_hand(secret)
+        if found is not None and found.doubts == self._doubts:
+            return found.access
+        return await self.look(secret)
+
     async def look(self, secret: str) -> Access | None:
         """The same as `find`; of all who ask between two changes, one looks for the others too."""
         under_way = self._looks.get(secret)
@@ -83,7 +91,7 @@ class KnownTokens:
 
     def find(self, secret: str) -> Access | None:
         """What a token may do, as the store says now."""
-        grants, doubts, at = self._grants, self._doubts, self.engine.clock.monotonic()
+        grants, doubts, at = self.grants, self._doubts, self.engine.clock.monotonic()
         access = self.engine.access.find(secret)
         if access is None:
             self._found.pop(secret, None)
@@ -98,7 +106,7 @@ class KnownTokens:
             leave()
 
     def _hear(self, _: Sequence[str]) -> None:
-        self._grants += 1
+        self.grants += 1
         self._doubt()
 
     def _doubt(self) -> None:

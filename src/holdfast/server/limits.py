@@ -40,6 +40,11 @@ class Limiter:
             self._forget(now)
         return wait if wait > 0 else None
 
+    def give_back(self, name: str) -> None:
+        """Count one less, which was taken for what turned out to be good."""
+        if self._rate is not None and name in self._even:
+            self._even[name] -= 1 / self._rate.often
+
     def _forget(self, now: float) -> None:
         """Those that owe nothing, or else those that were heard of first."""
         kept = {name: even for name, even in self._even.items() if even > now}

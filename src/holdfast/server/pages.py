@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from html import escape
 
 from starlette.responses import HTMLResponse
 
+_CODE = re.compile("`([^`]+)`")
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:4rem auto;padding:0 1rem;"
     "color-scheme:light dark}button{font:inherit;padding:.4rem 1rem}"
@@ -37,13 +39,13 @@ _CSP = "; ".join(
 
 
 class Page(HTMLResponse):
-    def __init__(self, main: str, *, head: str = "", script: str = "") -> None:
+    def __init__(self, main: str, status: int = 200, *, head: str = "", script: str = "") -> None:
         text = (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Holdfast</title>{head}'
             f"<style>{_STYLE}</style><main><h1>Holdfast</h1>{main}</main>"
             + (f"<script>{script}</script>" if script else "")
         )
-        super().__init__(text, headers={"Content-Security-Policy": _CSP})
+        super().__init__(text, status, headers={"Content-Security-Policy": _CSP})
 
 
 def ask_to_enter(code: str) -> Page:
@@ -61,6 +63,15 @@ def let_in() -> Page:
     return Page(
         '<p><a href="/">Go on</a></p>', head='<meta http-equiv="refresh" content="0;url=/">'
     )
+
+
+def keep_out(status: int, detail: str) -> Page:
+    """What is wrong, and the way in."""
+    said = _CODE.sub(r"<code>\1</code>", escape(detail))
+    how = (
+        "<code>holdfast open</code>, typed where the server runs, lets a browser in by a new link."
+    )
+    return Page(f"<p>You are not let in: {said}.</p><p>{how}</p>", status)
 
 
 def front(name: str, role: str, proof: str | None) -> Page:

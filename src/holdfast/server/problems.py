@@ -17,6 +17,8 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from holdfast.errors import (
     HoldfastError,
@@ -26,6 +28,8 @@ from holdfast.errors import (
     NotFound,
     StoreError,
 )
+from holdfast.server.pages import keep_out
+from holdfast.service.links import PATH
 from holdfast.service.mistakes import tell_mistakes
 from holdfast.service.refused import Refused
 from holdfast.service.wording import in_commands
@@ -35,6 +39,8 @@ JSON = "application/json"
 # What the framework itself refuses, by status.
 CODES = {404: "not_found", 405: "method_not_allowed", 400: "invalid_json"}
 MOST_MISTAKES = 50
+# Where browsers come to by themselves.
+PAGES = frozenset({"/", PATH})
 
 log = logging.getLogger("holdfast.server")
 
@@ -68,10 +74,10 @@ def tell(
     return Answer(said, status, headers=dict(headers or {}), media_type=MEDIA)
 
 
-def too_many(said: str, wait: float) -> Answer:
+def too_many(said: str, wait: float) -> Problem:
     seconds = math.ceil(wait)
     detail = f"{said}; ask again in {seconds} s"
-    return tell(429, "too_many_requests", detail, {"Retry-After": str(seconds)})
+    return Problem(429, "too_many_requests", detail, {"Retry-After": str(seconds)})
 
 
 def answer_error(error: HoldfastError) -> Answer:
@@ -116,10 +122,26 @@ def _refused(error: Refused) -> Answer:
     return tell(status, code, detail, current=error.status)
 
 
+def in_a_browser(scope: Scope, answer: Answer) -> Response:
+    """An answer, as a page where somebody looks at one."""
+    accepts = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    if scope["path"] not in PAGES or b"text/html" not in accepts.lower():
+        return answer
+    page = keep_out(answer.status_code, json.loads(bytes(answer.body))["detail"])
+    kept = ("retry-after", "www-authenticate")
+    page.headers.update({name: answer.headers[name] for name in kept if name in answer.headers})
+    return page
+
+
 class Refusals(Protocol):
     """Who keeps count of what was refused."""
 
     refused: Counter[str]
+
+
+def show_problem(scope: Scope, kept: Refusals, error: HoldfastError | HTTPException) -> Response:
+    """The same, to somebody who may look at a page."""
+    return in_a_browser(scope, tell_problem(kept, error))
 
 
 def tell_problem(kept: Refusals, error: HoldfastError | HTTPException) -> Answer:
@@ -129,12 +151,29 @@ def tell_problem(kept: Refusals, error: HoldfastError | HTTPException) -> Answer
             kept.refused[str(error.reason)] += 1
         return answer_error(error)
     code = error.code if isinstance(error, Problem) else CODES.get(error.status_code, "refused")
+    kept.refused[code] += 1
     return tell(error.status_code, code, str(error.detail), error.headers)
 
 
+def _lead_on(request: Request, error: HTTPException) -> HTTPException:
+    """What the framework refuses, with what there is instead."""
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return Problem(
+            404, "not_found", "there is no such path; /openapi.json tells which there are"
+        )
+    if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
+        return error
+    found = [each for each in request.app.routes if each.matches(request.scope)[0] != Match.NONE]
+    takes = ", ".join(sorted({method for each in found for method in each.methods}))
+    detail = f"this path takes {takes}; /openapi.json tells what each does"
+    return Problem(405, CODES[405], detail, {"Allow": takes})
+
+
 async def _on_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and not isinstance(error, Problem):
+        error = _lead_on(request, error)
     if isinstance(error, HoldfastError | HTTPException):
-        return tell_problem(request.app.state.serving, error)
+        return show_problem(request.scope, request.app.state.serving, error)
     return tell(500, "internal_error", "something went wrong here; the server's log tells more")
 
 
@@ -149,7 +188,8 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
     more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
     listed = [{"field": each.field, "message": each.message} for each in mistakes]
     said = f"{mistakes[0]}{more}"
-    return tell(422, "invalid_input", said, field=mistakes[0].field, mistakes=listed)
+    answer = tell(422, "invalid_input", said, field=mistakes[0].field, mistakes=listed)
+    return in_a_browser(request.scope, answer)
 
 
 def not_json(request: Request, *wanted: str) -> Answer:

@@ -10,10 +10,11 @@ from functools import partial
 from anyio.to_thread import run_sync
 from starlette.types import Scope
 
-from holdfast.engine.engine import Engine
 from holdfast.model.access import Access
 from holdfast.server.cookies import read_cookie
 from holdfast.server.known_tokens import KnownTokens
+from holdfast.server.limits import address_of
+from holdfast.server.tries import Tries
 from holdfast.service.links import is_proof
 
 # What changes nothing, and so may be asked by a page that proves nothing.
@@ -47,29 +48,35 @@ class Known:
         return is_proof(self.session.secret, headers.get(PROOF, ""))
 
 
-def shows_something(scope: Scope, headers: Headers) -> bool:
-    return b"authorization" in headers or read_cookie(scope, headers) is not None
+class Recognition:
+    def __init__(self, tokens: KnownTokens, tries: Tries) -> None:
+        self._tokens = tokens
+        self._tries = tries
 
+    async def recognise(self, scope: Scope, headers: Headers) -> Known | None:
+        """Who asks, if that is known; raises `Problem` where too much from there was not good."""
+        address = address_of(scope.get("client"))
+        shown = headers.get(b"authorization")
+        if shown is None:
+            return await self._by_cookie(address, read_cookie(scope, headers))
+        given = _BEARER.fullmatch(shown)
+        if given is None:
+            self._tries.fail(address)
+            return None
+        if self._tokens.at_hand(given[1]) is not None:
+            access = await self._tokens.recall(given[1])
+        else:
+            look = partial(self._tokens.look, given[1])
+            access = await self._tries.look(address, given[1], look)
+        again = partial(self._tokens.see, given[1])
+        return None if access is None else Known(access=access, look_again=again)
 
-async def recognise(tokens: KnownTokens, scope: Scope, headers: Headers) -> Known | None:
-    shown = headers.get(b"authorization")
-    if shown is None:
-        return await _by_cookie(tokens.engine, read_cookie(scope, headers))
-    given = _BEARER.fullmatch(shown)
-    if given is None:
-        return None
-    access = await tokens.recall(given[1])
-    if access is None:
-        return None
-    return Known(access=access, look_again=partial(tokens.look, given[1]))
-
-
-async def _by_cookie(engine: Engine, secret: str | None) -> Known | None:
-    if secret is None:
-        return None
-    look = partial(run_sync, engine.browsers.find, secret)
-    found = await look()
-    if found is None:
-        return None
-    session = Session(secret=secret, ends_at=found.ends_at)
-    return Known(access=found.access, look_again=look, session=session)
+    async def _by_cookie(self, address: str, secret: str | None) -> Known | None:
+        if secret is None:
+            return None
+        look = partial(run_sync, self._tokens.engine.browsers.find, secret)
+        found = await self._tries.look(address, secret, look)
+        if found is None:
+            return None
+        session = Session(secret=secret, ends_at=found.ends_at)
+        return Known(access=found.access, look_again=look, session=session)

@@ -92,11 +92,20 @@ class Guarded(APIRoute):
         async def guarded(request: Request) -> Response:
             access: Access | None = request.scope.get(ACCESS)
             if self.path not in OPEN and (access is None or access.role not in self.roles):
-                needed = ", ".join(sorted(self.roles)) or "nobody"
-                raise Problem(403, "forbidden", f"this is for {needed}; the token is for others")
+                raise Problem(403, "forbidden", _tell_roles(self.roles))
             return await handle(Careful(request.scope, request.receive))
 
         return guarded
+
+
+def _tell_roles(roles: frozenset[Role]) -> str:
+    if not roles:
+        return "this is for nobody; ask whoever serves it"
+    least = next(role for role in (Role.VIEWER, Role.OPERATOR, Role.WORKER, *Role) if role in roles)
+    return (
+        f"this is for {', '.join(sorted(roles))}; the token is for others; "
+        f"`holdfast token create NAME --role {least}` makes one that may"
+    )
 
 
 class Careful(Request):

@@ -15,6 +15,7 @@ from anyio.to_thread import run_sync
 
 from holdfast.engine.engine import Engine
 from holdfast.server.known_tokens import KnownTokens
+from holdfast.server.strangers import Strangers
 from holdfast.server.stream import Hub
 from holdfast.service.looks import Looks
 from holdfast.service.meter import Meter
@@ -42,6 +43,7 @@ class Serving:
     visitors: Visitors = field(init=False)
     meter: Meter = field(init=False)
     tokens: KnownTokens = field(init=False)
+    strangers: Strangers = field(init=False)
     threads: ThreadPoolExecutor = field(init=False)
     looks: Looks = field(init=False)
     _room: WaitingRoom | None = None
@@ -53,6 +55,7 @@ class Serving:
         self.visitors = Visitors(self.engine)
         self.meter = Meter(self.engine)
         self.tokens = KnownTokens(self.engine)
+        self.strangers = Strangers(self.engine.clock.monotonic)
         self.threads = ThreadPoolExecutor(THREADS, "holdfast-call")
         self.looks = Looks(Service(self.place, self.engine).queries, self.in_thread)
 
@@ -102,6 +105,7 @@ class Serving:
         """Answer who waits, and end the streams: they hold up whoever wants to stop."""
         self.closing = True
         self.tokens.close()
+        self.strangers.close()
         if self._room is not None:
             self._room.close()
         if self._hub is not None:

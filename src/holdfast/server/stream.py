@@ -120,24 +120,15 @@ class Hub:
 
     async def read(self, asked: Asked) -> AsyncIterator[bytes]:
         """What comes, from a cursor or from now on, until the server stops or the token ends."""
-        after, run_id = asked.after, asked.run_id
-        reader = await self._join(run_id)
+        reader = await self._join(asked.run_id)
+        looked = self._loop.time()
         try:
-            yield _frame("hello", str(after or reader.start), {"after": str(after or reader.start)})
-            if after is not None:
-                async for text in self._catch_up(after, reader.start, run_id):
-                    if text is STILL and not await _still_may(asked):
-                        return
-                    yield text
-            looked = self._loop.time()
-            while not self._closed:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(reader.come.wait(), QUIET)
+            async for text in self._texts(asked, reader):
                 if self._loop.time() >= looked + QUIET:
                     if not await _still_may(asked):
                         return
                     looked = self._loop.time()
-                yield reader.take() or STILL
+                yield text
         finally:
             self._readers.discard(reader)
 
@@ -158,6 +149,18 @@ class Hub:
         reader = Reader(self._cursor, run_id)
         self._readers.add(reader)
         return reader
+
+    async def _texts(self, asked: Asked, reader: Reader) -> AsyncIterator[bytes]:
+        """What a reader is sent: where it begins, what it has missed, and then what comes."""
+        after = asked.after
+        yield _frame("hello", str(after or reader.start), {"after": str(after or reader.start)})
+        if after is not None:
+            async for text in self._catch_up(after, reader.start, asked.run_id):
+                yield text
+        while not self._closed:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(reader.come.wait(), QUIET)
+            yield reader.take() or STILL
 
     async def _catch_up(
         self, cursor: Cursor, start: Cursor, run_id: str | None

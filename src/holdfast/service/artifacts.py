@@ -28,7 +28,7 @@ def keep_artifact(
     if not _NAME.fullmatch(name):
         raise InvalidInput("name", f"{name[:60]!r} is no file name: letters, digits and _ . -")
     task_id, token = held
-    accepted(task_id, engine.work.guard(task_id, token))
+    accepted(task_id, engine.work.check_write(task_id, token))
     told = {"name": name, "bytes": len(content), "digest": hashlib.sha256(content).hexdigest()}
     path = artifact_path(place, task_id, name)
     aside = path.with_name(f".{name}.{token.partition('.')[0]}.{os.getpid()}")

@@ -15,6 +15,7 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import Created, NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.starting import place_paths
+from holdfast.model.status import Hold
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.service.called import with_called
@@ -60,11 +61,17 @@ class Commands:
     ) -> View:
         """Go on with what was paused; what is added raises the budget of a run."""
         if add_usd is None and add_attempts is None:
-            return self._either(identifier, self._engine.runs.resume, self._engine.tasks.unhold)
+            return self._either(identifier, self._engine.runs.resume, self._unhold)
         if identifier.startswith("t_"):
             raise InvalidInput("run", f"{identifier} is a task, and only runs have a budget")
         resume = self._engine.runs.resume
         return self._changed(identifier, resume, add_usd=add_usd, add_attempts=add_attempts)
+
+    def lift_limit(self, agent: str) -> View:
+        """Let an agent go on that has reached its usage limit, with all that was held for it."""
+        lifted, *tasks = self._engine.tasks.lift_limit(agent, actor=self._actor)
+        number = sum(each.ok for each in tasks)
+        return {"ok": True, "repeated": lifted.repeated, "agent": agent, "tasks": number}
 
     def approve(self, task_id: str, note: object = None) -> View:
         return self._changed(task_id, self._engine.tasks.approve, note)
@@ -129,9 +136,14 @@ class Commands:
         self, name: str, given: object, *, version: str | None = None, **more: Any
     ) -> View:
         """Start what the store knows by a name; paths are from this folder."""
+        return self.start(self.run_by_name(name, given, version=version, **more))
+
+    def run_by_name(
+        self, name: str, given: object, *, version: str | None = None, **more: Any
+    ) -> NewRun:
         workflow = self.known_workflow(name, version)
         placed = place_paths(workflow, given, str(Path.cwd()))
-        return self.start(NewRun(workflow=workflow, input=placed, **more))
+        return NewRun(workflow=workflow, input=placed, **more)
 
     def start(self, run: NewRun) -> View:
         """The run, and whether this started it."""
@@ -223,6 +235,12 @@ class Commands:
             raise InvalidInput("task", f"{reason} tells what it waits for")
         names = ", ".join(f"{each['id']} ({each['title']})" for each in waiting)
         raise InvalidInput("task", f"several tasks of {identifier} wait: {names}; name one")
+
+    def _unhold(self, task_id: str, *, actor: str) -> TransitionResult:
+        """What stopped a task: a usage limit where it was not paused."""
+        limited = self._engine.tasks.get(task_id).holds & (Hold.PAUSED | Hold.LIMIT) == Hold.LIMIT
+        reason = "limit" if limited else "paused"
+        return self._engine.tasks.unhold(task_id, reason, actor=actor)
 
     def _either(self, identifier: str, of_run: Change, of_task: Change) -> View:
         return self._changed(identifier, of_run if identifier.startswith("r_") else of_task)

@@ -165,7 +165,7 @@ class Protocol:
 
     def effects(self, task_id: str, token: str) -> View:
         """What an attempt that may still act finds remembered."""
-        accepted(task_id, self._engine.work.guard(task_id, token))
+        accepted(task_id, self._engine.work.check_write(task_id, token))
         return {"effects": self._engine.work.effects(task_id)}
 
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> View:
@@ -180,7 +180,7 @@ class Protocol:
 
     def log(self, task_id: str, token: str, chunk: bytes) -> int:
         """Add to the log of an attempt that may still act; how long it is then."""
-        accepted(task_id, self._engine.work.guard(task_id, token))
+        accepted(task_id, self._engine.work.check_write(task_id, token))
         return append_log(self._place, task_id, int(token.partition(".")[0]), chunk)
 
     def tell(self, task_id: str, answer: TransitionResult) -> View:

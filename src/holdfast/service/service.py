@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from holdfast.service.previews import Previews
     from holdfast.service.protocol import Protocol
     from holdfast.service.tokens import Tokens
+    from holdfast.service.waiting import OwnRoom
 
 T = TypeVar("T")
 
@@ -121,6 +122,12 @@ class Service:
         from holdfast.service.protocol import Protocol
 
         return Protocol(self._writer, self.queries, self.place)
+
+    @cached_property
+    def room(self) -> OwnRoom:
+        from holdfast.service.waiting import OwnRoom
+
+        return OwnRoom(self._writer)
 
     def buses(self, url: str | None = None) -> Buses:
         """The bus of the store, or the Redis at a URL; close it before this."""

@@ -18,6 +18,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import Taker
 from holdfast.errors import HoldfastError
+from holdfast.model.task import Assignment
 from holdfast.service.protocol import Offer
 
 STANDING = 16
@@ -110,6 +111,10 @@ class WaitingRoom:
         ends: set[asyncio.Future[Any]] = {waiter.arrived, gone, self._closing}
         try:
             await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            if waiter.arrived.done():
+                self._give_back(waiter.arrived.result())
+            raise
         finally:
             await self._leave(waiter, line)
         claimed = waiter.arrived.result() if waiter.arrived.done() else None
@@ -179,3 +184,18 @@ class WaitingRoom:
         for each in claimed.read():
             with suppress(HoldfastError):
                 self._engine.work.release.submit(each.task_id, each.token)
+
+
+class OwnRoom:
+    """A waiting room for a process of its own, made on the loop of the first who waits."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._room: WaitingRoom | None = None
+
+    async def wait(self, offer: Offer, seconds: float) -> list[Assignment]:
+        """What somebody who never hangs up is given."""
+        room = self._room = self._room or WaitingRoom(self._engine)
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        claimed = await room.wait(Waiter(self._engine, offer, Ask()), seconds, gone)
+        return [] if claimed is None else claimed.read()

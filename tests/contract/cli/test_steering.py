@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.status import Status
 from tests.contract.cli.typed import Typed
-from tests.contract.stages import bring, create, finish, start
+from tests.contract.stages import bring, create, finish, start, take
 
 MERGE = Workflow.define(
     "merge",
@@ -168,3 +170,16 @@ def test_a_signal_is_sent_once_under_one_key(engine: Engine, typed: Typed) -> No
     assert typed.ok(*arguments) == f"{run.id} got courier.arrived before\n"
     told = typed.refused(1, "signal", run.steps["plan"], "courier.arrived")
     assert f"holdfast signal {run.id} courier.arrived" in told
+
+
+def test_an_agent_at_its_limit_goes_on_when_somebody_says_so(engine: Engine, typed: Typed) -> None:
+    held = take(engine, create(engine, agent="writer"))
+    assert engine.work.reach_limit(held.task_id, held.token, "1h").ok
+    assert "holdfast resume --agent writer" in typed.ok("why", held.task_id)
+    assert typed.ok("resume", "--agent", "writer") == "writer goes on, with 1 task that it held\n"
+    assert typed.ok("resume", "--agent", "writer") == "writer is at no limit\n"
+    assert json.loads(typed.ok("resume", "--agent", "writer", "--json"))["repeated"]
+    assert engine.tasks.hold(held.task_id, "limit", until="1h").ok
+    assert "is ready" in typed.ok("resume", held.task_id)
+    assert "takes nothing else" in typed.refused(2, "resume", held.task_id, "--agent", "writer")
+    assert "name a run or a task" in typed.refused(2, "resume")

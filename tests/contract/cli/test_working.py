@@ -69,7 +69,7 @@ def test_every_verb_of_a_late_worker_is_refused_and_says_to_stop(
         assert "stop, and change nothing more: the attempt is over" in told
         assert told.endswith(f"next:  holdfast show {lone}\n")
     assert "already_claimed" in typed.refused(1, "guard", *attempt)
-    assert "already_claimed" in typed.refused(1, "work", "log", *attempt, "--text", "late")
+    assert "stale_token" in typed.refused(1, "work", "log", *attempt, "--text", "late")
     assert not (tmp_path / "holdfast.db.state").exists()
     assert engine.tasks.get(lone).attempt == 2
     typed.ok("guard", lone, "--token", fresh["token"])

@@ -117,6 +117,29 @@ def test_what_is_shown_to_a_browser_runs_nothing_but_its_own(quick_server: Serve
     assert page.headers["x-frame-options"] == "DENY"
 
 
+def test_a_browser_that_is_not_let_in_is_shown_a_page_that_says_what_to_do(
+    quick_server: Served,
+) -> None:
+    server, page = quick_server, {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    path = server("viewer").post("/links").json()["path"]
+    code = {"code": path.partition("code=")[2]}
+    assert server.stranger.post("/enter", data=code).status_code == 200
+    server.stranger.cookies.clear()
+    used = server.stranger.post("/enter", data=code, headers=page)
+    outside = server.stranger.get("/", headers=page)
+    broken = server.stranger.get("/enter", headers=page)
+    assert [each.status_code for each in (used, outside, broken)] == [401, 401, 422]
+    for each in (used, outside, broken):
+        assert each.headers["content-type"].startswith("text/html")
+        assert each.headers["content-security-policy"].startswith("default-src 'none'; style-src")
+        assert "<code>holdfast open</code>" in each.text
+    assert "this link was used, or is too old" in used.text
+    foreign = {**page, "Host": "<b>evil</b>"}
+    assert "<b>" not in server.stranger.get("/", headers=foreign).text
+    assert told(server.stranger.get("/")) == "401 unauthorized"
+    assert told(server.stranger.get("/api/v1/runs", headers=page)) == "401 unauthorized"
+
+
 def test_who_tries_codes_is_held_up(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

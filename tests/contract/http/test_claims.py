@@ -46,6 +46,17 @@ def test_a_long_poll_is_answered_as_soon_as_work_is_ready(server: Served) -> Non
     assert server.claim(wait_seconds=0.01) == []
 
 
+def test_a_token_that_is_revoked_while_it_waits_is_given_nothing(server: Served) -> None:
+    with ThreadPoolExecutor() as pool:
+        body = {"worker": "w", "wait_seconds": 20}
+        waiting = pool.submit(server("worker").post, "/claims", json=body)
+        assert eventually(lambda: server.application.serving.waiting == 1)
+        assert server("admin").delete("/tokens/worker").status_code == 200
+        task = server.add()
+        assert waiting.result(10).status_code == 401
+    assert server.hf.tasks.get(task["id"]).status == "queued"
+
+
 def test_of_many_who_wait_one_gets_the_one_task_and_the_others_wait_on(server: Served) -> None:
     with ThreadPoolExecutor(40) as pool:
         waiting = [pool.submit(server.claim, f"w{n}", wait_seconds=60) for n in range(40)]
@@ -113,11 +124,24 @@ LATE: dict[str, tuple[dict[str, Any], str]] = {
     "release": ({}, "stale_token"),
     "ask": ({"question": "Why?"}, "stale_token"),
     "guard": ({}, "already_claimed"),
-    "logs": ({"chunk": "late"}, "already_claimed"),
+    "logs": ({"chunk": "late"}, "stale_token"),
     "effects": ({"name": "mail", "value": 1}, "stale_token"),
-    "artifacts": ({"name": "a.txt", "content": "late"}, "already_claimed"),
+    "artifacts": ({"name": "a.txt", "content": "late"}, "stale_token"),
     "children": ({"tasks": [{"title": "late"}]}, "stale_token"),
 }
+
+
+def test_what_is_no_token_of_a_task_is_told_so_by_each_verb(server: Served) -> None:
+    task, other = server.add(), server.add("another")
+    (got,) = server.claim("w", task_id=other["id"])
+    for rubbish in ("1.x", got["token"]):
+        for verb, (body, _) in LATE.items():
+            refused = server("worker").post(
+                f"/claims/{task['id']}/{verb}", json={"token": rubbish, **body}
+            )
+            told = refused.json()
+            assert (refused.status_code, told["code"]) == (409, "stale_token"), verb
+            assert told["detail"].startswith("this is no token of this task; "), verb
 
 
 def test_a_stale_worker_is_refused_by_each_verb_with_its_code(server: Served) -> None:

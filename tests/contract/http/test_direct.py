@@ -41,7 +41,7 @@ def beside(server: Served) -> Iterator[httpx.Client]:
     """The same application, without its short ways."""
     application = server.application
     whole = application.gate
-    application.gate = Gate(application.app, application.serving.tokens, Rules())
+    application.gate = Gate(application.app, application.serving, Rules())
     other = HttpServer(application, Bind(port=0))
     application.gate = whole
     thread = threading.Thread(target=other.run)

@@ -88,3 +88,19 @@ def test_a_worker_that_was_told_to_go_is_given_nothing_more(
         server.add()
         assert server.claim("plain", wait_seconds=20) == []
         assert len(server.claim("another")) == 1
+
+
+def test_a_worker_takes_nothing_with_a_token_that_its_commands_must_not_have(
+    quick_server: Served,
+) -> None:
+    server = quick_server
+    task = server.add()
+    office = RemoteOffice(server.url, server.tokens["admin"])
+    far = Full(office)
+    assert eventually(lambda: office.refused is not None or far.full.is_set())
+    far.leave()
+    office.close()
+    said = str(office.refused)
+    assert "has the role admin" in said
+    assert "holdfast token create NAME --role worker" in said
+    assert server.hf.tasks.get(task["id"]).attempt == 0

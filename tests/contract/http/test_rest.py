@@ -138,6 +138,11 @@ def test_what_a_worker_leaves_behind_is_there_to_be_looked_at(server: Served) ->
     limit = {"token": got["token"], "error": "limit", "limit_until": "2h"}
     limited = worker.post(f"{place}/fail", json=limit).json()
     assert (limited["task"]["holds"], limited["task"]["failures"]) == (["limit"], 0)
+    late = server.add(agent=limited["task"]["agent"])
+    assert server.claim("digger", task_id=late["id"]) == []
+    lifted = server("operator").post(f"/agents/{late['agent']}/resume").json()
+    assert (lifted["repeated"], lifted["tasks"]) == (False, 2), "the task and its child"
+    assert len(server.claim("digger", task_id=late["id"])) == 1
     attempts = viewer.get(f"/tasks/{task['id']}/attempts").json()["items"]
     assert [each["outcome"] for each in attempts] == ["released", "released"]
     logs = viewer.get(f"/tasks/{task['id']}/logs", params={"attempt": 1}).json()

@@ -99,6 +99,35 @@ def test_a_token_that_is_revoked_reads_no_longer_however_much_comes(
         assert sum("data" in each for each in lines) < 5
 
 
+def test_a_token_that_is_revoked_while_it_catches_up_reads_no_further(
+    quick_server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "QUIET", 0.0)
+    monkeypatch.setattr(stream, "PAGE", 2)
+    server, after, looks = quick_server, History.after, list[int]()
+    with reading(server) as frames:
+        _, begun, _ = next(frames)
+    for number in range(20):
+        server.add(str(number))
+
+    def revoke_after_the_first(self: History, cursor: Cursor, count: int) -> list[Told]:
+        looks.append(count)
+        if len(looks) >= 2:
+            server.hf.engine.access.revoke("viewer")
+        return after(self, cursor, count)
+
+    monkeypatch.setattr(History, "after", revoke_after_the_first)
+    with reading(server, headers={"Last-Event-ID": begun}) as frames:
+        assert len([kind for kind, _, _ in frames if kind == "event"]) <= 4
+
+
+def test_a_stream_of_a_run_that_is_not_there_is_not_found(quick_server: Served) -> None:
+    for run in ("r_" + "0" * 20, "nothing"):
+        with quick_server("viewer").stream("GET", "/stream", params={"run": run}) as answer:
+            assert answer.status_code == 404
+            assert json.loads(answer.read())["code"] == "not_found"
+
+
 def test_a_browser_that_has_left_reads_no_longer(
     quick_server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+import httpx
 import httpx2
 import pytest
 from mcp import Client
@@ -17,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 from holdfast.service.tokens import Tokens
 from tests.contract.http.served import Served
 from tests.mcp_agents import TOOLS, WORKING, Agent, build_a_shed
+from tests.race.racers import eventually
 
 TOKENS = {"planner": "operator"}
 
@@ -136,7 +138,9 @@ def test_a_token_gets_no_tools_but_those_of_its_role(quick_server: Served) -> No
     async def story() -> None:
         async with enter(server, made.json()["token"]) as scoped:
             outside = await scoped.refused("claim", agents=["default"])
-            assert outside == "forbidden: this token is not for the agents default"
+            assert (
+                outside == "forbidden: this token is not for the agents default; it is for builder"
+            )
             (got,) = (await scoped.use("claim"))["assignments"]
             assert got["task"]["id"] == task["id"]
             assert (await scoped.use("claim"))["assignments"] == []
@@ -153,3 +157,51 @@ def test_what_is_no_call_is_refused(quick_server: Served, version: dict[str, str
         assert told.status_code == 400, body[:20]
     told = server("viewer").post(f"{server.url}/mcp", content=b"{}")
     assert (told.status_code, told.json()["code"]) == (415, "unsupported_media_type")
+
+
+def test_an_agent_waits_for_work_as_a_worker_does(quick_server: Served) -> None:
+    server = quick_server
+    gone = Tokens(server.hf.engine).create("gone", role="worker", agents=["left"])["token"]
+
+    async def story() -> None:
+        async with enter(server, server.tokens["worker"]) as worker, enter(server, gone) as revoked:
+            late = asyncio.ensure_future(worker.use("claim", wait=20))
+            over = asyncio.ensure_future(revoked.refused("claim", wait=20))
+            serving = server.application.serving
+            assert await asyncio.to_thread(eventually, lambda: serving.waiting == 2)
+            server("admin").delete("/tokens/gone")
+            left, task = server.add(agent="left"), server.add()
+            (got,) = (await late)["assignments"]
+            assert got["task"]["id"] == task["id"]
+            assert (await over).startswith("forbidden: this token is good no longer")
+            assert server.hf.tasks.get(left["id"]).status == "queued"
+            assert (await worker.use("claim", wait=0.01))["assignments"] == []
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_an_agent_that_hangs_up_while_it_waits_is_given_nothing(quick_server: Served) -> None:
+    server = quick_server
+    call = {"name": "claim", "arguments": {"wait": 20}}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    with pytest.raises(httpx.ReadTimeout):
+        server("worker").post(f"{server.url}/mcp", json=asked, timeout=0.5)
+    assert eventually(lambda: server.application.serving.waiting == 0)
+    assert server.hf.tasks.get(server.add()["id"]).attempt == 0
+
+
+def test_a_task_without_a_title_is_refused_wherever_it_is_made(quick_server: Served) -> None:
+    server = quick_server
+    for title in ("", "  \n"):
+        told = server("operator").post("/tasks", json={"title": title})
+        assert (told.status_code, told.json()["field"]) == (422, "title")
+        task = server.add()
+        edited = server("operator").patch(f"/tasks/{task['id']}", json={"title": title})
+        assert (edited.status_code, edited.json()["field"]) == (422, "title")
+
+    async def story() -> None:
+        async with enter(server, server.tokens["operator"]) as planner:
+            said = await planner.refused("create_task", title="")
+            assert said == "invalid_input: title: is empty; say what is to be done"
+
+    asyncio.run(asyncio.wait_for(story(), 60))

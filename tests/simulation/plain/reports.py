@@ -80,6 +80,8 @@ def guard(world: World, task_id: str, fence: int) -> Answer:
     if _holds_lease(task, fence):
         alive = task.expires_at is not None and task.expires_at > world.now
         return ("ok" if alive else "lease_expired", "running")
+    if fence == 0:
+        return ("stale_token", task.status)
     outcome, _ = task.endings.get(fence, ("", None))
     if outcome == "cancelled":
         return ("cancelled", task.status)

@@ -44,3 +44,10 @@ def test_failures_are_counted_by_address_and_of_ipv6_by_network() -> None:
     assert address_of(("2001:db8::1", 1)) != address_of(("2001:db8:0:1::1", 1))
     assert address_of(("a socket", 0)) == "a socket"
     assert address_of(None) == "unknown"
+
+
+def test_what_is_given_back_may_be_taken_again() -> None:
+    limiter = Limiter(Rate(often=1, burst=1), ManualClock().monotonic)
+    assert limiter.take("a") is None
+    limiter.give_back("a")
+    assert [limiter.take("a"), limiter.take("a")] == [None, 1.0]

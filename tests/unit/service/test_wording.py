@@ -22,6 +22,8 @@ SAID = [
     ('hf.runs.retry("r_1", step=…) does', "holdfast retry r_1 --from STEP does"),
     ('hf.tasks.reopen("t_1") does', "holdfast retry --again t_1 does"),
     ('hf.tasks.unhold("t_1")', "holdfast resume t_1"),
+    ('hf.tasks.unhold("t_1", "limit")', "holdfast resume t_1"),
+    ('hf.tasks.lift_limit("writer")', "holdfast resume --agent writer"),
     ('hf.runs.resume("r_1")', "holdfast resume r_1"),
     ('hf.runs.resume("r_1", add_usd=…)', "holdfast resume r_1 --add-usd N"),
     (

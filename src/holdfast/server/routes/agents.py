@@ -9,10 +9,14 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.model.access import Role
+from holdfast.model.task import Assignment
 from holdfast.server.answers import PROBLEMS, Reply
 from holdfast.server.door import AsksAs, Door
+from holdfast.server.long_polls import GONE, wait_for_work
 from holdfast.server.problems import JSON, Problem, not_json
 from holdfast.server.routing import ANYONE, LOOKERS, Table
+from holdfast.service.protocol import Offer
+from holdfast.service.waiting import Ask, Waiter
 
 if TYPE_CHECKING:
     from holdfast.mcp.endpoint import Endpoint
@@ -52,11 +56,20 @@ class Spoken(Response):
         self._role = role
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from holdfast.mcp.caller import Caller  # noqa: PLC0415 - it takes long, and few need it
+        # Later than the others: it takes long, and few need it.
+        from holdfast.mcp.caller import Caller, Forbidden  # noqa: PLC0415 - see above
         from holdfast.mcp.server import As  # noqa: PLC0415 - the same
 
         access = self._door.access
-        caller = Caller(service=self._door.service, worker=access.name, access=access)
+
+        async def wait(offer: Offer, seconds: float) -> list[Assignment]:
+            waiter = Waiter(self._door.engine, offer, Ask())
+            found = await wait_for_work(self._door.serving, waiter, seconds, (scope, receive))
+            if found is None:
+                raise Forbidden(GONE)
+            return found
+
+        caller = Caller(service=self._door.service, worker=access.name, access=access, wait=wait)
         kind = (As(self._role), access.role in LOOKERS)
         await self._endpoint.answer((scope, receive, send), kind, caller)
 
@@ -84,7 +97,8 @@ async def speak(
     """Use the tools of a role over MCP; without `as`, those of what the token may do."""
     may = _MAY[asks.access.role]
     if role is not None and role not in may:
-        raise Problem(403, "forbidden", f"this token may use MCP as {', '.join(may)}")
+        path = f"ask at /mcp?as={may[0]}"
+        raise Problem(403, "forbidden", f"this token may use MCP as {', '.join(may)}: {path}")
     if not request.headers.get("content-type", "").lower().startswith(JSON):
         return not_json(request, JSON)
     return Spoken(await asks.serving.tools(), asks, role or may[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import parse_qs
 
@@ -14,13 +15,13 @@ from holdfast.server import answers
 from holdfast.server.answers import PROBLEMS
 from holdfast.server.cookies import write_cookie
 from holdfast.server.door import AsksAs, in_thread
-from holdfast.server.gate import ACCESS, FAIL, SESSION
+from holdfast.server.gate import ACCESS, SESSION, TRY
 from holdfast.server.pages import Page, ask_to_enter, front, let_in
-from holdfast.server.problems import Answer, tell, too_many
+from holdfast.server.problems import Answer, Problem
 from holdfast.server.recognition import Session
 from holdfast.server.routing import ANYONE, LOOKERS, PREFIX, Table
 from holdfast.server.serving import Serving
-from holdfast.service.links import PATH, Links, proof_of
+from holdfast.service.links import PATH, Entered, Links, proof_of
 from holdfast.service.views import present, tell_time
 
 table = Table(tag="browsers", prefix="")
@@ -52,14 +53,11 @@ async def enter(request: Request) -> Response:
     (code, *_) = parse_qs((await request.body()).decode(errors="replace")).get("code", [""])
     serving: Serving = request.app.state.serving
     links = Links(serving.engine)
-    entered = await in_thread(links.follow, code) if code else None
+    entered: Entered | None = await request.scope[TRY](code, partial(in_thread, links.follow, code))
     known = None if entered is None else await in_thread(links.who, entered.secret)
     if entered is None or known is None:
-        wait = request.scope[FAIL]()
-        if wait is not None:
-            return too_many("too much from there was not good", wait)
         said = "this link was used, or is too old; `holdfast open` makes another"
-        return tell(401, "unauthorized", said)
+        raise Problem(401, "unauthorized", said)
     request.scope[ACCESS] = known
     answer = let_in()
     seconds = (entered.ends_at - serving.engine.clock.now()) // MICROSECONDS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 from collections.abc import Sequence
@@ -12,9 +11,10 @@ from fastapi import Request
 from holdfast.errors import InvalidInput
 from holdfast.model.access import Access
 from holdfast.model.effect import Wait
-from holdfast.model.task import Assignment, Renewal, Result
+from holdfast.model.task import Renewal, Result
 from holdfast.server import answers, bodies
 from holdfast.server.door import AsksAs, Door, TaskId, in_thread
+from holdfast.server.long_polls import GONE, wait_for_work
 from holdfast.server.problems import Answer, Problem
 from holdfast.server.routing import WORKERS, Table
 from holdfast.service.artifacts import keep_artifact
@@ -65,7 +65,11 @@ async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
     )
     if not found and body.wait_seconds and not asks.serving.closing:
         waiter = Waiter(asks.engine, offer, ask_for)
-        found = await _wait(asks, waiter, request, body.wait_seconds)
+        call = (request.scope, request.receive)
+        waited = await wait_for_work(asks.serving, waiter, body.wait_seconds, call)
+        if waited is None:
+            raise Problem(401, "unauthorized", GONE)
+        found = waited
     if found:
         asks.note(body.worker, *(each.task_id for each in found[:SHOWN]))
     else:
@@ -78,24 +82,10 @@ async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
     return Answer(present(assignments=assignments, told=told))
 
 
-async def _wait(asks: Door, waiter: Waiter, request: Request, seconds: float) -> list[Assignment]:
-    gone = asyncio.ensure_future(_hang_up(request))
-    try:
-        claimed = await asks.serving.room.wait(waiter, seconds, gone)
-    finally:
-        gone.cancel()
-    return [] if claimed is None else claimed.read()
-
-
-async def _hang_up(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
 def _scope(access: Access, asked: Sequence[str] | None) -> Sequence[str]:
     """The agents that are asked for, which a worker's token may narrow."""
-    if outside := access.outside(asked):
-        raise Problem(403, "forbidden", f"this token is not for the agents {', '.join(outside)}")
+    if refusal := access.refusal(asked):
+        raise Problem(403, "forbidden", refusal)
     return asked or access.agents or ()
 
 

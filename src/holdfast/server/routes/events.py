@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from holdfast.errors import InvalidInput
 from holdfast.server import answers
-from holdfast.server.door import After, AsksAs, Door, Limit, RunId, TaskId
+from holdfast.server.door import After, AsksAs, Door, Limit, RunId, TaskId, in_thread, known_run_id
 from holdfast.server.gate import LOOK_AGAIN
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, Table
@@ -67,5 +67,8 @@ async def stream(
     """Events as they come; `gap` tells a slow reader what it has missed."""
     begun = last_event_id or after
     cursor = None if begun is None else Cursor.read(begun)
-    asked = Asked(after=cursor, run_id=run, look_again=request.scope[LOOK_AGAIN])
+    known = None if run is None else known_run_id(run)
+    if known is not None:
+        await in_thread(asks.engine.runs.get, known)
+    asked = Asked(after=cursor, run_id=known, look_again=request.scope[LOOK_AGAIN])
     return EventStream(asks.serving.hub.read(asked))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from holdfast.model.duration import parse_duration
 from holdfast.server import answers, bodies
 from holdfast.server.door import After, AsksAs, Limit, RunId
 from holdfast.server.problems import Answer
@@ -24,7 +25,8 @@ table = Table(tag="runs")
 )
 def start_run(body: bodies.StartRun, asks: AsksAs) -> Answer:
     """Start a run; the same key with the same body gives back the existing one."""
-    more = {"key": body.key, "priority": body.priority or 0}
+    within = None if body.deadline is None else parse_duration("deadline", body.deadline)
+    more = {"key": body.key, "priority": body.priority or 0, "deadline": within}
     told = asks.service.commands.start_by_name(
         body.workflow, body.input, version=body.version, **more
     )

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Path
 
+from holdfast.errors import InvalidInput
+from holdfast.model.run import NewRun
+from holdfast.model.schedule import NewSchedule
+from holdfast.model.task import NewTask
 from holdfast.server import answers, bodies
 from holdfast.server.door import After, AsksAs, Limit
 from holdfast.server.problems import Answer
 from holdfast.server.routing import ADMINS, LOOKERS, STEERERS, Table
+from holdfast.service.commands import Commands
+from holdfast.service.intake import read_new_task
+from holdfast.service.views import View
 
 table = Table(tag="standing")
 Name = Annotated[str, Path()]
@@ -21,22 +29,63 @@ def list_workers(asks: AsksAs) -> Answer:
     return Answer(asks.service.queries.workers())
 
 
-@table.route("POST", "/workers/{name}/drain", STEERERS, answers=answers.Changed)
-def drain_worker(name: Name, asks: AsksAs) -> Answer:
-    """Have a worker finish what it runs, and leave."""
-    return Answer(asks.service.commands.steer_worker(name, "drain"))
+def _steer(noun: str, verb: str, change: Callable[[Commands, str, str], View], said: str) -> None:
+    def act(name: Name, asks: AsksAs) -> Answer:
+        return Answer(change(asks.service.commands, name, verb))
+
+    act.__doc__ = said
+    table.route("POST", f"/{noun}/{{name}}/{verb}", STEERERS, answers=answers.Changed)(act)
 
 
-@table.route("POST", "/workers/{name}/evict", STEERERS, answers=answers.Changed)
-def evict_worker(name: Name, asks: AsksAs) -> Answer:
-    """Have a worker give back what it runs, and leave."""
-    return Answer(asks.service.commands.steer_worker(name, "evict"))
+_steer("workers", "drain", Commands.steer_worker, "Have a worker finish what it runs, and leave.")
+_steer(
+    "workers", "evict", Commands.steer_worker, "Have a worker give back what it runs, and leave."
+)
+
+
+@table.route("POST", "/agents/{name}/resume", STEERERS, answers=answers.Changed)
+def resume_agent(name: Name, asks: AsksAs) -> Answer:
+    """Let an agent go on that has reached its usage limit, before that lifts by itself."""
+    return Answer(asks.service.commands.lift_limit(name))
 
 
 @table.route("GET", "/schedules", LOOKERS, answers=answers.Page)
 def list_schedules(asks: AsksAs, limit: Limit = 100, after: After = None) -> Answer:
     """Every schedule, by name."""
     return Answer(asks.service.queries.schedules(limit=limit, after=after))
+
+
+@table.route("POST", "/schedules", STEERERS, answers=answers.Schedule, status=201)
+def add_schedule(body: bodies.NewSchedule, asks: AsksAs) -> Answer:
+    """Start a run or a task at each tick of a cron expression."""
+    if (body.workflow is None) == (body.task is None):
+        raise InvalidInput("workflow", "say what it starts: either a workflow or a task")
+    commands, settings = asks.service.commands, asks.engine.settings
+    starts: NewTask | NewRun
+    if body.task is not None:
+        starts = read_new_task(body.task.given(), settings)
+    else:
+        starts = commands.run_by_name(str(body.workflow), body.input)
+    chosen = {"zone": body.zone, "missed": body.missed}
+    more = {name: value for name, value in chosen.items() if value is not None}
+    asks.note(body.name)
+    wanted = NewSchedule(name=body.name, cron=body.cron, starts=starts, **more)
+    return Answer(commands.add_schedule(wanted), 201)
+
+
+_steer(
+    "schedules",
+    "pause",
+    Commands.steer_schedule,
+    "Fire no more ticks; those of the pause are not made up for.",
+)
+_steer("schedules", "resume", Commands.steer_schedule, "Go on with the next tick from now.")
+
+
+@table.route("DELETE", "/schedules/{name}", STEERERS, answers=answers.Changed)
+def remove_schedule(name: Name, asks: AsksAs) -> Answer:
+    """Forget a schedule; what it has started stays."""
+    return Answer(asks.service.commands.steer_schedule(name, "remove"))
 
 
 @table.route("GET", "/stats", LOOKERS, answers=answers.Statistics)

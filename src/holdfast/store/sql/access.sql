@@ -25,6 +25,15 @@ WHERE digest = :digest
   AND revoked_at IS NULL
   AND (expires_at IS NULL OR expires_at > (SELECT holdfast_now()))
 
+-- name: good_digests
+-- purpose: what of all that may be shown is good: tokens, and the sessions and links of browsers
+SELECT digest FROM holdfast_access
+WHERE revoked_at IS NULL
+  AND (expires_at IS NULL OR expires_at > (SELECT holdfast_now()))
+UNION ALL
+SELECT digest FROM holdfast_browser
+WHERE expires_at > (SELECT holdfast_now())
+
 -- name: access_by_name
 -- purpose: what was granted under a name, good or not
 SELECT * FROM holdfast_access WHERE name = :name

@@ -255,6 +255,8 @@ SELECT
     SELECT min(held_until) FROM holdfast_task WHERE held_until IS NOT NULL
       AND status IN ('idle', 'queued', 'running')
     UNION ALL
+    SELECT min(until) FROM holdfast_limit
+    UNION ALL
     SELECT min(next_at) FROM holdfast_schedule WHERE next_at IS NOT NULL
     UNION ALL
     SELECT min(deadline) FROM holdfast_run WHERE deadline IS NOT NULL

@@ -21,6 +21,7 @@ WITH candidate AS MATERIALIZED (
     AND run_holds = 0 -- clause: run
     AND (due AND (scheduled_for IS NULL OR scheduled_for <= (SELECT holdfast_now()))) -- clause: due
     AND agent = :agent -- clause: agent
+    AND NOT EXISTS (SELECT 1 FROM holdfast_limit AS reached WHERE reached.agent = :agent AND reached.until > (SELECT holdfast_now())) -- clause: usage
     AND (tags = '[]' OR holdfast_within(tags, :tags)) -- clause: tags
     AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity)) -- clause: slot
     AND (concurrency_key IS NULL OR concurrency_key IN (SELECT value FROM {each keys}))
@@ -85,6 +86,7 @@ WHERE id = :task_id
   AND CASE WHEN scheduled_for IS NULL THEN due ELSE scheduled_for <= (SELECT holdfast_now()) END
   AND planning_phase = 'none'
   AND agent IN (SELECT value FROM {each agents})
+  AND NOT EXISTS (SELECT 1 FROM holdfast_limit AS reached WHERE reached.agent = holdfast_task.agent AND reached.until > (SELECT holdfast_now()))
   AND (tags = '[]' OR holdfast_within(tags, :tags))
   AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity))
 

@@ -29,13 +29,20 @@ class Client:
             base_url=f"{self.url}/api/v1", headers=headers, timeout=timeout, limits=limits
         )
 
+    def get(self, path: str) -> dict[str, Any]:
+        """What there is to see; raises as `post` does."""
+        return self._call("GET", path, None)
+
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """What a call answers; raises `Refusing` where it is refused as it stands."""
+        return self._call("POST", path, body)
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         place = write_header()
         headers = None if place is None else {"traceparent": place}
         try:
             with hushed():
-                answer = self._http.post(path, json=body, headers=headers)
+                answer = self._http.request(method, path, json=body, headers=headers)
             told = answer.json()
         except (httpx.TransportError, ValueError) as error:
             raise StoreUnreachable(f"{self.url} does not answer: {error!r}") from error
@@ -63,6 +70,17 @@ class TokenRefused(InvalidInput):
 
     def __init__(self, url: str, detail: str) -> None:
         super().__init__("token", f"{url} does not take it: {detail}")
+
+
+class TokenUnfit(TokenRefused):
+    """The token may do more than a worker, and so might whatever the worker runs."""
+
+    def __init__(self, url: str, role: str) -> None:
+        reason = (
+            f"that for {url} has the role {role}, and every command that this worker runs would "
+            "have it; `holdfast token create NAME --role worker` makes one for HOLDFAST_TOKEN"
+        )
+        InvalidInput.__init__(self, "token", reason)
 
 
 class Refusing(HoldfastError):

@@ -12,11 +12,12 @@ from typing import Any
 from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import Taker
 from holdfast.errors import HoldfastError
+from holdfast.model.access import Role
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.store.database import Row
 from holdfast.threads import Threads
-from holdfast.worker.remote.client import Client, TokenRefused
+from holdfast.worker.remote.client import Client, TokenRefused, TokenUnfit
 from holdfast.worker.remote.desk import Sending
 from holdfast.worker.remote.wire import unpack
 
@@ -65,13 +66,14 @@ class Poller:
 
     def _poll(self) -> None:
         # The same one again until it is answered: an answer may have been lost.
-        request = uuid.uuid4().hex
+        request, proven = uuid.uuid4().hex, False
         while not self._stopping.is_set():
             free = min(self._taker.room(), self._taker.most)
             if free <= 0:
                 self._stopping.wait(LOOK_EVERY)
                 continue
             try:
+                proven = proven or self._prove()
                 told = self._client.post("/claims", self._ask(free, request))
             except TokenRefused as error:
                 self.refused = error
@@ -83,6 +85,13 @@ class Poller:
             request = uuid.uuid4().hex
             self._sending.hear(told)
             self._deliver(told["assignments"])
+
+    def _prove(self) -> bool:
+        """That the token is one that commands may have: theirs is what the worker has."""
+        role = self._client.get("/session")["role"]
+        if role != Role.WORKER:
+            raise TokenUnfit(self._client.url, role)
+        return True
 
     def _wait(self, error: HoldfastError) -> None:
         if not self._away:

@@ -1,0 +1,46 @@
+"""Usage limits of agents: who is in line is held, and who comes later finds the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.engine.group import Group
+from holdfast.engine.limit_operations import LiftLimit
+from holdfast.model.result import TransitionResult
+
+LIMITED_AT_ONCE = 1_000
+
+
+def hold(group: Group) -> None:
+    """Hold who is in line for an agent at its limit, before anybody claims them.
+
+    Their runs are not locked: the rest of the group waits for nobody who may wait for them.
+    """
+    for task_id, until in group.limits:
+        held = group.change_tasks(
+            "limit_agent", task_id=task_id, until=until, count=LIMITED_AT_ONCE
+        )
+        group.limited += [(row["agent"], until, task_id) for row in held[:1]]
+
+
+def keep(group: Group) -> None:
+    """Write the limits down for who comes later.
+
+    After every counter, and in the order of the agents: another process may write down the same.
+    """
+    for agent, until, task_id in sorted(group.limited):
+        group.tx.run("note_limit", agent=agent, until=until, task_id=task_id)
+
+
+def lift(group: Group, lifts: Sequence[LiftLimit]) -> list[TransitionResult]:
+    """Have agents be at no limit any more; repeated where one is at none."""
+    agents = sorted({each.agent for each in lifts})
+    ended = {agent for agent in agents if group.tx.write("end_limit", agent=agent)}
+    group.wakes |= bool(ended)
+    return [TransitionResult(ok=True, repeated=each.agent not in ended) for each in lifts]
+
+
+def forget(group: Group) -> None:
+    """Who waits for an agent whose limit has lifted is ready, though nothing of it was changed."""
+    if group.tx.write("forget_limits"):
+        group.wakes = True

@@ -1,0 +1,5 @@
+CREATE TABLE holdfast_limit (
+  agent TEXT PRIMARY KEY,
+  until INTEGER NOT NULL,
+  task_id TEXT NOT NULL
+) STRICT, WITHOUT ROWID;

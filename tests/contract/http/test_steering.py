@@ -1,0 +1,49 @@
+"""What the command line can steer can be steered over HTTP as well."""
+
+from __future__ import annotations
+
+from tests.contract.http.served import Served
+
+FLOW = "name: letters\nsteps: [{id: write, agent: writer}]\nagents: {writer: {external: true}}"
+YAML = {"Content-Type": "application/yaml"}
+
+
+def test_a_task_is_paused_resumed_and_done_again(server: Served) -> None:
+    operator, task = server("operator"), server.add()
+    place = f"/tasks/{task['id']}"
+    assert operator.post(f"{place}/pause").json()["task"]["holds"] == ["paused"]
+    assert operator.post(f"{place}/resume").json()["task"]["holds"] == []
+    (got,) = server.claim()
+    assert operator.post(f"{place}/reopen").status_code == 409
+    done = {"token": got["token"], "output": 1}
+    assert server("worker").post(f"/claims/{task['id']}/complete", json=done).status_code == 200
+    again = operator.post(f"{place}/reopen").json()["task"]
+    assert (again["status"], again["generation"]) == ("queued", task["generation"] + 1)
+
+
+def test_a_run_is_started_with_a_deadline(quick_server: Served) -> None:
+    server = quick_server
+    assert server().post("/workflows", content=FLOW, headers=YAML).status_code == 201
+    made = server("operator").post("/runs", json={"workflow": "letters", "deadline": "2h"})
+    assert made.json()["deadline"] > made.json()["created_at"]
+    refused = server("operator").post("/runs", json={"workflow": "letters", "deadline": "soon"})
+    assert (refused.status_code, refused.json()["field"]) == (422, "deadline")
+
+
+def test_schedules_are_added_steered_and_removed(quick_server: Served) -> None:
+    server, operator = quick_server, quick_server("operator")
+    assert server().post("/workflows", content=FLOW, headers=YAML).status_code == 201
+    nightly = {"name": "nightly", "cron": "30 2 * * *", "zone": "Europe/Berlin"}
+    made = operator.post("/schedules", json={**nightly, "workflow": "letters", "input": {}})
+    assert (made.status_code, made.json()["workflow"]) == (201, "letters"), made.text
+    lone = {"name": "tidy", "cron": "0 * * * *", "task": {"title": "tidy up", "agent": "janitor"}}
+    assert operator.post("/schedules", json=lone).json()["task"] == "tidy up"
+    for wrong in ({}, {"workflow": "letters", "task": {"title": "x"}}):
+        refused = operator.post("/schedules", json={**nightly, **wrong})
+        assert (refused.status_code, refused.json()["field"]) == (422, "workflow")
+    assert operator.post("/schedules/nightly/pause").json()["repeated"] is False
+    assert operator.post("/schedules/nightly/resume").status_code == 200
+    assert operator.delete("/schedules/nightly").status_code == 200
+    assert operator.delete("/schedules/nobody").status_code == 404
+    names = [each["name"] for each in server("viewer").get("/schedules").json()["items"]]
+    assert names == ["tidy"]

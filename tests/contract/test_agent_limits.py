@@ -1,0 +1,96 @@
+"""An agent at its usage limit: nothing for it starts before that lifts, and people can lift it."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
+from holdfast.model.status import Hold
+from holdfast.model.step import Concurrency
+from tests.contract.stages import create, take
+
+HOUR = 3_600
+
+
+def reach(engine: Engine, agent: str = "default", until: str = "1h") -> str:
+    """A task whose agent has reached its limit."""
+    held = take(engine, create(engine, agent=agent))
+    assert engine.work.reach_limit(held.task_id, held.token, until).ok
+    return held.task_id
+
+
+def claim(engine: Engine, *agents: str) -> list[str]:
+    return [each.task_id for each in engine.work.claim("w", agents=agents, count=9)]
+
+
+def test_what_becomes_ready_while_an_agent_is_limited_is_claimed_when_that_lifts(
+    engine: Engine, clock: ManualClock
+) -> None:
+    waiting = create(engine, scheduled_for="10m")
+    reached = reach(engine)
+    late, other = create(engine), create(engine, agent="other")
+    named = create(engine, tags=["gpu"], concurrency=Concurrency(key="k", limit=1))
+    clock.advance(HOUR - 1)
+    assert claim(engine, "default", "other") == [other]
+    assert claim(engine, "default") == []
+    assert engine.work.claim_by_id(late, "w", agents=["default"]) == []
+    assert {engine.tasks.get(each).attempt for each in (waiting, late, named)} == {0}
+    clock.advance(1)
+    assert len(engine.work.claim_by_id(named, "w", agents=["default"], tags=["gpu"])) == 1
+    assert claim(engine, "default") == [late]
+    engine.recovery.step()
+    assert set(claim(engine, "default")) == {waiting, reached}
+
+
+def test_the_latest_time_that_was_said_counts(engine: Engine, clock: ManualClock) -> None:
+    first, second = (take(engine, create(engine)) for _ in range(2))
+    assert engine.work.reach_limit(first.task_id, first.token, "2h").ok
+    assert engine.work.reach_limit(second.task_id, second.token, "1h").ok
+    create(engine)
+    clock.advance(2 * HOUR - 1)
+    engine.recovery.step()
+    assert claim(engine, "default") == []
+    clock.advance(1)
+    engine.recovery.step()
+    assert len(claim(engine, "default")) == 3
+
+
+def test_why_says_until_when_by_whom_and_what_lifts_it(engine: Engine) -> None:
+    reached = reach(engine, "developer")
+    late = create(engine, agent="developer")
+    (clause,) = [each for each in engine.why(late).clauses if not each.ok]
+    assert clause.name == "usage"
+    assert clause.detail == (
+        f"agent 'developer' has reached its usage limit, as {reached} told; it lifts in 1h"
+    )
+    assert clause.fix == 'hf.tasks.lift_limit("developer")'
+    (held, _) = [each for each in engine.why(reached).clauses if not each.ok]
+    assert (held.detail, held.fix) == ("hold: limit, lifts in 1h", clause.fix)
+    assert engine.tasks.hold(late, "paused").ok
+    assert engine.tasks.hold(create(engine), "limit", until="1h").ok
+
+
+def test_a_limit_that_is_put_on_one_task_by_hand_is_lifted_by_hand(engine: Engine) -> None:
+    alone = create(engine)
+    assert engine.tasks.hold(alone, "limit", until="1h").ok
+    (clause,) = [each for each in engine.why(alone).clauses if not each.ok]
+    assert clause.fix == f'hf.tasks.unhold("{alone}", "limit")'
+
+
+def test_whoever_lifts_a_limit_lets_all_of_that_agent_go_on_and_no_other(engine: Engine) -> None:
+    reached, late = reach(engine, "developer"), create(engine, agent="developer")
+    others = [reach(engine, "writer"), create(engine, agent="writer")]
+    agent, *tasks = engine.tasks.lift_limit("developer")
+    assert (agent.repeated, [each.ok for each in tasks]) == (False, [True])
+    assert set(claim(engine, "developer", "writer")) == {reached, late}
+    assert [engine.tasks.get(each).holds for each in others] == [Hold.LIMIT, 0]
+    assert [each.repeated for each in engine.tasks.lift_limit("developer")] == [True]
+
+
+def test_a_limit_far_ahead_is_refused_and_says_what_may_be_said(engine: Engine) -> None:
+    held = take(engine, create(engine))
+    with pytest.raises(InvalidInput, match="at most 7 days ahead"):
+        engine.work.reach_limit(held.task_id, held.token, "8d")
+    assert engine.work.reach_limit(held.task_id, held.token, "7d").ok
