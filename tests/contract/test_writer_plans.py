@@ -19,7 +19,13 @@ GROWING = {f"holdfast_{name}" for name in ("effect", "event", "need", "run", "si
 WALKING = {"expired_tasks", "latest_events", "lone_tasks_failed_since", "next_wake"}
 WALKING |= {"outputs_of_runs", "runs_ended_since", "slot_holders", "tasks_for_people"}
 WALKING |= {"usages_of_runs", "usages_of_tasks", "being_verified", "leased_tasks", "newest_number"}
-WALKING |= {"count_conflicts", "number_since", "open_tasks_by_agent", "ready_tasks"}
+WALKING |= {
+    "count_conflicts",
+    "number_since",
+    "open_tasks_by_agent",
+    "ready_tasks",
+    "limited_tasks",
+}
 # Through the index of the runs that steps called, which only those with such steps have.
 WALKING |= {
     "cancel_children",

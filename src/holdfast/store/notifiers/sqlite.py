@@ -15,6 +15,8 @@ from holdfast.store.sqlite.connection import connect
 from holdfast.threads import Running, Threads
 
 logger = logging.getLogger(__name__)
+# After so many looks in vain the next ones are so much rarer.
+LOOKS, SELDOM = 250, 2.5
 
 
 class SqliteNotifier:
@@ -47,11 +49,14 @@ class SqliteNotifier:
             self._watcher.join()
 
     def _watch(self, connection: apsw.Connection, seen: int | None) -> None:
+        quiet = 0
         try:
-            while not self._stop.wait(self._interval):
+            # Where nothing has happened for long, somebody types the next thing: no hurry.
+            while not self._stop.wait(self._interval * (1 if quiet < LOOKS else SELDOM)):
+                quiet += 1
                 version = _data_version(connection)
                 if version is not None and version != seen:
-                    seen = version
+                    seen, quiet = version, 0
                     self._memory.notify()
         finally:
             connection.close()
