@@ -322,9 +322,11 @@ class TaskReading:
 
     def _limit(self) -> tuple[str, str]:
         agent = self._task.agent
-        (reached,) = self._tx.read("limit_of_agent", agent=agent)
-        lifts = self._seconds(reached["until"])
-        detail = f"agent {agent!r} has reached its usage limit, as {reached['task_id']} told"
+        found = self._tx.read("limit_of_agent", agent=agent)
+        if not found:
+            return f"the usage limit of agent {agent!r} has just lifted", ""
+        lifts = self._seconds(found[0]["until"])
+        detail = f"agent {agent!r} has reached its usage limit, as {found[0]['task_id']} told"
         return f"{detail}; it lifts in {lifts}", self._lift_limit()
 
     def _lift_limit(self) -> str:
