@@ -15,6 +15,7 @@ from holdfast.model.effect import Wait
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.token import read_fence
+from holdfast.model.usage import check_usage
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
 
@@ -55,7 +56,7 @@ class Reports:
             **held,
             output=text,
             digest=digest(text),
-            usage=small("usage", usage),
+            usage=used(usage),
         )
 
     def fail(
@@ -68,12 +69,12 @@ class Reports:
             digest=digest(text),
             retryable=validation.flag("retryable", retryable),
             jitter=self._desk.randomness.random(),
-            usage=small("usage", usage),
+            usage=used(usage),
         )
 
     def release(self, held: Held, *, until: Moment | None = None, usage: object = None) -> Release:
         chosen = None if until is None else parse_moment("until", until, self._desk.now)
-        return Release(**held, until=chosen, usage=small("usage", usage))
+        return Release(**held, until=chosen, usage=used(usage))
 
     def reach_limit(self, held: Held, until: Moment, usage: object = None) -> Release:
         lifts = parse_moment("until", until, self._desk.now)
@@ -81,7 +82,7 @@ class Reports:
             raise InvalidInput(
                 "until", "a usage limit lifts at most 7 days ahead; tell it again then"
             )
-        return Release(**held, limit=lifts, usage=small("usage", usage))
+        return Release(**held, limit=lifts, usage=used(usage))
 
     def ask(self, held: Held, question: object, *, note: tuple[str, object] | None = None) -> Ask:
         text = encode_json("question", question, limit=validation.JSON_SCALAR_LIMIT)
@@ -121,6 +122,12 @@ def small(field: str, value: object) -> str | None:
     if value is None:
         return None
     return encode_json(field, value, limit=validation.JSON_SCALAR_LIMIT)
+
+
+def used(usage: object) -> str | None:
+    """What an attempt has used, as JSON."""
+    check_usage(usage)
+    return small("usage", usage)
 
 
 def _awaited(wait: Wait) -> str | None:

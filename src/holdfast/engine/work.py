@@ -25,7 +25,7 @@ from holdfast.engine.operations import (
 )
 from holdfast.engine.picker import Claimed
 from holdfast.engine.records import read_child, read_value
-from holdfast.engine.reports import Reports, small
+from holdfast.engine.reports import Reports, small, used
 from holdfast.engine.taking import Taker
 from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.duration import Moment
@@ -149,7 +149,8 @@ class Work:
 
     @claim.undone_by
     @claim_by_id.undone_by
-    def _give_back(self, assignments: list[Assignment]) -> None:
+    def give_back(self, assignments: list[Assignment]) -> None:
+        """Release what nobody will hear of; it does not wait."""
         for each in assignments:
             # An engine that closes takes nothing back: the lease runs out.
             with suppress(ShuttingDown):
@@ -166,7 +167,7 @@ class Work:
                 **self._held(each.task_id, each.token),
                 lease=duration,
                 progress=small("progress", each.progress),
-                usage=small("usage", each.usage),
+                usage=used(each.usage),
             )
             for each in validation.renewals(renewals)
         ]

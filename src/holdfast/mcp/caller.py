@@ -11,6 +11,7 @@ from holdfast.model.task import Assignment
 from holdfast.service import audit
 from holdfast.service.protocol import Offer
 from holdfast.service.service import Service
+from holdfast.service.waiting import Ask
 
 
 class Forbidden(HoldfastError):
@@ -21,13 +22,15 @@ class Forbidden(HoldfastError):
 class Caller:
     """The service in somebody's name, what they are called as a worker, and their token if any.
 
-    With `wait` they are given what becomes ready within some seconds.
+    With `wait` they are given what becomes ready within some seconds; `is_gone` tells who has hung
+    up, unless they cannot.
     """
 
     service: Service
     worker: str
-    wait: Callable[[Offer, float], Awaitable[list[Assignment]]]
+    wait: Callable[[Offer, Ask, float], Awaitable[list[Assignment]]]
     access: Access | None = None
+    is_gone: Callable[[], Awaitable[bool]] | None = None
 
     def scope(self, agents: Sequence[str] | None) -> Sequence[str]:
         """The agents that are asked for; without any, those of the token."""

@@ -26,7 +26,8 @@ runs. A task is idle (not in the queue), queued, running, done, failed or cancel
 when all that it needs is done, its time has come, nothing holds it, and a worker for its agent \
 asks.
 An error begins with a code that does not change, as `stale_token`, and says what to do. A call \
-whose answer was lost may be made again.
+whose answer was lost may be made again: claim with the request_id that it had, what makes \
+something new with its key, or after a look whether it is there.
 """
 _SAID = {
     "viewer": "Look: list_runs, get_run, list_tasks, get_task, logs; why tells what holds one up.",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
+from anyio import get_cancelled_exc_class
+from anyio.lowlevel import checkpoint_if_cancelled
 from anyio.to_thread import run_sync
 from pydantic import Field
 
 from holdfast.mcp.fields import Held, Lease, Token, View
 from holdfast.mcp.toolbox import Toolbox
-from holdfast.model.task import Renewal
+from holdfast.model.task import Assignment, Renewal
 from holdfast.service.assignments import view_assignment
 from holdfast.service.intake import read_moment
-from holdfast.service.protocol import Offer
+from holdfast.service.protocol import Offer, request_key
+from holdfast.service.waiting import Ask
 
 LEASE = 600.0
 Progress = Annotated[Any, Field(description="How far you are, for people to see")]
@@ -35,6 +38,10 @@ class Working(Toolbox):
             float,
             Field(ge=0, le=30, description="For how many seconds to wait where none is ready"),
         ] = 0.0,
+        request_id: Annotated[
+            str | None,
+            Field(description="A name of your own for this call: the same again gives the same"),
+        ] = None,
     ) -> View:
         """Take the first ready task for these agents, or the one named.
 
@@ -44,18 +51,38 @@ class Working(Toolbox):
         earlier work was rejected or a question answered. Keep the token: every report about this
         attempt needs it. Call renew before the lease runs out, guard before each side effect, and
         end with complete, fail, release or ask. Where the lease runs out another worker gets the
-        task, and your reports are refused.
+        task, and your reports are refused. Where the answer is lost, a call with the same
+        `request_id` gives the same; without one, another task.
         """
         caller = self.asking()
         offer = Offer(worker=caller.worker, agents=caller.scope(agents), lease=lease)
-        given = await run_sync(self._claim, offer, task_id)
-        if given["assignments"] or task_id is not None or not wait:
-            return given
-        return {"assignments": [view_assignment(each) for each in await caller.wait(offer, wait)]}
+        known = None
+        if request_id is not None:
+            known = request_key(caller.service.actor, caller.worker, request_id)
+        found = await run_sync(self._take, offer, task_id, known)
+        if not found and task_id is None and wait:
+            found = await caller.wait(offer, Ask(request=known), wait)
+        if found and await self._is_gone(found, kept=known is not None):
+            found = []
+        return {"assignments": [view_assignment(each) for each in found]}
 
-    def _claim(self, offer: Offer, task_id: str | None) -> View:
-        found = None if task_id is None else self.service.addresses.task(task_id)
-        return self.service.protocol.claim(offer, task_id=found)
+    def _take(self, offer: Offer, task_id: str | None, known: str | None) -> list[Assignment]:
+        named = None if task_id is None else self.service.addresses.task(task_id)
+        return self.service.protocol.take(offer, task_id=named, request=known)
+
+    async def _is_gone(self, found: list[Assignment], *, kept: bool) -> bool:
+        """Whether nobody waits for the answer any more, so that what was found was given back."""
+        caller = self.asking()
+        try:
+            # Neither a thread nor the writer is disturbed where the call is cancelled.
+            await checkpoint_if_cancelled()
+            gone = not kept and caller.is_gone is not None and await caller.is_gone()
+        except get_cancelled_exc_class():
+            caller.service.protocol.give_back(found)
+            raise
+        if gone:
+            caller.service.protocol.give_back(found)
+        return gone
 
     def renew(
         self,

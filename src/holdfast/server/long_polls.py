@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from starlette.requests import Request
 from starlette.types import Receive, Scope
 
+from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
 from holdfast.server.gate import LOOK_AGAIN
 from holdfast.server.serving import Serving
 from holdfast.service.waiting import Waiter
 
+Call = tuple[Scope, Receive]
 GONE = "this token is good no longer; an admin makes another with `holdfast token create`"
 
 
 async def wait_for_work(
-    serving: Serving, waiter: Waiter, seconds: float, call: tuple[Scope, Receive]
+    serving: Serving, waiter: Waiter, seconds: float, call: Call
 ) -> list[Assignment] | None:
     """What comes in time; None where the token was revoked meanwhile, which is given nothing."""
     scope, receive = call
@@ -25,11 +30,33 @@ async def wait_for_work(
     finally:
         gone.cancel()
     found = [] if claimed is None else claimed.read()
-    if not found or await scope[LOOK_AGAIN]() is not None:
+    if not found:
+        return found
+    with given_back_unless_told(serving.engine, found, kept=waiter.kept):
+        good = await scope[LOOK_AGAIN]() is not None
+    if good:
         return found
     for each in found:
         await serving.engine.work.release.aio(each.task_id, each.token)
     return None
+
+
+@contextmanager
+def given_back_unless_told(
+    engine: Engine, found: list[Assignment], *, kept: bool
+) -> Iterator[None]:
+    """Have nobody hold what is answered with an error; a request that has a name is made again."""
+    try:
+        yield
+    except BaseException:
+        if not kept:
+            engine.work.give_back(found)
+        raise
+
+
+async def is_gone(call: Call) -> bool:
+    """Whether whoever made a call has hung up."""
+    return await Request(*call).is_disconnected()
 
 
 async def _hang_up(receive: Receive) -> None:

@@ -44,21 +44,35 @@ class Protocol:
 
     def claim(self, offer: Offer, *, most: int = 1, task_id: str | None = None) -> View:
         """Lease the first ready tasks, or the one named; without agents, for its own."""
+        got = self.take(offer, most=most, task_id=task_id)
+        return {"assignments": [view_assignment(each) for each in got]}
+
+    def take(
+        self,
+        offer: Offer,
+        *,
+        most: int = 1,
+        task_id: str | None = None,
+        request: str | None = None,
+    ) -> list[Assignment]:
+        """The same, under the name of a request if it has one, and not yet as JSON."""
         # Nobody else may be there to take back what a dead worker left.
         self._engine.work.recover()
         if task_id is not None:
-            return self.claim_by_id(offer, task_id)
-        got = self._engine.work.claim(
+            return self.take_by_id(offer, task_id, request)
+        return self._engine.work.claim(
             offer.worker,
             agents=offer.agents or ["default"],
             tags=offer.tags,
             lease=offer.lease,
             count=most,
+            request=request,
         )
-        return {"assignments": [view_assignment(each) for each in got]}
 
-    def claim_by_id(self, offer: Offer, task_id: str, request: str | None = None) -> View:
-        got = self._engine.work.claim_by_id(
+    def take_by_id(
+        self, offer: Offer, task_id: str, request: str | None = None
+    ) -> list[Assignment]:
+        return self._engine.work.claim_by_id(
             task_id,
             offer.worker,
             agents=offer.agents or [self._engine.tasks.get(task_id).agent],
@@ -66,7 +80,10 @@ class Protocol:
             lease=offer.lease,
             request=request,
         )
-        return {"assignments": [view_assignment(each) for each in got]}
+
+    def give_back(self, assignments: list[Assignment]) -> None:
+        """Release what whoever asked for it will not hear of; it does not wait."""
+        self._engine.work.give_back(assignments)
 
     def renew(self, renewal: Renewal, lease: float | None = None) -> View:
         (answer,) = self._engine.work.renew([renewal], lease=lease)

@@ -42,6 +42,8 @@ class Waiter:
     def __init__(self, engine: Engine, offer: Offer, ask: Ask) -> None:
         self.arrived: asyncio.Future[Claimed] = asyncio.get_running_loop().create_future()
         self.kept = ask.request is not None
+        self._work = engine.work
+        self._given_up = False
         self.taker: Taker = engine.work.taker(
             offer.worker,
             agents=offer.agents or ["default"],
@@ -72,10 +74,23 @@ class Waiter:
             self.arrived.get_loop().call_soon_threadsafe(self._arrive, claimed)
         except RuntimeError:
             log.warning("%d tasks came too late to be given to anybody", len(claimed))
+            self.give_back(claimed)
 
     def _arrive(self, claimed: Claimed) -> None:
-        if not self.arrived.done():
+        if self._given_up:
+            self.give_back(claimed)
+        elif not self.arrived.done():
             self.arrived.set_result(claimed)
+
+    def give_up(self) -> None:
+        """Give back what has come, and what may still be on its way."""
+        self._given_up = True
+        if self.arrived.done():
+            self.give_back(self.arrived.result())
+
+    def give_back(self, claimed: Claimed) -> None:
+        with suppress(HoldfastError):
+            self._work.give_back(claimed.read())
 
 
 @dataclass(kw_only=True)
@@ -111,15 +126,18 @@ class WaitingRoom:
         ends: set[asyncio.Future[Any]] = {waiter.arrived, gone, self._closing}
         try:
             await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            self._leave(waiter, line)
+            if not waiter.arrived.done() and waiter.leave is not None:
+                # Written after whatever was on its way when it left.
+                with suppress(HoldfastError):
+                    await self._engine.work.pull.aio(waiter.taker)
         except asyncio.CancelledError:
-            if waiter.arrived.done():
-                self._give_back(waiter.arrived.result())
+            self._leave(waiter, line)
+            waiter.give_up()
             raise
-        finally:
-            await self._leave(waiter, line)
         claimed = waiter.arrived.result() if waiter.arrived.done() else None
         if claimed is not None and gone.done() and not waiter.kept:
-            self._give_back(claimed)
+            waiter.give_back(claimed)
             return None
         return claimed
 
@@ -141,7 +159,8 @@ class WaitingRoom:
         if stood:
             self._ask(line)
 
-    async def _leave(self, waiter: Waiter, line: Line) -> None:
+    def _leave(self, waiter: Waiter, line: Line) -> None:
+        """Stand in line no longer; once more changes nothing."""
         if waiter.leave is None:
             line.behind.remove(waiter)
         else:
@@ -151,12 +170,9 @@ class WaitingRoom:
             if waiter.arrived.done():
                 # There may be more where that came from.
                 self._ask(line)
-            else:
-                # Written after whatever was on its way when it left.
-                with suppress(HoldfastError):
-                    await self._engine.work.pull.aio(waiter.taker)
-        if not line.standing and not line.behind:
-            self._lines.pop(waiter.kind, None)
+        # Those who came after the last of this line had left stand in another.
+        if not line.standing and not line.behind and self._lines.get(waiter.kind) is line:
+            del self._lines[waiter.kind]
 
     def _ask(self, line: Line) -> None:
         for waiter in line.standing:
@@ -180,11 +196,6 @@ class WaitingRoom:
             await asyncio.sleep(self._engine.settings.poll)
             self._ask_all()
 
-    def _give_back(self, claimed: Claimed) -> None:
-        for each in claimed.read():
-            with suppress(HoldfastError):
-                self._engine.work.release.submit(each.task_id, each.token)
-
 
 class OwnRoom:
     """A waiting room for a process of its own, made on the loop of the first who waits."""
@@ -193,9 +204,9 @@ class OwnRoom:
         self._engine = engine
         self._room: WaitingRoom | None = None
 
-    async def wait(self, offer: Offer, seconds: float) -> list[Assignment]:
+    async def wait(self, offer: Offer, ask: Ask, seconds: float) -> list[Assignment]:
         """What somebody who never hangs up is given."""
         room = self._room = self._room or WaitingRoom(self._engine)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        claimed = await room.wait(Waiter(self._engine, offer, Ask()), seconds, gone)
+        claimed = await room.wait(Waiter(self._engine, offer, ask), seconds, gone)
         return [] if claimed is None else claimed.read()

@@ -12,7 +12,7 @@ from holdfast.model.access import Role
 from holdfast.model.task import Assignment
 from holdfast.server.answers import PROBLEMS, Reply
 from holdfast.server.door import AsksAs, Door
-from holdfast.server.long_polls import GONE, wait_for_work
+from holdfast.server.long_polls import GONE, is_gone, wait_for_work
 from holdfast.server.problems import JSON, Problem, not_json
 from holdfast.server.routing import ANYONE, LOOKERS, Table
 from holdfast.service.protocol import Offer
@@ -62,14 +62,20 @@ class Spoken(Response):
 
         access = self._door.access
 
-        async def wait(offer: Offer, seconds: float) -> list[Assignment]:
-            waiter = Waiter(self._door.engine, offer, Ask())
+        async def wait(offer: Offer, ask: Ask, seconds: float) -> list[Assignment]:
+            waiter = Waiter(self._door.engine, offer, ask)
             found = await wait_for_work(self._door.serving, waiter, seconds, (scope, receive))
             if found is None:
                 raise Forbidden(GONE)
             return found
 
-        caller = Caller(service=self._door.service, worker=access.name, access=access, wait=wait)
+        caller = Caller(
+            service=self._door.service,
+            worker=access.name,
+            access=access,
+            wait=wait,
+            is_gone=lambda: is_gone((scope, receive)),
+        )
         kind = (As(self._role), access.role in LOOKERS)
         await self._endpoint.answer((scope, receive, send), kind, caller)
 

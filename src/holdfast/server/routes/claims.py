@@ -11,10 +11,16 @@ from fastapi import Request
 from holdfast.errors import InvalidInput
 from holdfast.model.access import Access
 from holdfast.model.effect import Wait
-from holdfast.model.task import Renewal, Result
+from holdfast.model.task import Assignment, Renewal, Result
 from holdfast.server import answers, bodies
 from holdfast.server.door import AsksAs, Door, TaskId, in_thread
-from holdfast.server.long_polls import GONE, wait_for_work
+from holdfast.server.long_polls import (
+    GONE,
+    Call,
+    given_back_unless_told,
+    is_gone,
+    wait_for_work,
+)
 from holdfast.server.problems import Answer, Problem
 from holdfast.server.routing import WORKERS, Table
 from holdfast.service.artifacts import keep_artifact
@@ -33,27 +39,47 @@ SHOWN = 8
 @table.route("POST", "/claims", WORKERS, answers=answers.Assignments)
 async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
     """Lease ready tasks, or wait for some; the same `request_id` gives the same again."""
-    agents = _scope(asks.access, body.agents)
-    lease = LEASE if body.lease_seconds is None else body.lease_seconds
-    offer = Offer(
-        worker=body.worker,
-        agents=agents,
-        tags=body.tags or (),
-        lease=lease,
-        process=body.process,
-    )
+    offer = _offer(body, asks)
     told = asks.serving.visitors.see(offer, body.max or 1)
     known = None
     if body.request_id is not None:
         known = request_key(asks.access.name, body.worker, body.request_id)
+    call = (request.scope, request.receive)
     if body.task_id is not None:
         named = body.task_id
         asks.note(body.worker, named)
-        given = await in_thread(lambda: asks.service.protocol.claim_by_id(offer, named, known))
-        return Answer(given | present(told=told))
-    if told is not None and known is None:
+        found = await in_thread(lambda: asks.service.protocol.take_by_id(offer, named, known))
+    elif told is not None and known is None:
         return Answer(present(assignments=[], told=told))
-    ask_for = Ask(most=body.max or 1, request=known, passing=tuple(body.passing or ()))
+    else:
+        ask_for = Ask(most=body.max or 1, request=known, passing=tuple(body.passing or ()))
+        found = await _take(asks, offer, ask_for, (body.wait_seconds or 0.0, call))
+        if found:
+            asks.note(body.worker, *(each.task_id for each in found[:SHOWN]))
+        else:
+            asks.changed_nothing()
+    with given_back_unless_told(asks.engine, found, kept=known is not None):
+        assignments = await _tell(asks, found, whole=bool(body.whole and body.task_id is None))
+        gone = bool(found) and known is None and await is_gone(call)
+    if gone:
+        asks.engine.work.give_back(found)
+    return Answer(present(assignments=assignments, told=told))
+
+
+def _offer(body: bodies.Claim, asks: Door) -> Offer:
+    return Offer(
+        worker=body.worker,
+        agents=_scope(asks.access, body.agents),
+        tags=body.tags or (),
+        lease=LEASE if body.lease_seconds is None else body.lease_seconds,
+        process=body.process,
+    )
+
+
+async def _take(
+    asks: Door, offer: Offer, ask_for: Ask, waits: tuple[float, Call]
+) -> list[Assignment]:
+    """What is ready, or becomes ready while the call waits."""
     found = await asks.engine.work.claim.aio(
         offer.worker,
         agents=offer.agents or ["default"],
@@ -61,25 +87,22 @@ async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
         count=ask_for.most,
         lease=offer.lease,
         passing=ask_for.passing,
-        request=known,
+        request=ask_for.request,
     )
-    if not found and body.wait_seconds and not asks.serving.closing:
-        waiter = Waiter(asks.engine, offer, ask_for)
-        call = (request.scope, request.receive)
-        waited = await wait_for_work(asks.serving, waiter, body.wait_seconds, call)
-        if waited is None:
-            raise Problem(401, "unauthorized", GONE)
-        found = waited
-    if found:
-        asks.note(body.worker, *(each.task_id for each in found[:SHOWN]))
-    else:
-        asks.changed_nothing()
-    if body.whole and found:
-        return Answer(
-            present(assignments=await in_thread(asks.service.protocol.whole, found), told=told)
-        )
-    assignments = [view_assignment(each) for each in found]
-    return Answer(present(assignments=assignments, told=told))
+    seconds, call = waits
+    if found or not seconds or asks.serving.closing:
+        return found
+    waiter = Waiter(asks.engine, offer, ask_for)
+    waited = await wait_for_work(asks.serving, waiter, seconds, call)
+    if waited is None:
+        raise Problem(401, "unauthorized", GONE)
+    return waited
+
+
+async def _tell(asks: Door, found: Sequence[Assignment], *, whole: bool) -> list[View]:
+    if whole and found:
+        return await in_thread(asks.service.protocol.whole, found)
+    return [view_assignment(each) for each in found]
 
 
 def _scope(access: Access, asked: Sequence[str] | None) -> Sequence[str]:
