@@ -101,10 +101,14 @@ def test_what_every_attempt_told_counts_whatever_became_of_it(
 def test_only_a_number_of_dollars_is_money(engine: Engine) -> None:
     run = begin(engine, Budget(usd=1))
     one = run.take("one")
-    for usage in ({"usd": "9"}, {"usd": True}, {"usd": -9}, {"usd": None}, [9], 9, "9"):
+    for usage in ({"usd": "9"}, {"usd": True}, {"usd": None}, [9], 9, "9"):
         assert tell(engine, one, usage)
         assert run.holds == [], usage
-    assert tell(engine, one, {"usd": 10**40})
+    for usd in (-9, 10**40, 1.7e308, float("inf"), float("nan")):
+        with pytest.raises(InvalidInput, match=r"^usage\.usd: must be from 0 to 1000000000000"):
+            tell(engine, one, {"usd": usd})
+    assert run.holds == []
+    assert tell(engine, one, {"usd": 10**12})
     assert run.holds == ["budget"]
 
 

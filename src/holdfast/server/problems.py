@@ -56,13 +56,17 @@ class Problem(HTTPException):
 
 
 class Answer(JSONResponse):
-    """JSON as fast as there is; in ASCII where it quotes what cannot be encoded otherwise."""
+    """JSON as fast as there is; in ASCII where it quotes what cannot be encoded otherwise.
+
+    A number that JSON does not have is null.
+    """
 
     def render(self, content: Any) -> bytes:  # noqa: ANN401 - JSON is any value
         try:
-            return to_json(content)
+            return to_json(content, inf_nan_mode="null")
         except PydanticSerializationError:
-            return json.dumps(content, separators=(",", ":")).encode()
+            plain = json.loads(json.dumps(content), parse_constant=lambda _: None)
+            return json.dumps(plain, separators=(",", ":")).encode()
 
 
 def tell(

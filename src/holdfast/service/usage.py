@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from holdfast.model.event import read_data
+from holdfast.model.usage import is_amount
 from holdfast.store.database import Row
 
 Usage = dict[str, float]
@@ -25,7 +26,7 @@ def add(total: Usage, used: object) -> None:
     if not isinstance(used, dict):
         return
     for name, value in used.items():
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if is_amount(value):
             total[name] = total.get(name, 0) + value
 
 

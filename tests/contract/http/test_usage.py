@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.model.budget import Budget
 from holdfast.model.declared import Declared
 from holdfast.model.graph import Step, Workflow
@@ -19,6 +21,21 @@ def test_an_attempt_that_a_usage_limit_stopped_keeps_what_it_has_used(server: Se
     (attempt,) = server.hf.tasks.attempts(task["id"])
     assert (attempt.outcome, attempt.usage) == ("released", {"usd": 3})
     assert server("worker").post(place, json=body).json()["repeated"]
+
+
+@pytest.mark.parametrize("verb", ["complete", "fail", "renew"])
+def test_what_nobody_can_have_used_is_refused_by_its_name(quick_server: Served, verb: str) -> None:
+    server = quick_server
+    task = server.add()
+    (got,) = server.claim()
+    wrong = {"token": got["token"], "usage": {"usd": 1, "tokens": -1}}
+    path, body = f"/claims/{task['id']}/{verb}", wrong
+    if verb == "renew":
+        path, body = "/claims/renew", {"leases": [{"task_id": task["id"], **wrong}]}
+    told = server("worker").post(path, json=body)
+    assert (told.status_code, told.json()["field"]) == (422, "usage.tokens")
+    seen = server().get(f"/tasks/{task['id']}").json()
+    assert (seen["status"], seen.get("usage")) == ("running", None)
 
 
 def test_a_usage_limit_holds_all_that_is_in_line_for_the_agent(server: Served) -> None:

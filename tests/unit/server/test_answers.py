@@ -32,6 +32,18 @@ def test_an_answer_is_json_whatever_it_quotes(content: object) -> None:
     assert json.loads(sent) == json.loads(json.dumps(content))
 
 
+@pytest.mark.parametrize("beside", ["é", "half of a pair: \ud800"])
+def test_a_number_that_json_does_not_have_is_null(beside: str) -> None:
+    numbers = [float("inf"), float("-inf"), float("nan"), 1.5]
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    sent = bytes(Answer({"numbers": numbers, "beside": beside}).body)
+    told = json.loads(sent, parse_constant=refuse)
+    assert told == {"numbers": [None, None, None, 1.5], "beside": beside}
+
+
 def test_the_collector_comes_less_often_unless_it_was_told_otherwise() -> None:
     before = gc.get_threshold()
     try:
