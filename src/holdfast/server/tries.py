@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -16,6 +17,8 @@ from holdfast.server.problems import too_many
 T = TypeVar("T")
 # For so many seconds the store is not asked again what is good.
 KNOWN_FOR = 1.0
+# Unless what is shown is not among it; and then no sooner than this, for all who came meanwhile.
+REST = 0.05
 # From all addresses together; who has many is no better off than who has one.
 ALL = "everywhere"
 OF_ALL = Rate(often=20, burst=300)
@@ -25,12 +28,13 @@ class Tries:
     """Who fails too often is looked up no more, unless what they show is among what is good."""
 
     def __init__(self, tokens: KnownTokens, failures: Rate | None) -> None:
-        now = tokens.engine.clock.monotonic
+        self._now = tokens.engine.clock.monotonic
         self._tokens = tokens
-        self._one = Limiter(failures, now)
-        self._all = Limiter(OF_ALL if failures is not None else None, now)
+        self._one = Limiter(failures, self._now)
+        self._all = Limiter(OF_ALL if failures is not None else None, self._now)
         self._good: frozenset[str] = frozenset()
-        self._good_until = now()
+        # When the last read began that has succeeded, and what had been granted here by then.
+        self._read_at = -math.inf
         self._grants = tokens.grants
         self._reading = asyncio.Lock()
 
@@ -38,13 +42,19 @@ class Tries:
         self, address: str, secret: str, look: Callable[[], Awaitable[T | None]]
     ) -> T | None:
         """What `look` finds; raises `Problem` where too many from there were not good."""
-        wait = self._take(address)
-        if wait is not None and not await self._is_good(secret):
-            raise too_many("too much from there was not good", wait)
-        found = await look()
-        if found is not None and wait is None:
-            self._one.give_back(address)
-            self._all.give_back(ALL)
+        came, wait = self._now(), self._take(address)
+        if wait is not None:
+            if not await self._is_good(secret, came):
+                raise too_many("too much from there was not good", wait)
+            return await look()
+        try:
+            found = await look()
+        except BaseException:
+            # It may well be good.
+            self._give_back(address)
+            raise
+        if found is not None:
+            self._give_back(address)
         return found
 
     def fail(self, address: str) -> None:
@@ -55,13 +65,26 @@ class Tries:
 
     def _take(self, address: str) -> float | None:
         wait = self._one.take(address)
-        return self._all.take(ALL) if wait is None else wait
+        if wait is None and (wait := self._all.take(ALL)) is not None:
+            self._one.give_back(address)
+        return wait
 
-    async def _is_good(self, secret: str) -> bool:
+    def _give_back(self, address: str) -> None:
+        self._one.give_back(address)
+        self._all.give_back(ALL)
+
+    async def _is_good(self, secret: str, came: float) -> bool:
+        """Whether it is among what is good, as read after it came where it seems not to be."""
+        shown = digest_secret(secret)
         async with self._reading:
-            engine, grants = self._tokens.engine, self._tokens.grants
-            now = engine.clock.monotonic()
-            if now >= self._good_until or grants != self._grants:
-                self._good_until, self._grants = now + KNOWN_FOR, grants
-                self._good = await run_sync(engine.access.good_digests)
-        return digest_secret(secret) in self._good
+            if self._now() >= self._read_at + KNOWN_FOR or self._tokens.grants != self._grants:
+                await self._read()
+            if shown not in self._good and self._read_at < came:
+                await asyncio.sleep(self._read_at + REST - self._now())
+                await self._read()
+            return shown in self._good
+
+    async def _read(self) -> None:
+        began, grants = self._now(), self._tokens.grants
+        self._good = await run_sync(self._tokens.engine.access.good_digests)
+        self._read_at, self._grants = began, grants

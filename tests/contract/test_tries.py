@@ -1,0 +1,99 @@
+"""Who failed too often is judged by what is good now; a store that fails is nobody's failure."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.errors import StoreBusy
+from holdfast.model.access import Access
+from holdfast.server.known_tokens import KnownTokens
+from holdfast.server.limits import Rate
+from holdfast.server.problems import Problem
+from holdfast.server.tries import Tries
+from holdfast.service.tokens import Tokens
+from tests.engines import opened
+
+ADDRESS = "10.0.0.9"
+
+
+async def _fail() -> Access | None:
+    raise StoreBusy("somebody else writes")
+
+
+class Shown:
+    """What somebody shows who may fail once, and then not for a long time."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._known = KnownTokens(engine)
+        self.tries = Tries(self._known, Rate(often=0.001, burst=1))
+
+    async def show(self, secret: str) -> bool | None:
+        """Whether it is good; None where it is looked at no more."""
+        look = partial(self._known.look, secret)
+        try:
+            return await self.tries.look(ADDRESS, secret, look) is not None
+        except Problem:
+            return None
+
+
+def test_a_look_that_fails_is_counted_against_nobody(engine: Engine) -> None:
+    async def story() -> None:
+        shown = Shown(engine)
+        for _ in range(3):
+            with pytest.raises(StoreBusy):
+                await shown.tries.look(ADDRESS, "whatever", _fail)
+        assert [await shown.show("wrong") for _ in range(2)] == [False, None]
+
+    asyncio.run(story())
+
+
+def test_what_is_good_is_read_again_when_that_has_failed(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = Tokens(engine).create("good", role="viewer")["token"]
+
+    def fail() -> frozenset[str]:
+        raise StoreBusy("somebody else writes")
+
+    async def story() -> None:
+        shown = Shown(engine)
+        assert await shown.show("wrong") is False
+        with monkeypatch.context() as patch:
+            patch.setattr(engine.access, "good_digests", fail)
+            with pytest.raises(StoreBusy):
+                await shown.show(good)
+        assert await shown.show(good)
+
+    asyncio.run(story())
+
+
+def test_a_token_that_another_process_has_just_made_is_let_in(
+    engine: Engine, store_url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, read = list[float](), engine.access.good_digests
+
+    def count() -> frozenset[str]:
+        reads.append(clock.monotonic())
+        return read()
+
+    monkeypatch.setattr(engine.access, "good_digests", count)
+
+    async def story() -> None:
+        shown = Shown(engine)
+        assert [await shown.show("wrong") for _ in range(3)] == [False, None, None]
+        assert len(reads) == 1
+        with opened(store_url) as elsewhere:
+            made = Tokens(elsewhere).create("new", role="viewer")["token"]
+        clock.advance(0.01)
+        assert await shown.show(made)
+        clock.advance(0.01)
+        flood = [shown.show(f"wrong-{number}") for number in range(20)]
+        assert set(await asyncio.gather(*flood)) == {None}
+        assert len(reads) == 3
+
+    asyncio.run(story())
