@@ -69,6 +69,10 @@ class _Draining(uvicorn.Server):
         super().__init__(config)
         self._application = application
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._application.serving.begin()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer who waits first: what is under way is waited for."""
         log.info(

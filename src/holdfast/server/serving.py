@@ -49,6 +49,7 @@ class Serving:
     _room: WaitingRoom | None = None
     _hub: Hub | None = None
     _tools: Endpoint | None = None
+    _telling: asyncio.Task[None] | None = None
     max_body: int = 16 * MEBIBYTE
 
     def __post_init__(self) -> None:
@@ -95,6 +96,10 @@ class Serving:
             self._tools = Endpoint(self.max_body)
         return self._tools
 
+    def begin(self) -> None:
+        """To be called on the loop that serves, before anything is under way."""
+        self._telling = asyncio.get_running_loop().create_task(self.strangers.keep_telling())
+
     async def end(self) -> None:
         """To be called when nothing is under way any more."""
         self.threads.shutdown(wait=False)
@@ -106,6 +111,8 @@ class Serving:
         self.closing = True
         self.tokens.close()
         self.strangers.close()
+        if self._telling is not None:
+            self._telling.cancel()
         if self._room is not None:
             self._room.close()
         if self._hub is not None:

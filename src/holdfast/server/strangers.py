@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,6 +39,12 @@ class Strangers:
             return
         self._refused[known] = Refused(until=now + WINDOW)
         audit.tell(NOBODY, did, became, about=f"from {known[0]}")
+
+    async def keep_telling(self) -> None:
+        """Tell what was counted though no other stranger comes."""
+        while True:
+            await asyncio.sleep(WINDOW)
+            self._tell_ended(self._now())
 
     def close(self) -> None:
         """Tell what was counted, however long ago it began."""

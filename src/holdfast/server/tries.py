@@ -76,13 +76,18 @@ class Tries:
     async def _is_good(self, secret: str, came: float) -> bool:
         """Whether it is among what is good, as read after it came where it seems not to be."""
         shown = digest_secret(secret)
+        if self._is_fresh() and shown in self._good:
+            return True
         async with self._reading:
-            if self._now() >= self._read_at + KNOWN_FOR or self._tokens.grants != self._grants:
+            if not self._is_fresh():
                 await self._read()
             if shown not in self._good and self._read_at < came:
                 await asyncio.sleep(self._read_at + REST - self._now())
                 await self._read()
             return shown in self._good
+
+    def _is_fresh(self) -> bool:
+        return self._now() < self._read_at + KNOWN_FOR and self._tokens.grants == self._grants
 
     async def _read(self) -> None:
         began, grants = self._now(), self._tokens.grants

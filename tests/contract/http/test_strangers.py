@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from holdfast.model.access import Access
-from holdfast.server import tries
+from holdfast.server import strangers, tries
 from holdfast.server.gate import Rules
 from holdfast.server.limits import Rate
 from holdfast.service.tokens import Tokens
@@ -41,6 +41,7 @@ def test_a_flood_of_wrong_tokens_costs_the_store_no_read_each(
     strict_server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, looked = strict_server, list[str]()
+    monkeypatch.setattr(tries, "REST", 0.0)
     tokens = server.application.serving.tokens
     find = tokens.find
 
@@ -110,3 +111,21 @@ def test_the_audit_tells_of_many_refused_strangers_in_one_line(
     assert foreign == "nobody POST /api/v1/tasks 403 from 127.0.0.1"
     assert known == "viewer (viewer) POST /api/v1/tasks 403"
     assert more == "nobody 29 more 401 from 127.0.0.1"
+
+
+def test_the_audit_tells_how_many_more_there_were_though_nobody_else_comes(
+    sqlite_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "holdfast.audit")
+    monkeypatch.setattr(strangers, "WINDOW", 0.5)
+    with served(sqlite_url, tmp_path / "home") as server:
+        for _ in range(5):
+            server.stranger.post("/api/v1/tasks")
+        assert eventually(
+            lambda: any(
+                each.startswith("nobody 4 more 401 from ") for each in list(caplog.messages)
+            )
+        )
