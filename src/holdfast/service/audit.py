@@ -6,8 +6,11 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from fcntl import LOCK_EX, flock
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -18,8 +21,11 @@ from holdfast.worker.state import private, state_of
 FILE = "audit.log"
 MOST_BYTES = 10_000_000
 OLDER = 9
-# So many bytes may be written before the size of the file is looked at: others write to it too.
+# So much may be written before the file is looked at, for so many seconds: others write to it too.
 UNSEEN = 65_536
+LOOK_EVERY = 1.0
+# Whoever begins a new file holds this one.
+LOCK = "audit.lock"
 
 log = logging.getLogger("holdfast.audit")
 # Not handlers of the logger: to make a record takes longer than the line, and each call has one.
@@ -63,8 +69,8 @@ class AuditFile(RotatingFileHandler):
 
     def _open(self) -> TextIOWrapper:
         """Also for the file that begins where one was full."""
-        # How much may follow before it may be full.
-        self._room = 0
+        # How much may follow before it may be full, and until when that is so.
+        self._room, self._seen_until = 0, 0.0
         return open(self.baseFilename, "a", encoding="utf-8", opener=_open_private)
 
     def keep(self, said: Mapping[str, str | None]) -> None:
@@ -74,8 +80,8 @@ class AuditFile(RotatingFileHandler):
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
             line = f"{_encode({'at': at, **said})}\n"
             self._room -= len(line)
-            if self._room <= 0 and self._is_full(len(line)):
-                self.doRollover()
+            if self._room <= 0 or time.monotonic() >= self._seen_until:
+                self._look(len(line))
             self._now_open().write(line)
             self._now_open().flush()
         except Exception:  # noqa: BLE001 - whatever it is, logging has a way to tell of it
@@ -88,10 +94,38 @@ class AuditFile(RotatingFileHandler):
             self.stream = self._open()
         return self.stream
 
+    def _look(self, more: int) -> None:
+        """Go on in the file that others have begun meanwhile, or begin one where this is full."""
+        self._follow()
+        if self._is_full(more):
+            with self._alone():
+                self._follow()
+                if self._is_full(more):
+                    self.doRollover()
+
+    def _follow(self) -> None:
+        mine = os.fstat(self._now_open().fileno())
+        try:
+            current = os.path.samestat(mine, Path(self.baseFilename).stat())
+        except FileNotFoundError:
+            current = False
+        if not current:
+            self._now_open().close()
+            self.stream = self._open()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        held = _open_private(str(Path(self.baseFilename).with_name(LOCK)), os.O_RDWR | os.O_CREAT)
+        try:
+            flock(held, LOCK_EX)
+            yield
+        finally:
+            os.close(held)
+
     def _is_full(self, more: int) -> bool:
         found = os.fstat(self._now_open().fileno())
         left = self.maxBytes - found.st_size - more
-        self._room = min(UNSEEN, left)
+        self._room, self._seen_until = min(UNSEEN, left), time.monotonic() + LOOK_EVERY
         return left <= 0 and stat.S_ISREG(found.st_mode)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
+from fcntl import LOCK_EX
 from pathlib import Path
 
 import pytest
 
-from holdfast.service.audit import UNSEEN, AuditFile, audit_path
+from holdfast.service import audit
+from holdfast.service.audit import OLDER, UNSEEN, AuditFile, audit_path
 
 
 def test_every_file_of_the_audit_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -40,6 +43,62 @@ def test_lines_of_other_servers_count_for_how_long_a_file_is(tmp_path: Path) -> 
     mine.close()
     other.close()
     assert (audit_path(url).with_name("audit.log.1")).exists()
+
+
+def _kept(url: str) -> list[str]:
+    """What the lines of all files are about, oldest first."""
+    files = sorted(audit_path(url).parent.glob("audit.log*"), key=lambda each: each.name)[::-1]
+    return [json.loads(line)["about"] for each in files for line in each.read_text().splitlines()]
+
+
+def test_servers_that_write_in_turn_lose_no_line_that_there_is_room_for(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/.holdfast/holdfast.db"
+    files = [AuditFile(url) for _ in range(2)]
+    about = [f"{number:0100}" for number in range(20)]
+    for number, each in enumerate(about):
+        files[number % 2].maxBytes = 500
+        files[number % 2].keep({"about": each})
+    for file in files:
+        file.close()
+    assert sorted(_kept(url)) == about
+
+
+def test_a_server_that_was_quiet_writes_to_the_newest_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/.holdfast/holdfast.db"
+    monkeypatch.setattr(audit, "LOOK_EVERY", 0.0)
+    quiet, busy = AuditFile(url), AuditFile(url)
+    quiet.keep({"about": "first"})
+    for _ in range(OLDER + 1):
+        busy.keep({"about": "much"})
+        busy.doRollover()
+    quiet.keep({"about": "last"})
+    quiet.close()
+    busy.close()
+    assert _kept(url)[-1] == "last"
+
+
+def test_who_waited_until_another_had_begun_a_new_file_goes_on_in_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/.holdfast/holdfast.db"
+    mine, other = AuditFile(url), AuditFile(url)
+    mine.maxBytes = 200
+    mine.keep({"about": "a" * 100})
+    waited = list[int]()
+
+    def wait(_: int, how: int) -> None:
+        waited.append(how)
+        other.doRollover()
+
+    monkeypatch.setattr(audit, "flock", wait)
+    mine.keep({"about": "b" * 100})
+    mine.close()
+    other.close()
+    assert waited == [LOCK_EX]
+    assert _kept(url) == ["a" * 100, "b" * 100]
+    assert len([*tmp_path.glob(".holdfast/audit.log*")]) == 2
 
 
 def test_a_line_that_cannot_be_written_is_told_of_and_disturbs_nobody(
