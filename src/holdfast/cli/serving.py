@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from holdfast.service.tokens import Tokens
 
 log = logging.getLogger("holdfast.server")
+# What the server imports that a bare installation does not bring.
+NEEDED = ("fastapi", "httptools", "prometheus_client", "uvicorn")
 token = group("token", "Print the token of this project; make, list and revoke others.", alone=True)
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
@@ -113,7 +115,7 @@ def _bind(host: str, port: int, *, public: bool) -> Bind:
 
     from holdfast.server.bind import Bind
 
-    missing = [each for each in ("fastapi", "uvicorn", "prometheus_client") if not find_spec(each)]
+    missing = [each for each in NEEDED if not find_spec(each)]
     if missing:
         reason = f"needs {', '.join(missing)}: {INSTALL_SERVER}"
         raise InvalidInput("server", reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -170,3 +171,11 @@ def test_a_bus_that_is_no_url_is_refused_and_its_password_is_not_told(
     said = typed.refused(2, "bus", "groups")
     assert "HOLDFAST_BUS: is no URL of a Redis; write redis://HOST:PORT/0" in said
     assert "secret" not in said
+
+
+@pytest.mark.parametrize("name", ["fastapi", "httptools", "prometheus_client", "uvicorn"])
+def test_a_server_of_which_a_part_is_not_installed_says_how_to_install_it(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    assert f"server: needs {name}: type pip install" in typed.refused(2, "serve", "--port", "0")

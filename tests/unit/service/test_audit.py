@@ -51,13 +51,15 @@ def _kept(url: str) -> list[str]:
     return [json.loads(line)["about"] for each in files for line in each.read_text().splitlines()]
 
 
-def test_servers_that_write_in_turn_lose_no_line_that_there_is_room_for(tmp_path: Path) -> None:
+def test_servers_that_share_an_audit_lose_no_line_that_there_is_room_for(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/.holdfast/holdfast.db"
-    files = [AuditFile(url) for _ in range(2)]
-    about = [f"{number:0100}" for number in range(20)]
+    files = [AuditFile(url) for _ in range(4)]
+    about = [f"{number:0100}" for number in range(45)]
     for number, each in enumerate(about):
-        files[number % 2].maxBytes = 500
-        files[number % 2].keep({"about": each})
+        # One says much, and now and then one of the others something.
+        writer = files[0] if number % 10 else files[1 + number // 10 % 3]
+        writer.maxBytes = 900
+        writer.keep({"about": each})
     for file in files:
         file.close()
     assert sorted(_kept(url)) == about
