@@ -21,15 +21,14 @@ class Seats:
         subscription: Subscription,
         consumer: str,
         *,
-        elsewhere: bool = False,
+        place: str = "",
         ttl: float = TTL,
     ) -> None:
         self._engine = engine
         self._consumer = consumer
         self._ttl = ttl
-        # A group may be on the bus of the store and on one beside it, with partitions on each.
-        where = "bus/elsewhere" if elsewhere else "bus"
-        self._place = f"{where}/{subscription.channel.value}/{subscription.group}/"
+        # A group may be on several buses, with partitions on each.
+        self._place = f"bus/{place}{subscription.channel.value}/{subscription.group}/"
         self._tokens: dict[str, str] = {}
         self._looked: float | None = None
 

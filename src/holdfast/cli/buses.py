@@ -146,14 +146,14 @@ def publish(channel: Channel, json: Json = False) -> None:
         return
     say(f"{escape(told['message_id'])} is on {escape(channel)}")
     if not told["groups"]:
-        note(f"No group reads {channel} yet, and it waits for the first. {_READERS[channel]}")
+        note(f"No group reads {channel}. {_READERS[channel]}")
 
 
-_ENGINE = "The engine does: holdfast worker, up or serve, with the same HOLDFAST_BUS or none."
+_HEARD = "`holdfast up --hear`, with the same HOLDFAST_BUS or none, hears what comes from then on."
 _READERS = {
-    "workflow.commands": _ENGINE,
-    "agent.results": _ENGINE,
-    "agent.tasks": "Agents do, each with a group of its own: holdfast.bus.Claimant(…)",
+    "workflow.commands": _HEARD,
+    "agent.results": _HEARD,
+    "agent.tasks": "It waits for the first; agents have theirs: holdfast.bus.Claimant(…)",
 }
 
 
