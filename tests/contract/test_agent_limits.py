@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.engine.limits import LIMITED_AT_ONCE
 from holdfast.errors import InvalidInput
 from holdfast.model.status import Hold
 from holdfast.model.step import Concurrency
+from holdfast.model.task import NewTask
+from holdfast.store.database import Row, Transaction
 from tests.contract.stages import create, take
+from tests.engines import healthy
 
 HOUR = 3_600
+
+
+class Late:
+    """A transaction in which time goes by before it is asked until when a limit is."""
+
+    def __init__(self, tx: Transaction, clock: ManualClock) -> None:
+        self._tx = tx
+        self._clock = clock
+
+    def read(self, query: str, **parameters: Any) -> list[Row]:
+        if query == "limit_of_agent":
+            self._clock.advance(HOUR)
+        return self._tx.read(query, **parameters)
 
 
 def reach(engine: Engine, agent: str = "default", until: str = "1h") -> str:
@@ -42,6 +62,46 @@ def test_what_becomes_ready_while_an_agent_is_limited_is_claimed_when_that_lifts
     assert claim(engine, "default") == [late]
     engine.recovery.step()
     assert set(claim(engine, "default")) == {waiting, reached}
+
+
+def test_nobody_claims_for_an_agent_in_the_commit_that_tells_of_its_limit(store_url: str) -> None:
+    engine = Engine(store_url)
+    with healthy(engine):
+        made = engine.tasks.create_many.submit([NewTask(title="t")] * (LIMITED_AT_ONCE + 2))
+        engine.commits.step()
+        first, last = made.result()[0].id, made.result()[-1].id
+        claiming = engine.work.claim_by_id.submit(first, "w", agents=["default"])
+        engine.commits.step()
+        (held,) = claiming.result()
+        told = engine.work.reach_limit.submit(held.task_id, held.token, "1h")
+        claimed = engine.work.claim.submit("w", agents=["default"], count=9)
+        engine.commits.step()
+        assert (told.result().ok, claimed.result()) == (True, [])
+        assert engine.tasks.get(last).holds == Hold(0)
+
+
+def test_what_nobody_may_claim_is_not_offered(engine: Engine) -> None:
+    reach(engine)
+    create(engine)
+    other = create(engine, agent="other")
+    agents = ["default", "other"]
+    ready = engine.database.view(lambda tx: tx.read("ready_tasks", agents=agents, count=9))
+    assert [row["id"] for row in ready] == [other]
+
+
+def test_why_says_of_a_limit_that_lifts_while_it_looks_that_it_has_lifted(
+    engine: Engine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reach(engine)
+    late = create(engine)
+    view = engine.database.view
+
+    def look_later(work: Callable[[Any], object]) -> object:
+        return view(lambda tx: work(Late(tx, clock)))
+
+    monkeypatch.setattr(engine.database, "view", look_later)
+    (clause,) = [each for each in engine.why(late).clauses if not each.ok]
+    assert clause.detail == "the usage limit of agent 'default' has just lifted"
 
 
 def test_the_latest_time_that_was_said_counts(engine: Engine, clock: ManualClock) -> None:

@@ -50,6 +50,8 @@ class Group:
     pulls: dict[str, str] = field(default_factory=dict)
     # The tokens of the server that were granted or revoked.
     granted: list[str] = field(default_factory=list)
+    # Whether there are usage limits to forget.
+    lifted: bool = False
     wakes: bool = False
     tells: bool = False
     served: bool = False

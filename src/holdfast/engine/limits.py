@@ -24,10 +24,12 @@ def hold(group: Group) -> None:
 
 
 def keep(group: Group) -> None:
-    """Write the limits down for who comes later.
+    """Write the limits down for who comes later, and forget those that have lifted.
 
     After every counter, and in the order of the agents: another process may write down the same.
     """
+    if group.lifted:
+        group.tx.run("forget_limits")
     for agent, until, task_id in sorted(group.limited):
         group.tx.run("note_limit", agent=agent, until=until, task_id=task_id)
 
@@ -40,7 +42,7 @@ def lift(group: Group, lifts: Sequence[LiftLimit]) -> list[TransitionResult]:
     return [TransitionResult(ok=True, repeated=each.agent not in ended) for each in lifts]
 
 
-def forget(group: Group) -> None:
+def look(group: Group) -> None:
     """Who waits for an agent whose limit has lifted is ready, though nothing of it was changed."""
-    if group.tx.write("forget_limits"):
-        group.wakes = True
+    if group.tx.read("lifted_limits"):
+        group.wakes = group.lifted = True

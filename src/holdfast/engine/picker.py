@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from holdfast.engine import budgets, pulls, slots
@@ -85,6 +85,10 @@ def mark_due(group: Group) -> None:
 
 
 def _claim(group: Group, request: Claim) -> list[Row]:
+    if group.limited:
+        # Written down only after every counter is held.
+        reached = {agent for agent, _, _ in group.limited}
+        request = replace(request, agents=tuple(a for a in request.agents if a not in reached))
     if len(request.agents) == 1 and not group.slots:
         # Gives nothing while tasks wait that have a key or tags: those want more care.
         plain = Line(request.agents[0], PLAIN)

@@ -183,7 +183,7 @@ def derived(group: Group, reply: TransitionResult) -> TransitionResult:
 def sweep(group: Group) -> None:
     picker.mark_due(group)
     group.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
-    limits.forget(group)
+    limits.look(group)
     slots.sweep(group)
     # Who is held no more may call a workflow, and no claim does that.
     conclude(group)

@@ -7,6 +7,8 @@ import re
 from functools import lru_cache
 
 _TOKEN = re.compile(r"([1-9][0-9]{0,9})\.([0-9a-f]{32})\Z")
+# Wherever they stand in a text.
+TOKENS = re.compile(r"\b[1-9][0-9]{0,9}\.[0-9a-f]{32}\b")
 
 
 def make_token(secret: bytes, task_id: str, attempt: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.bus.envelope import Envelope
+from holdfast.model.token import TOKENS
 from holdfast.service.views import View
 
 HIDDEN = "***"
@@ -20,4 +21,6 @@ def _without_tokens(value: Any) -> Any:  # noqa: ANN401 - whatever the message s
             name: HIDDEN if name.lower() == "token" else _without_tokens(each)
             for name, each in value.items()
         }
-    return [_without_tokens(each) for each in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_without_tokens(each) for each in value]
+    return TOKENS.sub(HIDDEN, value) if isinstance(value, str) else value

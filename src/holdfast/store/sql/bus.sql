@@ -333,4 +333,7 @@ WHERE task.status = 'queued'
   AND task.due
   AND NOT task.parked
   AND task.agent IN (SELECT value FROM {each agents})
+  AND NOT EXISTS (
+    SELECT 1 FROM holdfast_limit AS reached
+    WHERE reached.agent = task.agent AND reached.until > (SELECT holdfast_now()))
 ORDER BY task.run_now DESC, task.priority DESC, task.position, task.id LIMIT :count

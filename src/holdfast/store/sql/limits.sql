@@ -13,6 +13,12 @@ DELETE FROM holdfast_limit
 WHERE agent = :agent
 RETURNING agent
 
+-- name: lifted_limits
+-- purpose: whether there are usage limits that have lifted
+SELECT agent FROM holdfast_limit
+WHERE until <= (SELECT holdfast_now())
+LIMIT 1
+
 -- name: forget_limits
 -- purpose: forget usage limits that have lifted; what another process has locked is left
 -- guards: they have lifted
@@ -20,7 +26,6 @@ DELETE FROM holdfast_limit WHERE agent IN (
   SELECT over.agent FROM holdfast_limit AS over
   WHERE over.until <= (SELECT holdfast_now())
   {skip_locked over})
-RETURNING agent
 
 -- name: limit_of_agent
 -- purpose: until when an agent is at its usage limit, and which task told so
