@@ -9,6 +9,7 @@ from holdfast.bus.execution_bus import ExecutionBus, Subscription
 from holdfast.engine.engine import Engine
 
 RELAY = "relay/"
+ELSEWHERE = "elsewhere/{"
 # In place of a channel: where those stood who are forgotten.
 FORGOTTEN = "forgotten"
 
@@ -22,11 +23,16 @@ def subscribe(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> 
 
 
 def forget(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> None:
-    """End a group, so that nothing is kept for it any more, nor what it failed on."""
+    """End a group, so that nothing is kept for it any more, nor what it failed on.
+
+    That is not told apart by buses: a group that is on another one too keeps it.
+    """
     if bus.elsewhere:
         _write(engine, "remove_positions", **_name(bus, subscription))
     bus.forget(subscription)
     channel = subscription.channel.value
+    if subscription.group in map(_group, _named(engine, subscription.channel)):
+        return
     rows = engine.database.view(lambda tx: tx.read("count_deliveries"))
     own = [row["handler"] for row in rows if group_of(row["handler"]) == subscription.group]
     with engine.database.begin() as connection:
@@ -68,6 +74,11 @@ def groups_elsewhere(engine: Engine, bus: ExecutionBus, channel: Channel) -> lis
 def _named(engine: Engine, channel: Channel) -> list[str]:
     rows = engine.database.view(lambda tx: tx.read("groups_of", channel=channel.value))
     return [row["consumers"] for row in rows]
+
+
+def _group(name: str) -> str:
+    """Whose position it is, on whatever bus."""
+    return name.partition("}/")[2] if name.startswith(ELSEWHERE) else name
 
 
 def _name(bus: ExecutionBus, subscription: Subscription) -> dict[str, str]:

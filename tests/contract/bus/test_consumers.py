@@ -377,7 +377,10 @@ def test_the_same_group_under_two_prefixes_of_redis_is_two(
         assert first.take_share() == other.take_share() == tuple(range(PARTITIONS))
         for world in (redis_store, second):
             assert groups_elsewhere(engine, world.bus, Channel.COMMANDS) == [COMMANDS.group]
+        with raw(engine.settings.url) as run:
+            run(KEPT, "service/pay", "workflow.commands", write_envelope(message("m9")))
         forget(engine, second.bus, COMMANDS)
+        assert len(Parked(engine).list(parked=False)) == 1
         assert groups_elsewhere(engine, second.bus, Channel.COMMANDS) == []
         assert groups_elsewhere(engine, redis_store.bus, Channel.COMMANDS) == [COMMANDS.group]
         first.close()

@@ -78,7 +78,10 @@ def test_groups_are_listed_with_what_they_have_before_them(
     assert behind == {**SERVICE, "lag": 0, "waiting": 1, "parked": 1}
     assert "there is service" in typed.refused(2, "bus", "lag", "workflow.commands", "other")
     assert "workflow.events" in typed.refused(2, "bus", "lag", "nothing", "service")
-    assert typed.ok("bus", "forget", "workflow.commands", "service") == "service is forgotten\n"
+    forget = ("bus", "forget", "workflow.commands", "service")
+    assert f"service is read by {consumer.name}; stop that first" in typed.refused(2, *forget)
+    consumer.close()
+    assert typed.ok(*forget) == "service is forgotten\n"
     assert typed.json("bus", "groups") == {"items": []}
     assert "Consumer" in typed("bus", "groups").err
 
