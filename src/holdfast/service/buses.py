@@ -91,6 +91,9 @@ class Buses:
 
     def publish(self, channel: str, text: str) -> View:
         chosen, envelope = _channel(channel), read_envelope(text)
+        if chosen is Channel.EVENTS:
+            reason = "the events of the store are its own; commands go to 'workflow.commands'"
+            raise InvalidInput("channel", reason)
         publish = self._bus.publish_command if chosen in FOR_COMMANDS else self._bus.publish_event
         publish(chosen, envelope)
         groups = self._bus.groups(chosen)
