@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
+from holdfast.errors import HoldfastError, StoreUnreachable
 from holdfast.model.task import Assignment
 from holdfast.model.work import Work
 from holdfast.worker.context import Context
@@ -17,7 +20,10 @@ from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State
 
 CHUNK = 1_000_000
+PAUSE = 0.5
 TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
+
+log = logging.getLogger("holdfast.worker")
 
 
 class NotAllowed(UnknownFunction):
@@ -74,7 +80,7 @@ class RemoteExecutors(Executors):
         functions: Functions = NoFunctions()
         url, own = office.settings.url, {TOKEN: office.token}
         super().__init__(office, functions, state=state, secrets=Secrets(url, own=own))
-        self._client = office.client
+        self._office = office
         self._allowed = allowed
         self._state = state
 
@@ -92,12 +98,12 @@ class RemoteExecutors(Executors):
         try:
             self._allowed.check(work)
         except NotAllowed as refused:
-            said = {"token": assignment.token, "chunk": f"{refused}\n"}
-            self._client.transition(f"/claims/{assignment.task_id}/logs", said)
+            with suppress(HoldfastError):
+                write_log(self._office.client, assignment, f"{refused}\n")
             raise
 
     def _with_log(self, made: Invocation, assignment: Assignment, context: Context) -> Logged:
-        return Logged(made, self._client, self._state, (assignment, context))
+        return Logged(made, self._office, self._state, (assignment, context))
 
 
 class Logged:
@@ -106,12 +112,12 @@ class Logged:
     def __init__(
         self,
         made: Invocation,
-        client: Client,
+        office: RemoteOffice,
         state: State,
         attempt: tuple[Assignment, Context],
     ) -> None:
         self._made = made
-        self._client = client
+        self._office = office
         self._state = state
         self._assignment, self._context = attempt
 
@@ -119,16 +125,32 @@ class Logged:
         try:
             return self._made.function()
         finally:
-            if not self._context.ended:
-                self._send()
+            self._send()
 
     def _send(self) -> None:
         assignment = self._assignment
         path = self._state.log(assignment.task_id, assignment.attempt)
         text = path.read_bytes() if path.exists() else b""
         for chunk in _chunks(text):
-            said = {"token": assignment.token, "chunk": chunk.decode(errors="replace")}
-            self._client.transition(f"/claims/{assignment.task_id}/logs", said)
+            self._send_chunk(chunk.decode(errors="replace"))
+
+    def _send_chunk(self, chunk: str) -> None:
+        """Send it while the attempt lasts; what the step has done stands whatever is said to it."""
+        while not self._context.ended:
+            try:
+                write_log(self._office.client, self._assignment, chunk)
+            except StoreUnreachable:
+                self._office.clock.sleep(PAUSE)
+            except HoldfastError as error:
+                log.warning("the log of %s is not kept: %s", self._context.task_id, error)
+                return
+            else:
+                return
+
+
+def write_log(client: Client, assignment: Assignment, chunk: str) -> None:
+    said = {"token": assignment.token, "chunk": chunk}
+    client.transition(f"/claims/{assignment.task_id}/logs", said, bytes=int)
 
 
 def _chunks(text: bytes) -> Sequence[bytes]:
