@@ -33,7 +33,7 @@ def place() -> Place:
 
 def chosen_server() -> str | None:
     """The server that the environment names, unless a store was typed."""
-    return None if chosen_store.get() else os.environ.get("HOLDFAST_SERVER")
+    return None if chosen_store.get() else os.environ.get("HOLDFAST_SERVER") or None
 
 
 def project() -> Project:

@@ -105,6 +105,18 @@ def test_an_odd_answer_is_shown_by_its_status_and_its_beginning_and_without_the_
     assert (TOKEN in str(raised.value), "end" in str(raised.value)) == (False, False)
 
 
+def test_no_proxy_is_shown_the_token_for_a_server_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with service(WORKER) as server, service(WORKER) as proxy:
+        for each in ("http_proxy", "all_proxy"):
+            monkeypatch.setenv(each, proxy.url)
+        client = Client(server.url, TOKEN)
+        assert client.get("/session", role=str)["role"] == "worker"
+        client.close()
+    assert (len(server.heard), proxy.heard) == (1, [])
+
+
 @pytest.mark.parametrize(
     "leases",
     ["[]", "[1]", '[{"task_id": "t_2", "ok": true}]', '[{"task_id": "t_1", "ok": false}]'],

@@ -18,6 +18,8 @@ READ = 30.0
 # How every refusal of a Holdfast server begins: what lies in between refuses in other words.
 PROBLEM = "urn:holdfast:problem:"
 SHOWN = 200
+# Whatever the environment says of proxies: a token for a server here is not for them to see.
+NO_PROXY = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 _REFUSALS = {each.value: each for each in Refusal}
 
 
@@ -31,14 +33,18 @@ class Client:
         self.url = url.rstrip("/")
         self._token = token
         self._http = httpx.Client(
-            base_url=f"{self.url}/api/v1", headers=headers, timeout=timeout, limits=limits
+            base_url=f"{self.url}/api/v1",
+            headers=headers,
+            timeout=timeout,
+            limits=limits,
+            mounts=dict.fromkeys(NO_PROXY),
         )
 
-    def get(self, path: str, **shape: type) -> dict[str, Any]:
+    def get(self, path: str, /, **shape: type) -> dict[str, Any]:
         """What there is to see; raises as `post` does."""
         return self._call("GET", path, None, shape)
 
-    def post(self, path: str, body: dict[str, Any], **shape: type) -> dict[str, Any]:
+    def post(self, path: str, body: dict[str, Any], /, **shape: type) -> dict[str, Any]:
         """What a call answers; raises `Refusing` where it is refused as it stands.
 
         The shape is what the answer must hold, each with its type: one that does not is not
@@ -74,7 +80,7 @@ class Client:
         shown = str(told).replace(self._token, "…")[:SHOWN]
         return Strange(f"{self.url} does not answer as a Holdfast server does: {status} {shown!r}")
 
-    def transition(self, path: str, body: dict[str, Any], **shape: type) -> TransitionResult:
+    def transition(self, path: str, body: dict[str, Any], /, **shape: type) -> TransitionResult:
         """What becomes of a report."""
         try:
             told = self.post(path, body, ok=bool, **shape)
