@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
+from holdfast.clock import Clock
 from holdfast.errors import HoldfastError, StoreUnreachable
 from holdfast.model.task import Assignment
 from holdfast.model.work import Work
@@ -81,6 +82,7 @@ class RemoteExecutors(Executors):
         url, own = office.settings.url, {TOKEN: office.token}
         super().__init__(office, functions, state=state, secrets=Secrets(url, own=own))
         self._office = office
+        self._client = office.client
         self._allowed = allowed
         self._state = state
 
@@ -98,12 +100,14 @@ class RemoteExecutors(Executors):
         try:
             self._allowed.check(work)
         except NotAllowed as refused:
+            said = {"token": assignment.token, "chunk": f"{refused}\n"}
             with suppress(HoldfastError):
-                write_log(self._office.client, assignment, f"{refused}\n")
+                self._client.transition(f"/claims/{assignment.task_id}/logs", said, bytes=int)
             raise
 
     def _with_log(self, made: Invocation, assignment: Assignment, context: Context) -> Logged:
-        return Logged(made, self._office, self._state, (assignment, context))
+        clock = self._office.clock
+        return Logged(made, self._client, self._state, (assignment, context), clock=clock)
 
 
 class Logged:
@@ -112,45 +116,45 @@ class Logged:
     def __init__(
         self,
         made: Invocation,
-        office: RemoteOffice,
+        client: Client,
         state: State,
         attempt: tuple[Assignment, Context],
+        *,
+        clock: Clock,
     ) -> None:
         self._made = made
-        self._office = office
+        self._client = client
         self._state = state
         self._assignment, self._context = attempt
+        self._clock = clock
 
     def __call__(self) -> object:
         try:
             return self._made.function()
         finally:
-            self._send()
+            if not self._context.ended:
+                self._send()
 
     def _send(self) -> None:
         assignment = self._assignment
         path = self._state.log(assignment.task_id, assignment.attempt)
         text = path.read_bytes() if path.exists() else b""
         for chunk in _chunks(text):
-            self._send_chunk(chunk.decode(errors="replace"))
+            self._tell({"token": assignment.token, "chunk": chunk.decode(errors="replace")})
 
-    def _send_chunk(self, chunk: str) -> None:
-        """Send it while the attempt lasts; what the step has done stands whatever is said to it."""
+    def _tell(self, said: dict[str, str]) -> None:
+        """Send a piece, again while the server is away: what becomes of it is not the step's."""
+        task_id = self._assignment.task_id
         while not self._context.ended:
             try:
-                write_log(self._office.client, self._assignment, chunk)
+                self._client.transition(f"/claims/{task_id}/logs", said, bytes=int)
             except StoreUnreachable:
-                self._office.clock.sleep(PAUSE)
+                self._clock.sleep(PAUSE)
             except HoldfastError as error:
-                log.warning("the log of %s is not kept: %s", self._context.task_id, error)
+                log.warning("the log of %s is kept here alone: %s", task_id, error)
                 return
             else:
                 return
-
-
-def write_log(client: Client, assignment: Assignment, chunk: str) -> None:
-    said = {"token": assignment.token, "chunk": chunk}
-    client.transition(f"/claims/{assignment.task_id}/logs", said, bytes=int)
 
 
 def _chunks(text: bytes) -> Sequence[bytes]:
