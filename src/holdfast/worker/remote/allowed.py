@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -101,8 +100,7 @@ class RemoteExecutors(Executors):
             self._allowed.check(work)
         except NotAllowed as refused:
             said = {"token": assignment.token, "chunk": f"{refused}\n"}
-            with suppress(HoldfastError):
-                self._client.transition(f"/claims/{assignment.task_id}/logs", said, bytes=int)
+            self._client.transition(f"/claims/{assignment.task_id}/logs", said, bytes=int)
             raise
 
     def _with_log(self, made: Invocation, assignment: Assignment, context: Context) -> Logged:
