@@ -30,7 +30,7 @@ class Client:
         headers = {"Authorization": f"Bearer {token}"}
         timeout = httpx.Timeout(READ, connect=CONNECT)
         limits = httpx.Limits(max_connections=64, max_keepalive_connections=16)
-        self.url = url.rstrip("/")
+        self.url = url.rstrip("/").removesuffix("/api/v1")
         self._token = token
         self._http = httpx.Client(
             base_url=f"{self.url}/api/v1",
