@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.responses import Response
@@ -16,7 +17,7 @@ from starlette.responses import Response
 from holdfast.model.access import Access, Role
 from holdfast.server.answers import PROBLEMS
 from holdfast.server.gate import ACCESS, OPEN
-from holdfast.server.problems import Answer, Problem
+from holdfast.server.problems import Answer, Problem, query_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 PREFIX = "/api/v1"
@@ -93,9 +94,19 @@ class Guarded(APIRoute):
             access: Access | None = request.scope.get(ACCESS)
             if self.path not in OPEN and (access is None or access.role not in self.roles):
                 raise Problem(403, "forbidden", _tell_roles(self.roles))
+            self._refuse_unknown(request)
             return await handle(Careful(request.scope, request.receive))
 
         return guarded
+
+    def _refuse_unknown(self, request: Request) -> None:
+        """A mistyped filter would answer everything; who has no token yet may add what they like."""
+        known = query_names(self.dependant)
+        unknown = [each for each in request.query_params if each not in known]
+        if unknown and self.path not in OPEN:
+            raise RequestValidationError(
+                [{"type": "extra_forbidden", "loc": ("query", each)} for each in unknown]
+            )
 
 
 def _tell_roles(roles: frozenset[Role]) -> str:
