@@ -103,10 +103,7 @@ def answer_error(error: HoldfastError) -> Answer:
 def _invalid(error: InvalidInput, said: str) -> Answer:
     if not isinstance(error, InvalidWorkflowFile):
         return tell(422, "invalid_input", said, field=error.field)
-    mistakes = [
-        {"line": each.line, "column": each.column, "message": each.message}
-        for each in error.found[:MOST_MISTAKES]
-    ]
+    mistakes = [each.told() for each in error.found[:MOST_MISTAKES]]
     return tell(422, "invalid_workflow", said, mistakes=mistakes)
 
 

@@ -127,7 +127,10 @@ def test_the_input_that_is_missing_is_offered(typed: Typed, tmp_path: Path) -> N
 def test_an_attempt_that_may_not_act_is_told_so(engine: Engine, typed: Typed) -> None:
     stage = bring(engine, Status.DONE)
     told = typed.refused(1, "guard", stage.task_id, "--token", str(stage.token))
-    assert f"{stage.task_id} may not act any more: " in told
+    assert f"{stage.task_id} may not act any more: already_terminal" in told
+    assert told.count("stop, and change nothing more: the attempt is over") == 1
+    late = typed.refused(1, "guard", stage.task_id, "--token", "9.00")
+    assert late.count("stop, and change nothing more") == 1
     assert "was left as it is" in typed.refused(1, "cancel", stage.task_id)
 
 
