@@ -50,6 +50,8 @@ _LISTS = {
     "schedule": "holdfast schedule list",
     "worker": "holdfast workers",
     "token": "holdfast token list",
+    "group": "holdfast bus groups",
+    "relay": "holdfast bus",
 }
 _MISSING = re.compile(r"(?:^|; )(?:input\.)?([A-Za-z_][\w-]*):? is missing")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")

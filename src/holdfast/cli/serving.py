@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.logs import LogJson, show_logs
+from holdfast.cli.logs import LogJson, announce, logs_json, show_logs
 from holdfast.cli.options import Json
 from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import (
@@ -147,7 +147,7 @@ def _store(app: str | None) -> Iterator[Holdfast]:
     from holdfast.service.upkeep import upkeep
 
     with program_of(app, None) as program:
-        note(f"store {shown_url(program.settings.url)}")
+        announce(f"store {shown_url(program.settings.url)}")
         with upkeep(program.engine, project().keep, os.environ.get("HOLDFAST_BUS")):
             yield program
 
@@ -170,7 +170,7 @@ def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServ
         say(server.url)
         # Whoever started it may be waiting to read where it is.
         sys.stdout.flush()
-        note(f"token {token_path(program.settings.url)}   (holdfast token prints it)")
+        announce(f"token {token_path(program.settings.url)}   (holdfast token prints it)")
         _say_way_in(server.url, tokens)
         yield server
     log.info("ended: nothing is under way here any more")
@@ -178,10 +178,10 @@ def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServ
 
 def _say_way_in(url: str, tokens: Tokens) -> None:
     """A link that is good once, where a person reads it; what is kept as a log gets none."""
-    if is_terminal(sys.stderr):
+    if is_terminal(sys.stderr) and not logs_json():
         note(f"open  {url}{tokens.link_own()['path']}   (once, within 10 minutes)")
     else:
-        note("open  holdfast open lets a browser in")
+        announce("open  holdfast open lets a browser in")
 
 
 @token.callback(invoke_without_command=True)

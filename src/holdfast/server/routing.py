@@ -100,7 +100,7 @@ class Guarded(APIRoute):
         return guarded
 
     def _refuse_unknown(self, request: Request) -> None:
-        """A mistyped filter would answer everything; who has no token yet may add what they like."""
+        """Refuse what nobody reads: a filter that is mistyped would else answer everything."""
         known = query_names(self.dependant)
         unknown = [each for each in request.query_params if each not in known]
         if unknown and self.path not in OPEN:
