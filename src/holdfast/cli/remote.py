@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from holdfast.cli.logs import announce
 from holdfast.cli.options import read_lease
 from holdfast.cli.session import place
-from holdfast.cli.logs import announce
 from holdfast.errors import InvalidInput
 from holdfast.model.text import digest
 

@@ -298,3 +298,12 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "the store does not answer; ask again",
     ),
 }
+# What no route answers that is called as the document says.
+UNROUTED: dict[int | str, dict[str, Any]] = {
+    405: _problem(
+        405,
+        "method_not_allowed",
+        "The path takes other methods, which `Allow` lists: `method_not_allowed`",
+        "this path takes GET, POST; /openapi.json tells what each does",
+    )
+}
