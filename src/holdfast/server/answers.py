@@ -242,7 +242,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     401: _problem(
         401,
         "unauthorized",
-        "No token, or one that is not good: `unauthorized`",
+        "No token, or one that is unknown, revoked or expired: `unauthorized`",
         "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours",
     ),
     403: _problem(
