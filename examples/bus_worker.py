@@ -34,7 +34,11 @@ class BusWorker:
     def __init__(self, url: str, agent: str, *, prefix: str = "holdfast", slot: int = 0) -> None:
         self.agent = agent
         self.name = f"{agent}-{socket.gethostname()}-{slot}"
-        self._redis = redis.Redis.from_url(url, decode_responses=True, protocol=2)
+        # Longer than anything is waited for there: an answer that never comes is no trouble.
+        quiet = 2 * PATIENCE / 1000
+        self._redis = redis.Redis.from_url(
+            url, decode_responses=True, protocol=2, socket_timeout=quiet
+        )
         self._prefix = f"{{{prefix}}}"
         self._replies = f"{self._prefix}:replies:{self.name}"
         self._offers = [f"{self._prefix}:agent.tasks:{each}" for each in range(PARTITIONS)]
@@ -118,6 +122,8 @@ def paint(held: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) not in {3, 4}:
+        sys.exit(f"usage: {sys.argv[0]} redis://HOST:PORT/0 AGENT [PREFIX]")
     worker = BusWorker(sys.argv[1], sys.argv[2], prefix=(sys.argv[3:] or ["holdfast"])[0])
     while True:
         worker.step(paint)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import redis
 
@@ -83,3 +85,12 @@ def test_a_worker_that_speaks_to_redis_alone_does_the_steps_of_a_run(
     bus.close()
     with redis.Redis.from_url(redis_url) as client:
         client.delete(*client.keys(f"{{{prefix}}}*"))
+
+
+def test_it_waits_for_work_longer_than_its_client_would_wait_for_an_answer(redis_url: str) -> None:
+    example: dict[str, Any] = runpy.run_path(str(WORKER))
+    made = example["BusWorker"](redis_url, "painter", prefix=f"test-{uuid.uuid4().hex}")
+    (client,) = [each for each in vars(made).values() if isinstance(each, redis.Redis)]
+    waits = client.connection_pool.connection_kwargs["socket_timeout"]
+    assert waits > example["PATIENCE"] / 1000
+    assert made.step(str, wait=0.01) == 0

@@ -166,7 +166,9 @@ def test_a_running_task_is_explained_too(engine: Engine, clock: ManualClock) -> 
     assert explanation.summary == "build is running: attempt 1, leased by worker for 30s more"
     assert [clause.detail for clause in failing(explanation)] == ["attempt 1 is running"]
     clock.advance(30)
-    assert "but has expired; recovery takes it back" in engine.why(task_id).summary
+    lost = engine.why(task_id)
+    assert "but has expired; the first worker or server that lives takes it back" in lost.summary
+    assert lost.fix == 'hf.worker(agents=["default"]).run()'
 
 
 @pytest.mark.parametrize("status", [Status.DONE, Status.FAILED, Status.CANCELLED])

@@ -123,7 +123,8 @@ class TaskReading:
             task=self._task,
             summary=self._summary(broken, last),
             clauses=clauses,
-            fix="" if broken else f"{self._serve()}.run()",
+            # A process that lives would have taken back what nobody vouches for any more.
+            fix="" if broken and not self._is_lost else f"{self._serve()}.run()",
             last=last,
         )
 
@@ -154,12 +155,20 @@ class TaskReading:
         }
         return words[name]()
 
+    @property
+    def _is_lost(self) -> bool:
+        task = self._task
+        if task.status is not Status.RUNNING or task.lease is None:
+            return False
+        return task.lease.expires_at <= self._now
+
     def _summary(self, broken: Sequence[str], last: str | None) -> str:
         task, name = self._task, self._name
         if task.status is Status.RUNNING and task.lease is not None:
-            left = self._seconds(task.lease.expires_at)
-            when = f"for {left} more" if left != "0s" else "but has expired; recovery takes it back"
-            return f"{name} is running: attempt {task.attempt}, leased by {task.lease.owner} {when}"
+            left = f"for {self._seconds(task.lease.expires_at)} more"
+            lost = "but has expired; the first worker or server that lives takes it back"
+            until = f"leased by {task.lease.owner} {lost if self._is_lost else left}"
+            return f"{name} is running: attempt {task.attempt}, {until}"
         if task.terminal:
             why = "" if task.error is None else f": {tell_error(task.error)}"
             return f"{name} is {task.status}{why}"

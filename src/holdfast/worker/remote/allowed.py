@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
+from holdfast.clock import Clock
+from holdfast.errors import HoldfastError, StoreUnreachable
 from holdfast.model.task import Assignment
 from holdfast.model.work import Work
 from holdfast.worker.context import Context
@@ -17,7 +20,10 @@ from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State
 
 CHUNK = 1_000_000
+PAUSE = 0.5
 TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
+
+log = logging.getLogger("holdfast.worker")
 
 
 class NotAllowed(UnknownFunction):
@@ -74,6 +80,7 @@ class RemoteExecutors(Executors):
         functions: Functions = NoFunctions()
         url, own = office.settings.url, {TOKEN: office.token}
         super().__init__(office, functions, state=state, secrets=Secrets(url, own=own))
+        self._office = office
         self._client = office.client
         self._allowed = allowed
         self._state = state
@@ -97,7 +104,8 @@ class RemoteExecutors(Executors):
             raise
 
     def _with_log(self, made: Invocation, assignment: Assignment, context: Context) -> Logged:
-        return Logged(made, self._client, self._state, (assignment, context))
+        clock = self._office.clock
+        return Logged(made, self._client, self._state, (assignment, context), clock=clock)
 
 
 class Logged:
@@ -109,11 +117,14 @@ class Logged:
         client: Client,
         state: State,
         attempt: tuple[Assignment, Context],
+        *,
+        clock: Clock,
     ) -> None:
         self._made = made
         self._client = client
         self._state = state
         self._assignment, self._context = attempt
+        self._clock = clock
 
     def __call__(self) -> object:
         try:
@@ -127,8 +138,21 @@ class Logged:
         path = self._state.log(assignment.task_id, assignment.attempt)
         text = path.read_bytes() if path.exists() else b""
         for chunk in _chunks(text):
-            said = {"token": assignment.token, "chunk": chunk.decode(errors="replace")}
-            self._client.transition(f"/claims/{assignment.task_id}/logs", said)
+            self._tell({"token": assignment.token, "chunk": chunk.decode(errors="replace")})
+
+    def _tell(self, said: dict[str, str]) -> None:
+        """Send a piece, again while the server is away: what becomes of it is not the step's."""
+        task_id = self._assignment.task_id
+        while not self._context.ended:
+            try:
+                self._client.transition(f"/claims/{task_id}/logs", said)
+            except StoreUnreachable:
+                self._clock.sleep(PAUSE)
+            except HoldfastError as error:
+                log.warning("the log of %s is kept here alone: %s", task_id, error)
+                return
+            else:
+                return
 
 
 def _chunks(text: bytes) -> Sequence[bytes]:
