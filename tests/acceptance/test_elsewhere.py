@@ -57,6 +57,7 @@ def test_a_worker_says_what_it_lacks(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         away = {"HOLDFAST_SERVER": url, "HOLDFAST_TOKEN": "t"}
+        cases: tuple[tuple[dict[str, str], str], ...]
         cases = (({}, "must be set"), (away, f"no server answers at {url}"))
         for agent, (given, told) in itertools.product(WORKERS, cases):
             ended = subprocess.run(

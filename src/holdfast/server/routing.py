@@ -89,19 +89,19 @@ class Guarded(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        known = frozenset(query_names(self.dependant))
 
         async def guarded(request: Request) -> Response:
             access: Access | None = request.scope.get(ACCESS)
             if self.path not in OPEN and (access is None or access.role not in self.roles):
                 raise Problem(403, "forbidden", _tell_roles(self.roles))
-            self._refuse_unknown(request)
+            self._refuse_unknown(request, known)
             return await handle(Careful(request.scope, request.receive))
 
         return guarded
 
-    def _refuse_unknown(self, request: Request) -> None:
+    def _refuse_unknown(self, request: Request, known: frozenset[str]) -> None:
         """Refuse what nobody reads: a filter that is mistyped would else answer everything."""
-        known = query_names(self.dependant)
         unknown = [each for each in request.query_params if each not in known]
         if unknown and self.path not in OPEN:
             raise RequestValidationError(

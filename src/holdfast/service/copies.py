@@ -17,6 +17,8 @@ from holdfast.service.views import View
 from holdfast.service.whereabouts import find_server
 from holdfast.store.database import is_postgresql, sqlite_path
 
+_REFUSED = "the restore would be refused: "
+
 
 @dataclass(frozen=True, kw_only=True)
 class Restore:
@@ -76,15 +78,21 @@ def _prepare(copy: Path) -> None:
 
 def _refuse_in_use(asked: Restore, target: Path) -> None:
     """Refuse while somebody has the store open, and name them; before any worker is sent away."""
+    url = asked.place.url
+    if not asked.dry_run:
+        _refuse_server(url, target)
+        _refuse_busy(url, evict=asked.evict)
+        return
     try:
-        _refuse_server(asked.place.url, target)
-        _refuse_busy(asked.place.url, evict=asked.evict, dry_run=asked.dry_run)
-        if asked.dry_run and not asked.evict:
+        _refuse_server(url, target)
+        # Those that would be sent away are left where they are.
+        if not asked.evict:
+            _refuse_busy(url, evict=False)
             _refuse_others(target)
-    except (InvalidInput, StoreUnreachable) as error:
-        if not asked.dry_run:
-            raise
-        raise StoreUnreachable(f"the restore would be refused: {error}") from error
+    except InvalidInput as error:
+        raise InvalidInput(error.field, f"{_REFUSED}{error.reason}") from error
+    except StoreUnreachable as error:
+        raise StoreUnreachable(f"{_REFUSED}{error}") from error
 
 
 def _refuse_server(url: str, target: Path) -> None:
@@ -98,9 +106,7 @@ def _refuse_server(url: str, target: Path) -> None:
     raise StoreUnreachable(f"{told} or SIGTERM, and try again; nothing was changed")
 
 
-def _refuse_busy(url: str, *, evict: bool, dry_run: bool) -> None:
-    if evict and dry_run:
-        return
+def _refuse_busy(url: str, *, evict: bool) -> None:
     try:
         with opened_engine(url) as engine:
             refuse_while_busy(engine, evict=evict)

@@ -69,6 +69,8 @@ def refuse_while_open(store: Path) -> None:
         _alone(store).close()
     except apsw.BusyError as error:
         raise _open_elsewhere(store) from error
+    except apsw.Error as error:
+        raise StoreError(f"SQLite: {error}") from error
 
 
 def _open_elsewhere(store: Path) -> StoreUnreachable:
