@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.bus.envelope import read_envelope
 from holdfast.definition.reader import read_workflow_text
 from tests import servers
 
@@ -63,3 +64,9 @@ def test_the_workflow_of_the_page_about_commands_can_be_read() -> None:
     workflow = read_workflow_text(text)
     works = [step.work for step in workflow.steps if step.work is not None]
     assert [work.command is not None for work in works] == [True, True, False]
+
+
+def test_the_message_of_the_page_about_buses_is_one() -> None:
+    page = (PAGES / "buses.md").read_text(encoding="utf-8")
+    texts = re.findall(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert [read_envelope(each).type for each in texts] == ["run.start"]

@@ -21,6 +21,7 @@ from holdfast.store.database import Files, is_postgresql, sqlite_path
 from holdfast.store.macros import Dialect
 from holdfast.store.sqlite.connection import connect
 from holdfast.store.sqlite.migrator import SqliteMigrator
+from tests.contract.raw import raw
 from tests.contract.small_store import FILES, HOME, add, opened, tasks, upgrade
 
 SECOND = "CREATE TABLE second (a integer);\nINSERT INTO second VALUES (1);\n"
@@ -76,6 +77,23 @@ def test_an_older_store_gets_what_it_lacks_and_keeps_what_it_has(bare_url: str, 
     files = Files(queries=FILES.queries, migrations=home)
     with opened(bare_url, files=files) as database:
         assert tasks(database) == {"t_1": "one"}
+
+
+def test_groups_on_redis_are_known_by_the_prefix_that_all_had(
+    bare_url: str, tmp_path: Path
+) -> None:
+    older = Path(shutil.copytree(migrations.DIRECTORY, tmp_path / "older"))
+    for each in older.glob("*/*.sql"):
+        if each.name >= "0020":
+            each.unlink()
+    upgrade(bare_url, str(older))
+    known = "INSERT INTO holdfast_position (channel, consumers, place, passed) VALUES (?, ?, 0, 7)"
+    with raw(bare_url) as run:
+        for group in ("elsewhere/audit", "audit", "relay/redis"):
+            run(known, "workflow.events", group)
+    upgrade(bare_url, str(migrations.DIRECTORY))
+    found = ask(bare_url, "SELECT consumers, passed FROM holdfast_position ORDER BY consumers")
+    assert found == [("audit", 7), ("elsewhere/{holdfast}/audit", 7), ("relay/redis", 7)]
 
 
 def test_a_migration_that_fails_leaves_nothing_of_itself(bare_url: str, home: Path) -> None:

@@ -56,9 +56,7 @@ class Consumer(Rounds):
         self._bus = bus
         self._subscription = subscription
         self._batch = chosen.batch
-        self._seats = Seats(
-            engine, subscription, self.name, elsewhere=bus.elsewhere, ttl=chosen.ttl
-        )
+        self._seats = Seats(engine, subscription, self.name, place=bus.place, ttl=chosen.ttl)
         self._inbox = Inbox(engine, subscription, handlers, chosen.retry, keep=self._seats.keep)
         super().__init__(engine, self.name)
         self._settled: frozenset[int] = frozenset()

@@ -113,9 +113,9 @@ def write_envelope(envelope: Envelope) -> str:
 def read_envelope(given: object) -> Envelope:
     """Make an envelope of JSON, as a text or read already; fields of no meaning here are let go."""
     told = _object(given)
-    for name in REQUIRED:
-        if told.get(name) is None:
-            raise InvalidInput(name, "is missing; a message without it is not taken")
+    if missing := [name for name in REQUIRED if told.get(name) is None]:
+        more = f", and so is {' and '.join(missing[1:])}" if missing[1:] else ""
+        raise InvalidInput(missing[0], f"is missing{more}; a message without it is not taken")
     payload = told.get("payload")
     if not _is_harmless(given):
         encode_json("payload", payload, limit=MAX_PAYLOAD)
@@ -154,13 +154,14 @@ def _finite(text: str) -> float:
 
 
 def _read_moment(field: str, value: object) -> int:
-    text = clean_text(field, value, limit=MAX_NAME)
+    text = value if isinstance(value, str) else str(value)
+    clean_text(field, text, limit=MAX_NAME)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise InvalidInput(field, f"{text!r} is not a date and time with its zone, as of RFC 3339")
+        raise InvalidInput(field, f"{text!r} is no time with its zone, as 2026-01-31T12:00:00Z is")
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 

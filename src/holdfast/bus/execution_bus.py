@@ -53,6 +53,8 @@ class Health:
 class ExecutionBus(ABC):
     # Whether it can be lost while the store is not.
     elsewhere = False
+    # What the names begin with that the store keeps of it: a group may be on several buses.
+    place = ""
 
     def __init__(self, partitions: int) -> None:
         if partitions < 1 or SLOTS % partitions:

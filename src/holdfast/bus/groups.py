@@ -8,23 +8,31 @@ from holdfast.bus.channel import Channel
 from holdfast.bus.execution_bus import ExecutionBus, Subscription
 from holdfast.engine.engine import Engine
 
-_PREFIX = "elsewhere/"
 RELAY = "relay/"
+ELSEWHERE = "elsewhere/{"
+# In place of a channel: where those stood who are forgotten.
+FORGOTTEN = "forgotten"
 
 
 def subscribe(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> None:
     """Make a group; from now on nothing is trimmed that it has not acknowledged."""
     bus.subscribe(subscription)
     if bus.elsewhere:
-        _write(engine, "insert_positions", subscription, rows=[(0,)], passed=0)
+        named = _name(bus, subscription)
+        _write(engine, "insert_positions", **named, rows=[(0,)], passed=0)
 
 
 def forget(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> None:
-    """End a group, so that nothing is kept for it any more, nor what it failed on."""
+    """End a group, so that nothing is kept for it any more, nor what it failed on.
+
+    That is not told apart by buses: a group that is on another one too keeps it.
+    """
     if bus.elsewhere:
-        _write(engine, "remove_positions", subscription)
+        _write(engine, "remove_positions", **_name(bus, subscription))
     bus.forget(subscription)
     channel = subscription.channel.value
+    if subscription.group in map(_group, _named(engine, subscription.channel)):
+        return
     rows = engine.database.view(lambda tx: tx.read("count_deliveries"))
     own = [row["handler"] for row in rows if group_of(row["handler"]) == subscription.group]
     with engine.database.begin() as connection:
@@ -35,11 +43,16 @@ def forget(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> Non
 def forget_relay(engine: Engine, name: str) -> bool:
     """End a relay, `relay/NAME`, that never runs again; False while it runs, or if there is none.
 
-    With the last one go the groups on Redis that nobody tells of events any more.
+    With the last one go the groups on Redis that nobody tells of events any more. One that comes
+    back after all, as when only its Redis was away, goes on where it stood.
     """
     with engine.database.begin() as connection:
         tx = engine.database.join(connection)
-        return bool(tx.write("remove_relay", relay=name, lease=f"bus/{name}"))
+        gone = tx.write("remove_relay", relay=name, lease=f"bus/{name}")
+        fields = ("place", "passed", "holes", "version")
+        rows = [tuple(row[each] for each in fields) for row in gone if row["consumers"] == name]
+        tx.run("keep_forgotten", rows=rows, relay=name, forgotten=FORGOTTEN)
+        return bool(gone)
 
 
 def relays(engine: Engine) -> list[str]:
@@ -52,10 +65,10 @@ def group_of(handler: str) -> str:
     return handler.rpartition("/")[0]
 
 
-def groups_elsewhere(engine: Engine, channel: Channel) -> list[str]:
+def groups_elsewhere(engine: Engine, bus: ExecutionBus, channel: Channel) -> list[str]:
     """The groups that a bus beside the store must have before anything of it is trimmed."""
-    named = [each for each in _named(engine, channel) if each.startswith(_PREFIX)]
-    return [each.removeprefix(_PREFIX) for each in named]
+    named = [each for each in _named(engine, channel) if each.startswith(bus.place)]
+    return [each.removeprefix(bus.place) for each in named]
 
 
 def _named(engine: Engine, channel: Channel) -> list[str]:
@@ -63,11 +76,18 @@ def _named(engine: Engine, channel: Channel) -> list[str]:
     return [row["consumers"] for row in rows]
 
 
-def _write(engine: Engine, query: str, subscription: Subscription, **parameters: Any) -> None:
+def _group(name: str) -> str:
+    """Whose position it is, on whatever bus."""
+    return name.partition("}/")[2] if name.startswith(ELSEWHERE) else name
+
+
+def _name(bus: ExecutionBus, subscription: Subscription) -> dict[str, str]:
+    return {
+        "channel": subscription.channel.value,
+        "consumers": bus.place + subscription.group,
+    }
+
+
+def _write(engine: Engine, query: str, **parameters: Any) -> None:
     with engine.database.begin() as connection:
-        engine.database.join(connection).run(
-            query,
-            channel=subscription.channel.value,
-            consumers=_PREFIX + subscription.group,
-            **parameters,
-        )
+        engine.database.join(connection).run(query, **parameters)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from holdfast.bus.channel import Channel
 from holdfast.bus.claims import claim_handler
 from holdfast.bus.consumer import Consumer, ConsumerOptions
+from holdfast.bus.envelope import Envelope
 from holdfast.bus.execution_bus import ExecutionBus, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
-from holdfast.bus.groups import group_of, subscribe
-from holdfast.bus.handler import Handler
+from holdfast.bus.groups import subscribe
+from holdfast.bus.handler import UNREADABLE_HANDLER, Handler, Park
 from holdfast.bus.orders import command_handler, result_handler
-from holdfast.bus.parked import Parked
+from holdfast.bus.ownership import Ownership
 from holdfast.bus.rounds import Rounds
 from holdfast.engine.engine import Engine
 
-GROUP = "engine"
+# Programs that hear by themselves are of the group `engine`, with other handlers.
+GROUP = "holdfast"
 HEARD = (Channel.COMMANDS, Channel.RESULTS)
 _TTL = 15.0
 # A consumer looks at each commit of others, and has leases to keep: not where nothing comes.
@@ -26,17 +29,24 @@ QUIET = 10.0
 class Hearing(Rounds):
     """Start one with each process: those of one machine take turns, machines share the work.
 
-    A bus that is away is tried again and again, and keeps nobody from starting.
+    A bus that is away is tried again and again, and keeps nobody from starting. What was published
+    before anybody heard is not carried out.
     """
 
     waits = True
 
-    def __init__(self, engine: Engine, bus: ExecutionBus, channel: Channel) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        bus: ExecutionBus,
+        channel: Channel,
+        ownership: Ownership | None = None,
+    ) -> None:
         super().__init__(engine, f"hearing {channel.value}")
         self._bus = bus
-        self._subscription = Subscription(channel=channel, group=GROUP)
+        self._ownership = ownership or Ownership(engine, bus)
+        self._subscription = Subscription(channel=channel, group=GROUP, from_now=True)
         self._handlers = _handlers(engine, bus, channel)
-        self._parked = Parked(engine)
         self._subscribed = False
         self._consumer: Consumer | None = None
         self._last = engine.clock.monotonic()
@@ -49,11 +59,13 @@ class Hearing(Rounds):
 
     def step(self, wait: float = 0.0) -> int:
         """Do what has come; how much that was."""
-        if self._consumer is None and not self._is_awaited():
+        if not self._ownership.stands():
+            self._rest()
+        elif self._consumer is None and self._is_awaited():
+            self._consumer = self._listen()
+        if self._consumer is None:
             self._stopped.wait(wait)
             return 0
-        if self._consumer is None:
-            self._consumer = self._listen()
         done = self._consumer.step(wait)
         now = self._engine.clock.monotonic()
         if done:
@@ -71,12 +83,13 @@ class Hearing(Rounds):
         return self._bus.elsewhere or self._bus.lag(self._subscription) > 0 or self._has_failed()
 
     def _has_failed(self) -> bool:
-        """Whether something is to be tried again."""
+        """Whether something is to be tried again, now or later."""
+        names = [f"{GROUP}/{each.name}" for each in (UNREADABLE_HANDLER, *self._handlers)]
         channel = self._subscription.channel.value
-        return any(
-            waiting > parked
-            for (each, handler), (waiting, parked) in self._parked.count().items()
-            if each == channel and group_of(handler) == GROUP
+        return bool(
+            self._engine.database.view(
+                lambda tx: tx.read("some_delivery", channel=channel, handlers=names)
+            )
         )
 
     def _listen(self) -> Consumer:
@@ -90,9 +103,29 @@ class Hearing(Rounds):
             consumer.close()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Others(Handler):
+    """Gets what none of the others wants."""
+
+    known: frozenset[str]
+
+    def wants(self, envelope: Envelope) -> bool:
+        return envelope.type not in self.known
+
+
 def _handlers(engine: Engine, bus: ExecutionBus, channel: Channel) -> Sequence[Handler]:
     streams = bus if isinstance(bus, RedisBus) else None
     if channel is Channel.RESULTS:
-        return [result_handler(engine, streams)]
+        return _and_others([result_handler(engine, streams)])
     claims = [] if streams is None else [claim_handler(engine, streams)]
-    return [command_handler(engine), *claims]
+    return _and_others([command_handler(engine), *claims])
+
+
+def _and_others(handlers: Sequence[Handler]) -> Sequence[Handler]:
+    known = frozenset().union(*(each.types or () for each in handlers))
+
+    def refuse(envelope: Envelope, _: object) -> None:
+        reason = f"{envelope.type!r} is nothing that is heard here; heard are"
+        raise Park(f"{reason} {', '.join(sorted(known))}")
+
+    return [*handlers, _Others(name="others", handle=refuse, known=known)]

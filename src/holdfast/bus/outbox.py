@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.bus.channel import Channel
+from holdfast.bus.groups import FORGOTTEN
 from holdfast.bus.position import Position, read_position
 from holdfast.engine.engine import Engine
 
@@ -31,7 +32,7 @@ class Outbox:
         with self._standing.begin() as connection:
             tx = self._engine.database.join(connection)
             rows = [(SENT,), (ACKNOWLEDGED,)]
-            tx.run("insert_positions", rows=rows, passed=0, **self._named)
+            tx.run("begin_relay", rows=rows, forgotten=FORGOTTEN, **self._named)
             found = tx.read("positions_of", **self._named)
         self._known = {
             row["place"]: (read_position(row["passed"], row["holes"]), row["version"])

@@ -130,7 +130,7 @@ class Relay(Rounds):
 
     def _keep_up(self) -> None:
         """Remove what all have acknowledged, and remember how far that is."""
-        groups = groups_elsewhere(self._engine, Channel.EVENTS)
+        groups = groups_elsewhere(self._engine, self._bus, Channel.EVENTS)
         self._bus.trim(Channel.EVENTS, groups=groups)
         least = self._bus.least_kept(Channel.EVENTS)
         sent = self._outbox.sent

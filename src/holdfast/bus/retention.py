@@ -91,7 +91,7 @@ class Retention(Rounds):
         return self._looked is None or now - self._looked >= self._options.every
 
     def _trim(self, bus: ExecutionBus, channel: Channel, before: int) -> int:
-        groups = groups_elsewhere(self._engine, channel) if bus.elsewhere else ()
+        groups = groups_elsewhere(self._engine, bus, channel) if bus.elsewhere else ()
         return bus.trim(channel, groups=groups, before=before)
 
     def _oldest(self) -> list[int]:

@@ -21,15 +21,14 @@ class Seats:
         subscription: Subscription,
         consumer: str,
         *,
-        elsewhere: bool = False,
+        place: str = "",
         ttl: float = TTL,
     ) -> None:
         self._engine = engine
         self._consumer = consumer
         self._ttl = ttl
-        # A group may be on the bus of the store and on one beside it, with partitions on each.
-        where = "bus/elsewhere" if elsewhere else "bus"
-        self._place = f"{where}/{subscription.channel.value}/{subscription.group}/"
+        # A group may be on several buses, with partitions on each.
+        self._place = _place(subscription, place)
         self._tokens: dict[str, str] = {}
         self._looked: float | None = None
 
@@ -95,8 +94,22 @@ class Seats:
         self._engine.leases.release(self._place + name, self._tokens.pop(name))
 
     def _leases(self, kind: str) -> set[str]:
-        first = self._place + kind
-        rows = self._engine.database.view(
-            lambda tx: tx.read("live_leases", first=first, last=first[:-1] + "0")
-        )
-        return {row["key"].removeprefix(self._place) for row in rows}
+        return _live(self._engine, self._place, kind)
+
+
+def members(engine: Engine, subscription: Subscription, *, place: str = "") -> list[str]:
+    """The consumers of a group that live."""
+    found = _live(engine, _place(subscription, place), "member/")
+    return sorted(each.removeprefix("member/") for each in found)
+
+
+def _place(subscription: Subscription, bus: str) -> str:
+    return f"bus/{bus}{subscription.channel.value}/{subscription.group}/"
+
+
+def _live(engine: Engine, place: str, kind: str) -> set[str]:
+    first = place + kind
+    rows = engine.database.view(
+        lambda tx: tx.read("live_leases", first=first, last=first[:-1] + "0")
+    )
+    return {row["key"].removeprefix(place) for row in rows}

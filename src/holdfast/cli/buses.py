@@ -137,8 +137,18 @@ def _note_waiting(told: dict[str, Any], whose: str) -> None:
 
 
 @command("publish", of=bus, example="holdfast bus publish workflow.commands < envelope.json")
-def publish(channel: Channel, json: Json = False) -> None:
-    """Put an envelope, JSON from standard input, on a channel of HOLDFAST_BUS or of the store."""
+def publish(
+    channel: Annotated[
+        str,
+        typer.Argument(metavar="CHANNEL", help="workflow.commands, agent.results or agent.tasks."),
+    ],
+    json: Json = False,
+) -> None:
+    """Put an envelope, JSON from standard input, on a channel of HOLDFAST_BUS or of the store.
+
+    {"message_id": "order-7", "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "type": "run.start",
+    "created_at": "2026-01-31T12:00:00Z", "payload": {"workflow": "shop", "input": {}}}
+    """
     with _buses() as buses:
         told = buses.publish(channel, sys.stdin.read())
     if json:
@@ -146,14 +156,14 @@ def publish(channel: Channel, json: Json = False) -> None:
         return
     say(f"{escape(told['message_id'])} is on {escape(channel)}")
     if not told["groups"]:
-        note(f"No group reads {channel} yet, and it waits for the first. {_READERS[channel]}")
+        note(f"No group reads {channel}. {_READERS[channel]}")
 
 
-_ENGINE = "The engine does: holdfast worker, up or serve, with the same HOLDFAST_BUS or none."
+_HEARD = "`holdfast up --hear`, with the same HOLDFAST_BUS or none, hears what comes from then on."
 _READERS = {
-    "workflow.commands": _ENGINE,
-    "agent.results": _ENGINE,
-    "agent.tasks": "Agents do, each with a group of its own: holdfast.bus.Claimant(…)",
+    "workflow.commands": _HEARD,
+    "agent.results": _HEARD,
+    "agent.tasks": "It waits for the first; agents have theirs: holdfast.bus.Claimant(…)",
 }
 
 

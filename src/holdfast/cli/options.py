@@ -48,6 +48,12 @@ TaskAddress = Annotated[
 Agents = Annotated[
     list[str] | None, typer.Option("--agent", "-a", help="An agent it serves; default.")
 ]
+Hear = Annotated[
+    bool,
+    typer.Option(
+        "--hear", help="Carry out the commands, and take the results, that come over the bus."
+    ),
+]
 Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="A tag it offers.")]
 WorkflowName = Annotated[
     str, typer.Argument(metavar="WORKFLOW", help="A workflow.", autocompletion=complete_workflow)

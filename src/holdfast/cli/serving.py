@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli.logs import LogJson, announce, logs_json, show_logs
-from holdfast.cli.options import Json
+from holdfast.cli.options import Hear, Json
 from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import (
     INSTALL_SERVER,
@@ -70,6 +70,7 @@ def serve(
     allow_host: Names = None,
     allow_origin: Origins = None,
     rate: Often = 5_000,
+    hear: Hear = False,
     log_json: LogJson = False,
 ) -> None:
     """Serve the store over HTTP until Ctrl-C, SIGTERM or SIGHUP, then let what runs end."""
@@ -78,7 +79,7 @@ def serve(
     from holdfast.server.server import until_signalled
 
     rules = _rules(bind, allow_host, allow_origin, rate)
-    with _store(None) as program, _listening(program, bind, rules) as server:
+    with _store(None, hear=hear) as program, _listening(program, bind, rules) as server:
         until_signalled(server)
 
 
@@ -97,6 +98,7 @@ def up(
     allow_host: Names = None,
     allow_origin: Origins = None,
     rate: Often = 5_000,
+    hear: Hear = False,
     log_json: LogJson = False,
 ) -> None:
     """Serve the store, and work in it, in one process; Ctrl-C lets what runs finish."""
@@ -110,7 +112,7 @@ def up(
     options = {"agents": agent, "concurrency": concurrency, "least_disk": said.least_disk}
     chosen = {each: value for each, value in options.items() if value is not None}
     with (
-        _store(app) as program,
+        _store(app, hear=hear) as program,
         _listening(program, bind, _rules(bind, allow_host, allow_origin, rate)) as server,
         program.worker(**chosen) as worker,
     ):
@@ -142,13 +144,14 @@ def _rules(bind: Bind, hosts: list[str] | None, origins: list[str] | None, rate:
 
 
 @contextmanager
-def _store(app: str | None) -> Iterator[Holdfast]:
+def _store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
     from holdfast.cli.working import program_of
     from holdfast.service.upkeep import upkeep
 
     with program_of(app, None) as program:
         announce(f"store {shown_url(program.settings.url)}")
-        with upkeep(program.engine, project().keep, os.environ.get("HOLDFAST_BUS")):
+        redis = os.environ.get("HOLDFAST_BUS")
+        with upkeep(program.engine, project().keep, redis, hear=hear):
             yield program
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.logs import LogJson, announce, show_logs
-from holdfast.cli.options import Agents, Json, Tags, read_lease
+from holdfast.cli.options import Agents, Hear, Json, Tags, read_lease
 from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import chosen_store, opened, place, project, shown_url
 from holdfast.cli.tables import say_table
@@ -64,6 +64,7 @@ def worker(
     allow_any: Annotated[
         bool, typer.Option("--allow-any", help="For a server: whatever it says.")
     ] = False,
+    hear: Hear = False,
     log_json: LogJson = False,
 ) -> None:
     """Pull and run steps until Ctrl-C; what runs then may finish, a second Ctrl-C ends at once."""
@@ -84,6 +85,8 @@ def worker(
 
         if app is not None:
             raise InvalidInput("app", "is for a worker on the store itself, and not for --server")
+        if hear:
+            raise InvalidInput("hear", "is for a worker on the store itself, and not for --server")
         chosen = {each: value for each, value in options.items() if value is not None}
         work_for(server, chosen, lease, Permission(names=allow or (), anything=allow_any))
         return
@@ -92,7 +95,7 @@ def worker(
 
         announce(f"store {shown_url(program.settings.url)}")
         given = {each: value for each, value in options.items() if value is not None}
-        with upkeep(program.engine, said.keep, os.environ.get("HOLDFAST_BUS")):
+        with upkeep(program.engine, said.keep, os.environ.get("HOLDFAST_BUS"), hear=hear):
             program.worker(**given).run()
 
 

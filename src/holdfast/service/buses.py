@@ -10,6 +10,7 @@ from holdfast.bus.execution_bus import ExecutionBus, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.execution_buses.sql import SqlBus
 from holdfast.bus.groups import RELAY, forget, forget_relay, relays
+from holdfast.bus.seats import members
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.service.messages import view_message
@@ -65,8 +66,14 @@ class Buses:
         if channel == Channel.EVENTS and group.startswith(RELAY):
             self._forget_relay(group)
         else:
-            forget(self._engine, self._bus, self._known(channel, group))
+            self._forget_group(self._known(channel, group))
         return {"ok": True, "channel": channel, "group": group}
+
+    def _forget_group(self, known: Subscription) -> None:
+        if reading := members(self._engine, known, place=self._bus.place):
+            reason = f"{known.group} is read by {', '.join(reading)}; stop that first"
+            raise InvalidInput("group", reason)
+        forget(self._engine, self._bus, known)
 
     def _forget_relay(self, name: str) -> None:
         known = relays(self._engine)
@@ -84,6 +91,9 @@ class Buses:
 
     def publish(self, channel: str, text: str) -> View:
         chosen, envelope = _channel(channel), read_envelope(text)
+        if chosen is Channel.EVENTS:
+            reason = "the events of the store are its own; commands go to 'workflow.commands'"
+            raise InvalidInput("channel", reason)
         publish = self._bus.publish_command if chosen in FOR_COMMANDS else self._bus.publish_event
         publish(chosen, envelope)
         groups = self._bus.groups(chosen)

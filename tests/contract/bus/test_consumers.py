@@ -16,13 +16,13 @@ from holdfast.bus.channel import Channel
 from holdfast.bus.consumer import Consumer, ConsumerOptions
 from holdfast.bus.envelope import Envelope, write_envelope
 from holdfast.bus.execution_bus import Batch
-from holdfast.bus.groups import forget
+from holdfast.bus.groups import forget, groups_elsewhere
 from holdfast.bus.handler import Handler
 from holdfast.bus.parked import Parked
 from holdfast.errors import BusUnreachable, InvalidInput
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
-from tests.contract.bus.worlds import COMMANDS, RUNS, World, message, seat
+from tests.contract.bus.worlds import COMMANDS, PARTITIONS, RUNS, World, message, redis_world, seat
 from tests.contract.raw import raw
 
 # apsw's or psycopg's: both can execute.
@@ -365,3 +365,23 @@ def test_a_consumer_goes_on_by_itself_after_trouble(
         shop.publish("m1")
         assert done.wait(20)
     assert shop.paid == ["m1"]
+
+
+def test_the_same_group_under_two_prefixes_of_redis_is_two(
+    redis_store: World, redis_url: str
+) -> None:
+    engine = redis_store.engine
+    with redis_world(engine, redis_url) as second:
+        first = Shop(redis_store).consumer()
+        other = Shop(second).consumer(options=ConsumerOptions(name="service-2"))
+        assert first.take_share() == other.take_share() == tuple(range(PARTITIONS))
+        for world in (redis_store, second):
+            assert groups_elsewhere(engine, world.bus, Channel.COMMANDS) == [COMMANDS.group]
+        with raw(engine.settings.url) as run:
+            run(KEPT, "service/pay", "workflow.commands", write_envelope(message("m9")))
+        forget(engine, second.bus, COMMANDS)
+        assert len(Parked(engine).list(parked=False)) == 1
+        assert groups_elsewhere(engine, second.bus, Channel.COMMANDS) == []
+        assert groups_elsewhere(engine, redis_store.bus, Channel.COMMANDS) == [COMMANDS.group]
+        first.close()
+        other.close()

@@ -17,6 +17,7 @@ from holdfast.bus.relay import Relay, RelayOptions
 from holdfast.errors import StoreError
 from holdfast.model.task import NewTask
 from tests.contract.bus.worlds import COMMANDS, World, seat
+from tests.contract.raw import raw
 from tests.contract.stages import create, start
 
 AUDIT = Subscription(channel=Channel.EVENTS, group="audit")
@@ -278,17 +279,37 @@ def test_a_relay_is_forgotten_once_it_runs_no_more_and_the_last_with_those_it_to
     assert not forget_relay(engine, "relay/redis")
     office.relay.close()
     assert forget_relay(engine, "relay/redis")
-    assert (relays(engine), groups_elsewhere(engine, Channel.EVENTS)) == (
+    assert (relays(engine), groups_elsewhere(engine, office.bus, Channel.EVENTS)) == (
         ["relay/other"],
         ["audit", "mail"],
     )
     # It is silent from now on.
     office.world.clock.advance(4)
     assert forget_relay(engine, "relay/other")
-    assert (relays(engine), groups_elsewhere(engine, Channel.EVENTS)) == ([], [])
-    assert groups_elsewhere(engine, Channel.COMMANDS) == [COMMANDS.group]
+    assert (relays(engine), groups_elsewhere(engine, office.bus, Channel.EVENTS)) == ([], [])
+    assert groups_elsewhere(engine, office.bus, Channel.COMMANDS) == [COMMANDS.group]
     other.close()
     office.relay = office.new_relay()
+
+
+def test_a_relay_that_comes_back_after_it_was_forgotten_goes_on_where_it_stood(
+    office: Office,
+) -> None:
+    engine = office.engine
+    for _ in range(2):
+        create(engine)
+        office.relay.drain()
+        office.take(AUDIT)
+        # It is in trouble for a while, as when its Redis does not answer.
+        office.world.clock.advance(4)
+        assert forget_relay(engine, "relay/redis")
+        with raw(engine.settings.url) as run:
+            assert run("SELECT passed FROM holdfast_read_by_all")[0]["passed"] is None
+        assert engine.doctor().ok
+        meanwhile = create(engine)
+        assert office.relay.drain() == 1
+        assert office.taken(AUDIT) == [f"{meanwhile}.1"]
+        assert relays(engine) == ["relay/redis"]
 
 
 def test_an_event_that_was_committed_late_is_not_lost_with_redis(

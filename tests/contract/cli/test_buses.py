@@ -35,6 +35,7 @@ from tests.race.racers import eventually
 
 COMMANDS = Subscription(channel=Channel.COMMANDS, group="service")
 DUTIES = {"relay/redis", "retention"}
+HEARD = [("workflow.commands", "holdfast"), ("agent.results", "holdfast")]
 SERVICE = {"channel": "workflow.commands", "group": "service"}
 
 
@@ -58,6 +59,10 @@ def publish(typed: Typed, monkeypatch: pytest.MonkeyPatch, name: str) -> str:
     return typed.ok("bus", "publish", "workflow.commands")
 
 
+def listed(typed: Typed) -> list[tuple[str, str]]:
+    return [(each["channel"], each["group"]) for each in typed.json("bus", "groups")["items"]]
+
+
 def test_groups_are_listed_with_what_they_have_before_them(
     consumer: Consumer, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,7 +78,10 @@ def test_groups_are_listed_with_what_they_have_before_them(
     assert behind == {**SERVICE, "lag": 0, "waiting": 1, "parked": 1}
     assert "there is service" in typed.refused(2, "bus", "lag", "workflow.commands", "other")
     assert "workflow.events" in typed.refused(2, "bus", "lag", "nothing", "service")
-    assert typed.ok("bus", "forget", "workflow.commands", "service") == "service is forgotten\n"
+    forget = ("bus", "forget", "workflow.commands", "service")
+    assert f"service is read by {consumer.name}; stop that first" in typed.refused(2, *forget)
+    consumer.close()
+    assert typed.ok(*forget) == "service is forgotten\n"
     assert typed.json("bus", "groups") == {"items": []}
     assert "Consumer" in typed("bus", "groups").err
 
@@ -106,9 +114,9 @@ def test_who_publishes_hears_when_nobody_reads_that(
     monkeypatch.setattr("sys.stdin", io.StringIO(write_envelope(message("m1"))))
     said = typed("bus", "publish", "workflow.commands").err
     assert "No group reads workflow.commands" in said
-    assert "holdfast worker, up or serve" in said
-    with upkeep(engine, Keep()):
-        assert eventually(lambda: bool(typed.json("bus", "groups")["items"]))
+    assert "holdfast up --hear" in said
+    with upkeep(engine, Keep(), hear=True):
+        assert eventually(lambda: listed(typed) == HEARD)
         monkeypatch.setattr("sys.stdin", io.StringIO(write_envelope(message("m2"))))
         assert typed("bus", "publish", "workflow.commands").err == ""
 
@@ -129,7 +137,8 @@ def test_a_process_carries_out_commands_and_takes_results_over_the_bus(
     with servers.redis_server() as url:
         if elsewhere:
             monkeypatch.setenv("HOLDFAST_BUS", url)
-        with upkeep(engine, Keep(), url if elsewhere else None):
+        with upkeep(engine, Keep(), url if elsewhere else None, hear=True):
+            assert eventually(lambda: listed(typed) == HEARD)
             for channel, each in (("workflow.commands", cancel), ("agent.results", done)):
                 monkeypatch.setattr("sys.stdin", io.StringIO(write_envelope(each)))
                 typed.ok("bus", "publish", channel)
@@ -232,7 +241,8 @@ def test_a_redis_that_is_away_keeps_nobody_from_starting_nor_from_hearing_the_st
 ) -> None:
     task = create(engine)
     cancel = replace(message("m1", kind="task.cancel"), run_id=None, task_id=task, payload={})
-    with upkeep(engine, Keep(), "redis://127.0.0.1:1"):
+    with upkeep(engine, Keep(), "redis://127.0.0.1:1", hear=True):
+        assert eventually(lambda: listed(typed) == HEARD)
         monkeypatch.setattr("sys.stdin", io.StringIO(write_envelope(cancel)))
         typed.ok("bus", "publish", "workflow.commands")
         assert eventually(lambda: engine.tasks.get(task).status == "cancelled")

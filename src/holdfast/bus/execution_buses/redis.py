@@ -48,11 +48,17 @@ class RedisBus(ExecutionBus):
     ) -> None:
         super().__init__(partitions)
         self._prefix = clean_name("prefix", prefix)
+        # In braces, which are in no name: a prefix and a group may hold slashes.
+        self.place = f"elsewhere/{{{prefix}}}/"
         self._clock = clock or SystemClock()
         self._client = connect(url)
         self._checked = False
         self._publish_script = self._client.register_script((_HERE / "publish.lua").read_text())
         self._trim_script = self._client.register_script((_HERE / "trim.lua").read_text())
+
+    @property
+    def owner_key(self) -> str:
+        return f"{{{self._prefix}}}:store"
 
     def stream(self, channel: Channel, partition: int | str) -> str:
         # In braces, so that a cluster keeps all of them where one script reaches them.
@@ -77,16 +83,14 @@ class RedisBus(ExecutionBus):
         self._create(subscription, "$" if subscription.from_now else "0")
 
     def _create(self, subscription: Subscription, start: str) -> None:
-        import redis  # noqa: PLC0415 - only who uses Redis has it
-
-        with errors_told():
+        # At one moment in all of them: what comes from now on is nowhere passed by.
+        with errors_told(), self._client.pipeline(transaction=True) as pipeline:
             self._check_partitions()
             for stream in self._streams(subscription.channel):
-                try:
-                    self._client.xgroup_create(stream, subscription.group, start, mkstream=True)
-                except redis.ResponseError as error:
-                    if not str(error).startswith("BUSYGROUP"):
-                        raise
+                pipeline.xgroup_create(stream, subscription.group, start, mkstream=True)
+            for answer in pipeline.execute(raise_on_error=False):
+                if isinstance(answer, Exception) and not str(answer).startswith("BUSYGROUP"):
+                    raise answer
 
     def forget(self, subscription: Subscription) -> None:
         with errors_told():
@@ -254,6 +258,12 @@ class RedisBus(ExecutionBus):
         with errors_told():
             firsts = [self._client.xrange(each, "-", "+", 1) for each in self._streams(channel)]
         return min((int(found[0][1].get("after", 0)) for found in firsts if found), default=None)
+
+    def owner(self, store: str) -> str:
+        """The store whose commands and results these are: the one that asked first."""
+        with errors_told():
+            self._client.set(self.owner_key, store, nx=True)
+            return str(self._client.get(self.owner_key) or store)
 
     def health(self) -> Health:
         begun = self._clock.now()

@@ -70,6 +70,17 @@ WHERE channel = :channel
   AND consumers = :consumers
 ORDER BY place
 
+-- name: begin_relay
+-- purpose: begin a relay, or take one up that was forgotten where it stood
+-- guards: a relay that is there stays where it is
+-- rows: partition integer
+INSERT INTO holdfast_position (channel, consumers, place, passed, holes, version)
+SELECT :channel, :consumers, r.partition, COALESCE(kept.passed, 0), COALESCE(kept.holes, '[]'), COALESCE(kept.version, 0) + 1
+FROM {rows} AS r
+LEFT JOIN holdfast_position AS kept ON kept.channel = :forgotten AND kept.consumers = :consumers AND kept.place = r.partition
+WHERE true
+ON CONFLICT (channel, consumers, place) DO NOTHING
+
 -- name: groups_of
 -- purpose: the groups of a channel
 SELECT DISTINCT consumers FROM holdfast_position WHERE channel = :channel ORDER BY consumers
@@ -108,13 +119,23 @@ DELETE FROM holdfast_position
 WHERE channel = 'workflow.events'
   AND (consumers = :relay OR (consumers LIKE 'elsewhere/%' AND NOT EXISTS (
     SELECT 1 FROM holdfast_position AS other
-    WHERE other.consumers LIKE 'relay/%'
+    WHERE other.channel = 'workflow.events'
+      AND other.consumers LIKE 'relay/%'
       AND other.consumers <> :relay)))
   AND NOT EXISTS (
     SELECT 1 FROM holdfast_lease AS held
     WHERE held.key = :lease
       AND held.expires_at > (SELECT holdfast_now()))
-RETURNING consumers
+RETURNING consumers, place, passed, holes, version
+
+-- name: keep_forgotten
+-- purpose: remember where a relay stood, should it come back; no reader that anything is kept for
+-- guards: one place for each, which is where it stood last
+-- rows: partition integer, number integer, missed text, seen integer
+INSERT INTO holdfast_position (channel, consumers, place, passed, holes, version)
+SELECT :forgotten, :relay, r.partition, r.number, r.missed, r.seen FROM {rows} AS r WHERE true
+ON CONFLICT (channel, consumers, place)
+DO UPDATE SET passed = excluded.passed, holes = excluded.holes, version = excluded.version
 
 -- name: count_after
 -- purpose: how many messages of a channel come after a number; of events, whatever their partition
@@ -211,6 +232,19 @@ WHERE channel = :channel
       AND earlier.about = holdfast_delivery.about
       AND earlier.arrival < holdfast_delivery.arrival)
 ORDER BY arrival LIMIT :count
+
+-- name: some_delivery
+-- purpose: whether anything is to be tried again, now or later; not what is parked, nor what waits behind that
+SELECT arrival FROM holdfast_delivery
+WHERE channel = :channel
+  AND handler IN (SELECT value FROM {each handlers})
+  AND parked_at IS NULL
+  AND NOT EXISTS (
+    SELECT 1 FROM holdfast_delivery AS earlier
+    WHERE earlier.handler = holdfast_delivery.handler
+      AND earlier.about = holdfast_delivery.about
+      AND earlier.arrival < holdfast_delivery.arrival)
+LIMIT 1
 
 -- name: remove_delivery
 -- purpose: let go of a message that was kept, when its handler has done with it

@@ -359,7 +359,7 @@ JOIN holdfast_delivery AS waiting ON waiting.message_id = done.message_id AND wa
 SELECT reader.consumers AS entity, 'has passed ' || reader.passed || ' on ' || reader.channel || ', and the last number given was ' || reader.newest AS detail
 FROM (
   SELECT place.consumers, place.channel, place.passed,
-    CASE WHEN place.channel = 'workflow.events' THEN last.event ELSE last.message END AS newest
+    CASE WHEN place.channel IN ('workflow.events', 'forgotten') THEN last.event ELSE last.message END AS newest
   FROM holdfast_position AS place CROSS JOIN holdfast_last_number AS last) AS reader
 WHERE reader.passed > reader.newest
 UNION ALL
