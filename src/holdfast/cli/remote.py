@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from holdfast.cli.logs import announce
 from holdfast.cli.options import read_lease
 from holdfast.cli.session import place
-from holdfast.cli.terminal import note
 from holdfast.errors import InvalidInput
 from holdfast.model.text import digest
 
@@ -47,9 +47,9 @@ def work_for(
     allowed = Allowed(names=frozenset(permission.names), anything=permission.anything)
     executors = RemoteExecutors(office, allowed, State(root=found.home / "remote"))
     executors.begin()
-    note(f"server {url}")
+    announce(f"server {url}")
     if not (allowed.names or allowed.anything):
-        note(NOTHING_ALLOWED)
+        announce(NOTHING_ALLOWED)
     root = found.home / "remote"
     try:
         with _named(root, dict(options)) as chosen:

@@ -55,6 +55,18 @@ def opened(*, begins: bool = False) -> Iterator[Service]:
 
 
 @contextmanager
+def begun() -> Iterator[Service]:
+    """The same for what a person may type in the wrong folder: a store that is new is named."""
+    found = place()
+    if not found.there:
+        from holdfast.cli.terminal import note
+
+        note(f"store {shown_url(found.url)}   (new: there was none)")
+    with opened(begins=True) as service:
+        yield service
+
+
+@contextmanager
 def serving(found: Place, engine: Engine | None = None) -> Iterator[Service]:
     from holdfast.service.service import Service
 

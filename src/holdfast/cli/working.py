@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.logs import LogJson, show_logs
+from holdfast.cli.logs import LogJson, announce, show_logs
 from holdfast.cli.options import Agents, Hear, Json, Tags, read_lease
 from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import chosen_server, chosen_store, opened, place, project, shown_url
@@ -93,7 +93,7 @@ def worker(
     with program_of(app, lease) as program:
         from holdfast.service.upkeep import upkeep
 
-        note(f"store {shown_url(program.settings.url)}")
+        announce(f"store {shown_url(program.settings.url)}")
         given = {each: value for each, value in options.items() if value is not None}
         with upkeep(program.engine, said.keep, os.environ.get("HOLDFAST_BUS"), hear=hear):
             program.worker(**given).run()

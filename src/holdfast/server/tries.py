@@ -40,7 +40,7 @@ class Tries:
         """What `look` finds; raises `Problem` where too many from there were not good."""
         wait = self._take(address)
         if wait is not None and not await self._is_good(secret):
-            raise too_many("too much from there was not good", wait)
+            raise too_many("too many wrong tokens came from this address", wait)
         found = await look()
         if found is not None and wait is None:
             self._one.give_back(address)
@@ -51,7 +51,7 @@ class Tries:
         """Count what cannot be good; raises `Problem` where that is too often."""
         wait = self._take(address)
         if wait is not None:
-            raise too_many("too much from there was not good", wait)
+            raise too_many("too many wrong tokens came from this address", wait)
 
     def _take(self, address: str) -> float | None:
         wait = self._one.take(address)
