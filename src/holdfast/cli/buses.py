@@ -138,7 +138,8 @@ def _note_waiting(told: dict[str, Any], whose: str) -> None:
 
 _ENVELOPE = (
     '{"message_id": "order-7", "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", '
-    '"type": "run.start", "created_at": "2026-01-31T12:00:00Z", "payload": {"workflow": "shop", "input": {}}}'
+    '"type": "run.start", "created_at": "2026-01-31T12:00:00Z", '
+    '"payload": {"workflow": "shop", "input": {}}}'
 )
 
 
