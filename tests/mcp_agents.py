@@ -63,11 +63,18 @@ async def build_a_shed(enter: Enter, workers_tools: set[str]) -> str:
         task = await planner.use("create_task", title="A shed", agent="builder", enqueue=False)
         await planner.use("start_planning", task_id=task["id"])
         parts = [
-            (await planner.use("add_child", parent_id=task["id"], title=title))["id"]
+            (await planner.use("add_child", task_id=task["id"], title=title))["id"]
             for title in ("roof", "walls")
         ]
-        await planner.use("reorder", parent_id=task["id"], order=parts[::-1])
-        await planner.use("finalize_plan", parent_id=task["id"])
+        await planner.use("reorder", task_id=task["id"], order=parts[::-1])
+        await planner.use("finalize_plan", task_id=task["id"])
+        assert (await planner.use("why", task_id=parts[0]))["id"] == parts[0]
+        both = await planner.refused("why", task_id=parts[0], run_id="@last")
+        assert both == "invalid_input: task_id: give either task_id or run_id, one of both"
+        others = await planner.refused("claim")
+        assert others.startswith("forbidden: claim is of the role worker; ")
+        mistyped = await planner.refused("get_tasks")
+        assert mistyped == "not_found: there is no tool 'get_tasks'; did you mean get_task?"
         missing = await planner.refused("get_task", task_id="t_" + "0" * 20)
         assert missing.startswith("not_found: ")
         wrong = await planner.refused("get_task", task="t_1")
@@ -91,6 +98,6 @@ async def build_a_shed(enter: Enter, workers_tools: set[str]) -> str:
         assert await operator.undescribed() == []
         whole = await operator.use("get_task", task_id=task["id"])
         assert whole["status"] == "done"
-        refused = await operator.refused("approve", identifier="nonsense")
+        refused = await operator.refused("approve", task_id="nonsense")
         assert refused.startswith("invalid_input: ")
     return str(task["id"])

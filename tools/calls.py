@@ -6,7 +6,7 @@ from typing import get_type_hints
 
 from pydantic import BaseModel
 
-from holdfast.server.answers import PROBLEMS
+from holdfast.server.answers import PROBLEMS, UNROUTED
 from holdfast.server.application import TABLES
 from holdfast.server.gate import OPEN
 from holdfast.server.routing import Entry
@@ -22,7 +22,8 @@ def list_calls() -> str:
 
 
 def list_problems() -> str:
-    rows = "".join(f"| {status} | {told['description']} |\n" for status, told in PROBLEMS.items())
+    problems = sorted({**PROBLEMS, **UNROUTED}.items(), key=lambda each: int(each[0]))
+    rows = "".join(f"| {status} | {told['description']} |\n" for status, told in problems)
     return f"\n## Problems\n\n| status | |\n|---|---|\n{rows}"
 
 

@@ -14,9 +14,12 @@ import os
 import threading
 import uuid
 from typing import Any
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
+MISSING = [each for each in ("HOLDFAST_SERVER", "HOLDFAST_TOKEN") if not os.environ.get(each)]
+if MISSING:
+    raise SystemExit(f"{' and '.join(MISSING)} must be set, as the top of this file shows")
 API = os.environ["HOLDFAST_SERVER"] + "/api/v1"
 LEASE = 30.0
 WAIT = float(os.environ.get("WAIT", "60"))
@@ -33,6 +36,8 @@ def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
     except HTTPError as error:
         # A refusal is an answer too: {"code": "stale_token", …}.
         return {"ok": False, **json.load(error)}
+    except URLError as error:
+        raise SystemExit(f"no server answers at {API}: {error.reason}") from None
 
 
 def renew(lease: dict[str, str], over: threading.Event) -> None:

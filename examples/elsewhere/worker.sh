@@ -7,6 +7,8 @@
 # Some work:  holdfast task add "Count" --agent shell --payload '{"text": "to be or not to be"}'
 # Run it:     HOLDFAST_SERVER=http://127.0.0.1:8765 HOLDFAST_TOKEN=$(holdfast token) sh worker.sh
 
+: "${HOLDFAST_SERVER:?must be set, as the top of this file shows}"
+: "${HOLDFAST_TOKEN:?must be set, as the top of this file shows}"
 lease=30
 
 post() {
@@ -34,7 +36,9 @@ while :; do
   # A claim whose answer was lost may be made again: under the same id it gives the same tasks.
   claimed=$(post /claims "{\"worker\": \"shell-1\", \"agents\": [\"shell\"], \"lease_seconds\": $lease,
     \"wait_seconds\": ${WAIT:-60}, \"request_id\": \"$$-$number\"}")
-  field "['assignments']" "$claimed" > /dev/null || { echo "refused: $claimed" >&2; exit 1; }
+  field "['assignments']" "$claimed" > /dev/null || {
+    echo "refused: ${claimed:-no server answers at $HOLDFAST_SERVER}" >&2; exit 1
+  }
   task=$(field "['assignments'][0]['task']['id']" "$claimed") || break
   token=$(field "['assignments'][0]['token']" "$claimed")
   text=$(field "['assignments'][0]['task']['payload']['text']" "$claimed")

@@ -15,6 +15,12 @@ type Kept = { leases: { task_id: string; ok: boolean; reason?: string }[] };
 const LEASE = 30;
 const WAIT = Number(process.env.WAIT ?? 60);
 
+const missing = ["HOLDFAST_SERVER", "HOLDFAST_TOKEN"].filter((name) => !process.env[name]);
+if (missing.length > 0) {
+  console.error(`${missing.join(" and ")} must be set, as the top of this file shows`);
+  process.exit(1);
+}
+
 async function post<T>(path: string, body: object): Promise<T> {
   const answer = await fetch(`${process.env.HOLDFAST_SERVER}/api/v1${path}`, {
     method: "POST",
@@ -23,6 +29,8 @@ async function post<T>(path: string, body: object): Promise<T> {
       "Content-Type": "application/json",
     },
     body: JSON.stringify(body),
+  }).catch((error) => {
+    throw new Error(`no server answers at ${process.env.HOLDFAST_SERVER}: ${error.cause ?? error}`);
   });
   // A refusal is an answer too: {"code": "stale_token", …}.
   return { ok: answer.ok, ...(await answer.json()) } as T;

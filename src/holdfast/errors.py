@@ -61,6 +61,11 @@ class Mistake:
     hint: str = ""
     source: str = ""
 
+    def told(self) -> dict[str, int | str]:
+        """For programs: the place, what is wrong, and the hint, which may be empty."""
+        place: dict[str, int | str] = {"line": self.line, "column": self.column}
+        return place | {"message": self.message, "hint": self.hint}
+
     def shown(self, name: str) -> str:
         """For people: the place, what is wrong, the line with a caret under it, and the hint."""
         long = len(self.source) > SHOWN_WIDTH
@@ -117,8 +122,10 @@ _ANOTHER_BODY = (
 class KeyConflict(HoldfastError):
     """The key stands for something else already; `existing` is the id of what it stands for."""
 
-    def __init__(self, key: str, existing: str, advice: str = _ANOTHER_BODY) -> None:
-        super().__init__(f"key {key!r} already belongs to {existing}, {advice}")
+    def __init__(
+        self, key: str, existing: str, advice: str = _ANOTHER_BODY, *, kind: str = "key"
+    ) -> None:
+        super().__init__(f"{kind} {key!r} already belongs to {existing}, {advice}")
         self.key = key
         self.existing = existing
 

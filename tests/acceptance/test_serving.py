@@ -63,7 +63,7 @@ def ended(client: httpx.Client, run_id: str) -> dict[str, Any]:
 
 def test_a_server_begins_with_a_token_of_its_own_and_drains(tmp_path: Path) -> None:
     holdfast(tmp_path, "init", "--bare")
-    with serving(tmp_path, "serve") as (process, client):
+    with serving(tmp_path, "serve", "--log-json") as (process, client):
         path = tmp_path / ".holdfast" / "token"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert holdfast(tmp_path, "token").stdout.strip() == path.read_text().strip()
@@ -84,6 +84,8 @@ def test_a_server_begins_with_a_token_of_its_own_and_drains(tmp_path: Path) -> N
         assert process.wait(PATIENCE) == 0
         waits.join(PATIENCE)
     assert [each.json()["assignments"] for each in answers] == [[]]
+    said = [json.loads(each)["message"] for each in (tmp_path / "said").read_text().splitlines()]
+    assert [each.split()[0] for each in said[:3]] == ["store", "token", "open"]
 
 
 def test_open_lets_a_browser_in_once(tmp_path: Path) -> None:

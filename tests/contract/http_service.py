@@ -49,7 +49,13 @@ class Server(ThreadingHTTPServer):
 
 @contextmanager
 def service(*replies: Reply) -> Iterator[Service]:
-    made = Service(*replies)
+    with standing(Service(*replies)) as made:
+        yield made
+
+
+@contextmanager
+def standing(made: Service) -> Iterator[Service]:
+    """A service that finds its answers in a way of its own."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -40,6 +40,7 @@ def errors_told() -> Iterator[None]:
     try:
         yield
     except (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ReadOnlyError) as error:
+        said = str(error).rstrip(".")
         raise BusUnreachable(
-            f"Redis does not answer: {error}; is the server running, and is the URL right?"
+            f"Redis does not answer: {said}; is the server running, and is the URL right?"
         ) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import asdict
 from typing import Any
 
 from holdfast.cli.session import (
@@ -28,7 +27,7 @@ from holdfast.errors import (
     StoreError,
     StoreUnreachable,
 )
-from holdfast.service.refused import Refused
+from holdfast.service.refused import STOP, Refused
 from holdfast.service.wording import in_commands
 
 FAILED, BAD_INPUT, CANCELLED, NEEDS_PERSON, UNREACHABLE = 1, 2, 3, 4, 5
@@ -51,10 +50,11 @@ _LISTS = {
     "schedule": "holdfast schedule list",
     "worker": "holdfast workers",
     "token": "holdfast token list",
+    "group": "holdfast bus groups",
+    "relay": "holdfast bus",
 }
 _MISSING = re.compile(r"(?:^|; )(?:input\.)?([A-Za-z_][\w-]*):? is missing")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_STOP = "stop, and change nothing more: the attempt is over"
 
 
 def say_error(error: HoldfastError, *, json: bool) -> int:
@@ -81,7 +81,7 @@ def tell(error: HoldfastError) -> str:
     if not isinstance(error, Refused):
         return in_commands(str(error))
     late = error.reason in {"stale_token", "lease_expired"} and _is_id(error.identifier)
-    details = [in_commands(error.detail), _STOP if late else ""]
+    details = [in_commands(error.detail), STOP if late and STOP not in error.detail else ""]
     told = "; ".join(each for each in details if each)
     asked = called_command.get() == "guard"
     what = "may not act any more" if asked else "was left as it is"
@@ -97,9 +97,7 @@ def view_error(error: HoldfastError) -> dict[str, Any]:
         "next": next_command(error),
     }
     if isinstance(error, InvalidFile):
-        shown = ("line", "column", "message", "hint")
-        told = [asdict(each) for each in error.found]
-        view["mistakes"] = [{name: each[name] for name in shown} for each in told]
+        view["mistakes"] = [each.told() for each in error.found]
     return view
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.registry import command
-from holdfast.cli.session import INSTALL_SERVER, actor, opened
+from holdfast.cli.session import INSTALL_SERVER, actor, begun
 from holdfast.errors import InvalidInput
 
 ROLES = ("planner", "worker", "operator", "viewer")
@@ -34,7 +34,7 @@ def mcp(
     from holdfast.mcp.server import As, make_server
 
     worker = name or f"{socket.gethostname().partition('.')[0]}-mcp"
-    with opened(begins=True) as service:
+    with begun() as service:
         service.actor = f"{actor()}:{role}"
         caller = Caller(service=service, worker=worker, wait=service.room.wait)
         make_server(lambda: caller, As(role)).run()

@@ -136,7 +136,14 @@ def _note_waiting(told: dict[str, Any], whose: str) -> None:
         note(f"{waiting}, {told['parked']} of them parked: holdfast bus parked --all")
 
 
-@command("publish", of=bus, example="holdfast bus publish workflow.commands < envelope.json")
+_ENVELOPE = (
+    '{"message_id": "order-7", "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", '
+    '"type": "run.start", "created_at": "2026-01-31T12:00:00Z", '
+    '"payload": {"workflow": "shop", "input": {}}}'
+)
+
+
+@command("publish", of=bus, example=f"echo '{_ENVELOPE}' | holdfast bus publish workflow.commands")
 def publish(
     channel: Annotated[
         str,
@@ -144,11 +151,7 @@ def publish(
     ],
     json: Json = False,
 ) -> None:
-    """Put an envelope, JSON from standard input, on a channel of HOLDFAST_BUS or of the store.
-
-    {"message_id": "order-7", "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "type": "run.start",
-    "created_at": "2026-01-31T12:00:00Z", "payload": {"workflow": "shop", "input": {}}}
-    """
+    """Put an envelope, JSON from standard input, on a channel of HOLDFAST_BUS or of the store."""
     with _buses() as buses:
         told = buses.publish(channel, sys.stdin.read())
     if json:

@@ -41,6 +41,18 @@ class Lines(logging.StreamHandler[TextIO]):
         self.setFormatter(JsonLines())
 
 
+def logs_json() -> bool:
+    return any(isinstance(each, Lines) for each in logging.getLogger().handlers)
+
+
+def announce(text: str) -> None:
+    """Say what a process is about to do: in its log, where that is read by a program."""
+    if logs_json():
+        logging.getLogger("holdfast.cli").info(text)
+    else:
+        note(text)
+
+
 def show_logs(level: int, *, json: bool = False) -> None:
     handler: logging.Handler = Lines() if json else Plain()
     if not json:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from holdfast.cli.logs import announce
 from holdfast.cli.options import read_lease
 from holdfast.cli.session import place
-from holdfast.cli.terminal import note
 from holdfast.errors import InvalidInput
 from holdfast.model.text import digest
 
@@ -47,9 +47,9 @@ def work_for(
     allowed = Allowed(names=frozenset(permission.names), anything=permission.anything)
     executors = RemoteExecutors(office, allowed, State(root=found.home / "remote"))
     executors.begin()
-    note(f"server {url}")
+    announce(f"server {url}")
     if not (allowed.names or allowed.anything):
-        note(NOTHING_ALLOWED)
+        announce(NOTHING_ALLOWED)
     root = found.home / "remote"
     try:
         with _named(root, dict(options)) as chosen:
@@ -61,25 +61,25 @@ def work_for(
 
 
 @contextmanager
-def client_of(url: str, *, own: bool = False) -> Iterator[Client]:
-    """Whom to ask at a server, with the token that is at hand; `own` is that of this store."""
+def client_of(url: str) -> Iterator[Client]:
+    """Whom to ask at a server that was named, with the token that is at hand."""
     from holdfast.worker.remote.client import Client
 
-    client = Client(url, _token(url, own=own))
+    client = Client(url, _token(url))
     try:
         yield client
     finally:
         client.close()
 
 
-def _token(url: str, *, own: bool = False) -> str:
+def _token(url: str) -> str:
     from holdfast.service.tokens import read_token
 
     if not url.startswith(("http://", "https://")):
         raise InvalidInput("server", f"{url!r} is no URL of a server, as http://host:8765")
     token = os.environ.get(TOKEN)
-    if not token and (own or urlsplit(url).hostname in LOCAL):
-        # That of this folder's store is for a server here, and for nobody else to see.
+    if not token and urlsplit(url).hostname in LOCAL:
+        # That of this folder's store is for a server here that was named, and for nobody else.
         token = read_token(place().url)
     if not token:
         reason = f"is missing; set {TOKEN} to what `holdfast token create` printed there"

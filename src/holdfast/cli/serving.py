@@ -12,14 +12,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.logs import LogJson, show_logs
+from holdfast.cli.logs import LogJson, announce, logs_json, show_logs
 from holdfast.cli.options import Hear, Json
 from holdfast.cli.registry import Store, command, group
-from holdfast.cli.session import INSTALL_SERVER, chosen_store, opened, place, project, shown_url
+from holdfast.cli.session import (
+    INSTALL_SERVER,
+    begun,
+    chosen_store,
+    opened,
+    place,
+    project,
+    shown_url,
+)
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, is_terminal, note, say, say_json
-from holdfast.cli.words import ago
+from holdfast.cli.words import ago, now
 from holdfast.errors import InvalidInput
+from holdfast.service.views import View, read_time
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("holdfast.server")
 # What the server imports that a bare installation does not bring.
 NEEDED = ("fastapi", "httptools", "prometheus_client", "uvicorn")
+DEFAULT_ROLE = "viewer"
 token = group("token", "Print the token of this project; make, list and revoke others.", alone=True)
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
@@ -141,7 +151,7 @@ def _store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
     from holdfast.service.upkeep import upkeep
 
     with program_of(app, None) as program:
-        note(f"store {shown_url(program.settings.url)}")
+        announce(f"store {shown_url(program.settings.url)}")
         redis = os.environ.get("HOLDFAST_BUS")
         with upkeep(program.engine, project().keep, redis, hear=hear):
             yield program
@@ -165,7 +175,7 @@ def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServ
         say(server.url)
         # Whoever started it may be waiting to read where it is.
         sys.stdout.flush()
-        note(f"token {token_path(program.settings.url)}   (holdfast token prints it)")
+        announce(f"token {token_path(program.settings.url)}   (holdfast token prints it)")
         _say_way_in(server.url, tokens)
         yield server
     log.info("ended: nothing is under way here any more")
@@ -173,10 +183,10 @@ def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServ
 
 def _say_way_in(url: str, tokens: Tokens) -> None:
     """A link that is good once, where a person reads it; what is kept as a log gets none."""
-    if is_terminal(sys.stderr):
+    if is_terminal(sys.stderr) and not logs_json():
         note(f"open  {url}{tokens.link_own()['path']}   (once, within 10 minutes)")
     else:
-        note("open  holdfast open lets a browser in")
+        announce("open  holdfast open lets a browser in")
 
 
 @token.callback(invoke_without_command=True)
@@ -184,14 +194,16 @@ def show_token(context: typer.Context, db: Store = None) -> None:
     if context.invoked_subcommand is not None:
         return
     chosen_store.set(db or chosen_store.get())
-    with opened(begins=True) as service:
+    with begun() as service:
         say(service.tokens.own())
 
 
 @command("create", of=token, example="holdfast token create ci --role worker --agent builder")
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
-    role: Annotated[str, typer.Option(help="viewer, operator, worker or admin.")] = "viewer",
+    role: Annotated[
+        str | None, typer.Option(help="viewer, operator, worker or admin; viewer.")
+    ] = None,
     agent: Annotated[
         list[str] | None, typer.Option("--agent", "-a", help="A worker's: only this agent.")
     ] = None,
@@ -199,16 +211,18 @@ def create(
     json: Json = False,
 ) -> None:
     """Make a token, and print it this once: the store keeps its digest alone."""
-    with opened(begins=True) as service:
-        made = service.tokens.create(name, role=role, agents=agent or None, expires=expires)
+    with begun() as service:
+        made = service.tokens.create(
+            name, role=role or DEFAULT_ROLE, agents=agent or None, expires=expires
+        )
     say_json(made) if json else say(made["token"])
+    if role is None:
+        note(f"a {DEFAULT_ROLE}, which only looks; --role operator, worker or admin may do more")
 
 
 @command("list", of=token, example="holdfast token list")
 def list_tokens(json: Json = False) -> None:
     """List the tokens that were made: names, roles and times, never the tokens themselves."""
-    from holdfast.service.views import read_time
-
     with opened() as service:
         page = service.tokens.list()
     if json:
@@ -221,11 +235,18 @@ def list_tokens(json: Json = False) -> None:
             escape(", ".join(each.get("agents", ()))),
             ago(read_time(each["created_at"])),
             each.get("expires_at", ""),
-            "revoked" if "revoked_at" in each else "",
+            _ended(each),
         ]
         for each in page["items"]
     ]
     say_table(("NAME", "ROLE", "AGENTS", "MADE", "EXPIRES", ""), rows)
+
+
+def _ended(access: View) -> str:
+    if "revoked_at" in access:
+        return "revoked"
+    expires = read_time(access.get("expires_at"))
+    return "expired" if expires is not None and expires <= now() else ""
 
 
 @command("revoke", of=token, example="holdfast token revoke ci")

@@ -33,7 +33,7 @@ def place() -> Place:
 
 def chosen_server() -> str | None:
     """The server that the environment names, unless a store was typed."""
-    return None if chosen_store.get() else os.environ.get("HOLDFAST_SERVER")
+    return None if chosen_store.get() else os.environ.get("HOLDFAST_SERVER") or None
 
 
 def project() -> Project:
@@ -51,6 +51,18 @@ def opened(*, begins: bool = False) -> Iterator[Service]:
         found.require()
     found.make()
     with serving(found) as service:
+        yield service
+
+
+@contextmanager
+def begun() -> Iterator[Service]:
+    """The same for what a person may type in the wrong folder: a store that is new is named."""
+    found = place()
+    if not found.there:
+        from holdfast.cli.terminal import note
+
+        note(f"store {shown_url(found.url)}   (new: there was none)")
+    with opened(begins=True) as service:
         yield service
 
 

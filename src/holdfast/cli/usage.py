@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
 from holdfast.cli.session import typed_arguments
 from holdfast.cli.terminal import escape, note, paint, say_json_line
 
 BAD_INPUT = 2
+# As many commands as are worth naming.
+FEW = 3
 
 
 @runtime_checkable
@@ -44,7 +47,7 @@ def _called(context: Any) -> str:  # noqa: ANN401 - Typer's own
 def tell_usage(mistake: Mistake, called: str) -> str:
     option = getattr(mistake, "option_name", None)
     if option is not None and hasattr(mistake, "possibilities"):
-        return f"{option}: is no option of {called}{_meant(mistake.possibilities)}"
+        return f"{option}: is no option of {called}{_meant(option, mistake.possibilities)}"
     parameter = getattr(mistake, "param", None)
     if parameter is not None:
         return f"{_place(parameter)}: {_reason(mistake)}"
@@ -70,5 +73,25 @@ def _reason(mistake: Any) -> str:  # noqa: ANN401 - Typer's own
     return tell_mistakes(found())[0].message
 
 
-def _meant(possibilities: Any) -> str:  # noqa: ANN401 - Typer's own
-    return f"; did you mean {' or '.join(sorted(possibilities))}?" if possibilities else ""
+def _meant(option: str, possibilities: Sequence[str]) -> str:
+    """The commands that have such an option, if they are few, or what it may be a slip of."""
+    owners = _owners(option)
+    if 0 < len(owners) <= FEW:
+        return f"; {', '.join(owners)} {'has' if len(owners) == 1 else 'have'} one"
+    # Without the dashes, which would make any two short names alike.
+    names = {each.lstrip("-"): each for each in possibilities}
+    close = sorted(names[each] for each in get_close_matches(option.lstrip("-"), names))
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _owners(option: str) -> list[str]:
+    """Every command with this very option."""
+    from holdfast.cli.commands import MODULES, put_together
+
+    def walk(command: Any, name: str) -> Iterator[str]:  # noqa: ANN401 - Typer's own
+        if any(option in each.opts for each in command.params):
+            yield name
+        for below, each in getattr(command, "commands", {}).items():
+            yield from walk(each, f"{name} {below}")
+
+    return list(walk(put_together(tuple(MODULES)), "holdfast"))

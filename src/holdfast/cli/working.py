@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.logs import LogJson, show_logs
+from holdfast.cli.logs import LogJson, announce, show_logs
 from holdfast.cli.options import Agents, Hear, Json, Tags, read_lease
 from holdfast.cli.registry import Store, command, group
-from holdfast.cli.session import chosen_store, opened, place, project, shown_url
+from holdfast.cli.session import chosen_server, chosen_store, opened, place, project, shown_url
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, note, say, say_json
 from holdfast.cli.words import ago
@@ -54,8 +54,7 @@ def worker(
         str | None, typer.Option(help="How long it may be silent; 30s, or as APP says.")
     ] = None,
     server: Annotated[
-        str | None,
-        typer.Option(help="Work for a server elsewhere: its URL.", envvar="HOLDFAST_SERVER"),
+        str | None, typer.Option(help="Work for a server elsewhere: its URL; $HOLDFAST_SERVER.")
     ] = None,
     allow: Annotated[
         list[str] | None,
@@ -80,6 +79,7 @@ def worker(
         "service": None if app is None else re.sub(r"[^A-Za-z0-9_]+", "-", app.partition(":")[0]),
         "least_disk": said.least_disk if least_disk is None else least_disk,
     }
+    server = chosen_server() if server is None else server
     if server is not None:
         from holdfast.cli.remote import work_for
 
@@ -93,7 +93,7 @@ def worker(
     with program_of(app, lease) as program:
         from holdfast.service.upkeep import upkeep
 
-        note(f"store {shown_url(program.settings.url)}")
+        announce(f"store {shown_url(program.settings.url)}")
         given = {each: value for each, value in options.items() if value is not None}
         with upkeep(program.engine, said.keep, os.environ.get("HOLDFAST_BUS"), hear=hear):
             program.worker(**given).run()

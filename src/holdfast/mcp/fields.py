@@ -10,7 +10,9 @@ View = dict[str, Any]
 
 TaskId = Annotated[str, Field(description="The id of a task (t_…), or a step of a run, r_…:step")]
 RunId = Annotated[str, Field(description="The id of a run (r_…), or @last for the newest")]
-EitherId = Annotated[str, Field(description="The id of a task (t_…) or of a run (r_…)")]
+# Of these two a call names one.
+ThisTask = Annotated[str | None, Field(description="The task (t_…, or r_…:step); else give run_id")]
+ThisRun = Annotated[str | None, Field(description="The run (r_…, or @last); else give task_id")]
 Agent = Annotated[
     str | None, Field(description="The role that works on it, as `developer`; else `default`")
 ]

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from holdfast.mcp.fields import After, EitherId, Limit, RunId, TaskId, View
+from holdfast.mcp.fields import After, Limit, RunId, TaskId, ThisRun, ThisTask, View
 from holdfast.mcp.toolbox import Toolbox
 
 MOST_LOG = 20_000
@@ -43,13 +43,13 @@ class Looking(Toolbox):
         """Show one task: its state, payload, output, error, attempts and children."""
         return self.service.queries.task_whole(self.service.addresses.task(task_id))
 
-    def why(self, identifier: EitherId) -> View:
+    def why(self, task_id: ThisTask = None, run_id: ThisRun = None) -> View:
         """Explain why a task or run does not go on, clause by clause, and what would change that.
 
         Use it before you retry, cancel or wait: it names the need that is not done, the hold and
         who can lift it, the time, the key that is full, or the agent that no worker serves.
         """
-        return self.service.why(self.service.addresses.find(identifier))
+        return self.service.why(self.find(task_id, run_id))
 
     def logs(
         self,

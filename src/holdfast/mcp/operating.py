@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from holdfast.mcp.fields import EitherId, RunId, View
+from holdfast.mcp.fields import RunId, ThisRun, ThisTask, View
 from holdfast.mcp.toolbox import Toolbox
 
 Asked = Annotated[
@@ -39,7 +39,8 @@ class Operating(Toolbox):
 
     def retry(
         self,
-        identifier: EitherId,
+        task_id: ThisTask = None,
+        run_id: ThisRun = None,
         step: Annotated[
             str | None, Field(description="Of a run: do this step again, and all that needs it")
         ] = None,
@@ -48,23 +49,23 @@ class Operating(Toolbox):
 
         With `step`, that step of a run and everything that needs it are done again instead.
         """
-        return self.service.commands.retry(self.service.addresses.find(identifier), step=step)
+        return self.service.commands.retry(self.find(task_id, run_id), step=step)
 
     def approve(
         self,
-        identifier: Asked,
+        task_id: Asked,
         note: Annotated[str | None, Field(description="Kept with the decision")] = None,
     ) -> View:
         """Let a task that waits for approval go on. Do this only where a person told you to."""
-        return self.service.commands.approve(self._asked(identifier), note)
+        return self.service.commands.approve(self._asked(task_id), note)
 
     def reject(
         self,
-        identifier: Asked,
+        task_id: Asked,
         reason: Annotated[str | None, Field(description="What is wrong with it")] = None,
     ) -> View:
         """Fail a task that waits for approval, and say why."""
-        return self.service.commands.reject(self._asked(identifier), reason)
+        return self.service.commands.reject(self._asked(task_id), reason)
 
-    def _asked(self, identifier: str) -> str:
-        return self.service.commands.asked_of_person(self.service.addresses.find(identifier))
+    def _asked(self, task_id: str) -> str:
+        return self.service.commands.asked_of_person(self.service.addresses.find(task_id))

@@ -11,6 +11,7 @@ from holdfast.mcp.toolbox import Toolbox
 from holdfast.service.intake import read_changes, read_new_task
 from holdfast.settings import Settings
 
+Planned = Annotated[str, Field(description="The task that is being planned")]
 Title = Annotated[str, Field(description="What is to be done, in one line")]
 
 
@@ -76,7 +77,7 @@ class Planning(Toolbox):
 
     def add_child(
         self,
-        parent_id: Annotated[str, Field(description="The task that is being planned")],
+        task_id: Planned,
         title: Title,
         agent: Annotated[
             str | None, Field(description="The role that works on it; else that of the plan")
@@ -88,20 +89,20 @@ class Planning(Toolbox):
         Write the title and payload so that somebody who knows nothing else can do the part.
         """
         fields = {"title": title, "agent": agent, "payload": payload, "enqueue": False}
-        parent = self.service.addresses.task(parent_id)
+        parent = self.service.addresses.task(task_id)
         return self.service.commands.add_task(self._read({**fields, "parent": parent}))
 
     def reorder(
         self,
-        parent_id: Annotated[str, Field(description="The task that is being planned")],
+        task_id: Planned,
         order: Annotated[list[str], Field(description="The ids of all its parts, first to last")],
     ) -> View:
         """Put the parts of a plan in this order; name all of them."""
-        return self.service.commands.reorder_plan(self.service.addresses.task(parent_id), order)
+        return self.service.commands.reorder_plan(self.service.addresses.task(task_id), order)
 
     def finalize_plan(
         self,
-        parent_id: Annotated[str, Field(description="The task that is being planned")],
+        task_id: Planned,
         graph: Annotated[
             dict[str, list[str]] | None,
             Field(description="What each part needs, by id: {'t_c': ['t_a', 't_b']}; else a chain"),
@@ -112,7 +113,7 @@ class Planning(Toolbox):
         The first part may start at once, each other when what it needs is done, and the planned
         task is done when all are; nobody has to wake anything. Watch it with get_task.
         """
-        return self.service.commands.finalize_plan(self.service.addresses.task(parent_id), graph)
+        return self.service.commands.finalize_plan(self.service.addresses.task(task_id), graph)
 
     def _read(self, fields: dict[str, Any]) -> Any:  # noqa: ANN401 - a task to be made
         return read_new_task(fields, Settings(url=self.service.place.url))

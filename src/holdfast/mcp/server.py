@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
@@ -55,6 +56,15 @@ class As(StrEnum):
     OPERATOR = "operator"
 
 
+# Each tool by the role that it is of.
+_OF = {
+    As.VIEWER: (*Looking.names(), *Runs.names()),
+    As.PLANNER: Planning.names(),
+    As.WORKER: Working.names(),
+    As.OPERATOR: Operating.names(),
+}
+
+
 class ToolServer(MCPServer):
     """Lists the newest runs besides what never changes, each as a resource."""
 
@@ -70,9 +80,11 @@ class ToolServer(MCPServer):
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
+            known = {tool.name: tool for tool in await self.list_tools()}
+            if name not in known:
+                return refuse(_tell_unknown(name, list(known)))
             if not isinstance(error.__cause__, ValidationError):
                 raise
-            known = {tool.name: tool for tool in await self.list_tools()}
             fields = [*known[name].input_schema.get("properties", {})]
             told = "; ".join(map(str, tell_mistakes(error.__cause__.errors(), fields)))
             return refuse(f"invalid_input: {told}. {name} takes {', '.join(fields)}")
@@ -91,6 +103,16 @@ class ToolServer(MCPServer):
             )
             for each in runs
         ]
+
+
+def _tell_unknown(name: str, known: list[str]) -> str:
+    """Why a tool is not there: it is of another role, or of none."""
+    role = next((role for role, box in _OF.items() if name in box), None)
+    if role is not None:
+        return f"forbidden: {name} is of the role {role}; `--as {role}` or /mcp?as={role} has it"
+    close = get_close_matches(name, known, n=1)
+    more = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+    return f"not_found: there is no tool {ascii(name)[:60]}; {more}"
 
 
 def make_server(asking: Asking, role: As, *, looks: bool = True) -> ToolServer:

@@ -19,7 +19,7 @@ from holdfast.service.wording import in_commands
 Tool = Callable[..., Any]
 
 # The fields that tell which task or run a call is about.
-_NAMES = ("task_id", "run_id", "parent_id", "identifier")
+_NAMES = ("task_id", "run_id")
 _CODES = {
     Forbidden: "forbidden",
     InvalidInput: "invalid_input",
@@ -42,19 +42,33 @@ class Toolbox:
     def service(self) -> Service:
         return self.asking().service
 
+    def find(self, task_id: str | None, run_id: str | None) -> str:
+        """What a call is about that takes the one or the other."""
+        addresses = self.service.addresses
+        if task_id is not None and run_id is None:
+            return addresses.task(task_id)
+        if run_id is not None and task_id is None:
+            return addresses.run(run_id)
+        raise InvalidInput("task_id", "give either task_id or run_id, one of both")
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Its tools: the public methods that are its own, in the order they were written."""
+        own = vars(cls).items()
+        return [name for name, value in own if inspect.isfunction(value) and name[0] != "_"]
+
     def install(self, server: MCPServer) -> None:
-        """Add its public methods that are its own, in the order they were written."""
-        for name, method in vars(type(self)).items():
-            if callable(method) and not name.startswith("_"):
-                server.add_tool(
-                    self._told(getattr(self, name)),
-                    description=_describe(method.__doc__),
-                    annotations=ToolAnnotations(
-                        read_only_hint=self.looks,
-                        destructive_hint=name in self.ends,
-                        open_world_hint=False,
-                    ),
-                )
+        for name in self.names():
+            method = getattr(self, name)
+            server.add_tool(
+                self._told(method),
+                description=_describe(method.__doc__),
+                annotations=ToolAnnotations(
+                    read_only_hint=self.looks,
+                    destructive_hint=name in self.ends,
+                    open_world_hint=False,
+                ),
+            )
 
     def _told(self, method: Tool) -> Tool:
         @functools.wraps(method)

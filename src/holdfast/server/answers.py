@@ -242,7 +242,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     401: _problem(
         401,
         "unauthorized",
-        "No token, or one that is not good: `unauthorized`",
+        "No token, or one that is unknown, revoked or expired: `unauthorized`",
         "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours",
     ),
     403: _problem(
@@ -297,4 +297,13 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "is going",
         "the store does not answer; ask again",
     ),
+}
+# What no route answers that is called as the document says.
+UNROUTED: dict[int | str, dict[str, Any]] = {
+    405: _problem(
+        405,
+        "method_not_allowed",
+        "The path takes other methods, which `Allow` lists: `method_not_allowed`",
+        "this path takes GET, POST; /openapi.json tells what each does",
+    )
 }

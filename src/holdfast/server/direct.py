@@ -103,6 +103,8 @@ async def read_body(receive: Receive) -> bytes:
 
 def _given(way: Way, scope: Scope, text: bytes) -> dict[str, Any] | None:
     """What a call is given; None where something is wrong with it."""
+    if scope["query_string"]:
+        return None
     kinds = [value for name, value in scope["headers"] if name == b"content-type"]
     if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != JSON:
         return None

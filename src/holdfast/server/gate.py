@@ -52,6 +52,7 @@ OF_ADDRESS = Rate(often=0.5, burst=30)
 # How much is read of who has shown nothing.
 OF_STRANGER = 10_000
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?")
+_SHOWN = re.compile(r"[Bb]earer +[^ ]")
 _OTHER_NAME = (
     "this server does not answer to that name; `holdfast serve --allow-host {}` has it do so"
 )
@@ -65,6 +66,10 @@ _NEEDED_BY_TOOLS = (
 _NEEDED = (
     "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours, and "
     "`holdfast open` lets a browser in"
+)
+_NOT_TAKEN = (
+    "this token is unknown, revoked or expired; at the server, `holdfast token create NAME --role "
+    "worker` makes one for a worker, and `holdfast token` tells its own"
 )
 
 
@@ -125,8 +130,8 @@ class Gate:
     async def _recognise(self, scope: Scope, headers: Headers) -> None:
         known = await self._recognition.recognise(scope, headers)
         if known is None:
-            said = _NEEDED_BY_TOOLS if scope["path"] == TOOLS else _NEEDED
-            raise Problem(401, "unauthorized", said, {"WWW-Authenticate": "Bearer"})
+            told = _tell_needed(scope["path"], headers)
+            raise Problem(401, "unauthorized", told, {"WWW-Authenticate": "Bearer"})
         scope[ACCESS], scope[SESSION] = known.access, known.session
         scope[LOOK_AGAIN] = known.look_again
         if not known.proves(scope["method"], headers):
@@ -135,6 +140,12 @@ class Gate:
         wait = self._asked.take(known.access.name)
         if wait is not None:
             raise too_many("this token asks too often", wait)
+
+
+def _tell_needed(path: str, headers: Headers) -> str:
+    if _SHOWN.match(headers.get(b"authorization", "")):
+        return _NOT_TAKEN
+    return _NEEDED_BY_TOOLS if path == TOOLS else _NEEDED
 
 
 def too_large(limit: int) -> str:

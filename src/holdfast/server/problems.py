@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any, Protocol, get_args
 
 from fastapi import FastAPI, Request
+from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
@@ -106,10 +107,7 @@ def answer_error(error: HoldfastError) -> Answer:
 def _invalid(error: InvalidInput, said: str) -> Answer:
     if not isinstance(error, InvalidWorkflowFile):
         return tell(422, "invalid_input", said, field=error.field)
-    mistakes = [
-        {"line": each.line, "column": each.column, "message": each.message}
-        for each in error.found[:MOST_MISTAKES]
-    ]
+    mistakes = [each.told() for each in error.found[:MOST_MISTAKES]]
     return tell(422, "invalid_workflow", said, mistakes=mistakes)
 
 
@@ -188,7 +186,7 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
         return tell(400, "invalid_json", "the body is no JSON")
     if any(each["loc"] == ("body",) for each in found) and not _says_json(request):
         return not_json(request, JSON)
-    mistakes = tell_mistakes(found, _fields(request))
+    mistakes = tell_mistakes(found, _fields(request, found[0]["loc"][0]))
     more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
     listed = [{"field": each.field, "message": each.message} for each in mistakes]
     said = f"{mistakes[0]}{more}"
@@ -208,9 +206,17 @@ def _says_json(request: Request) -> bool:
     return "json" in request.headers.get("content-type", "").lower()
 
 
-def _fields(request: Request) -> list[str]:
-    """The fields of what this route takes, for who has mistaken one."""
+def query_names(dependant: Dependant) -> list[str]:
+    """The parameters that a route reads from the query."""
+    below = [name for each in dependant.dependencies for name in query_names(each)]
+    return [*(each.alias for each in dependant.query_params), *below]
+
+
+def _fields(request: Request, place: str) -> list[str]:
+    """The fields of what this route takes there, for who has mistaken one."""
     route = request.scope.get("route")
+    if place == "query" and isinstance(route, APIRoute):
+        return sorted(query_names(route.dependant))
     body = route.body_field if isinstance(route, APIRoute) else None
     if body is None:
         return []

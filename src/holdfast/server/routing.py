@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.responses import Response
@@ -16,7 +17,7 @@ from starlette.responses import Response
 from holdfast.model.access import Access, Role
 from holdfast.server.answers import PROBLEMS
 from holdfast.server.gate import ACCESS, OPEN
-from holdfast.server.problems import Answer, Problem
+from holdfast.server.problems import Answer, Problem, query_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 PREFIX = "/api/v1"
@@ -88,14 +89,24 @@ class Guarded(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        known = frozenset(query_names(self.dependant))
 
         async def guarded(request: Request) -> Response:
             access: Access | None = request.scope.get(ACCESS)
             if self.path not in OPEN and (access is None or access.role not in self.roles):
                 raise Problem(403, "forbidden", _tell_roles(self.roles))
+            self._refuse_unknown(request, known)
             return await handle(Careful(request.scope, request.receive))
 
         return guarded
+
+    def _refuse_unknown(self, request: Request, known: frozenset[str]) -> None:
+        """Refuse what nobody reads: a filter that is mistyped would else answer everything."""
+        unknown = [each for each in request.query_params if each not in known]
+        if unknown and self.path not in OPEN:
+            raise RequestValidationError(
+                [{"type": "extra_forbidden", "loc": ("query", each)} for each in unknown]
+            )
 
 
 def _tell_roles(roles: frozenset[Role]) -> str:

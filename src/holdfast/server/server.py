@@ -9,7 +9,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from errno import EADDRINUSE
+from errno import EADDRINUSE, EADDRNOTAVAIL
 
 import uvicorn
 
@@ -103,7 +103,9 @@ def _listen(bind: Bind) -> socket.socket:
         made.close()
         taken = "; --port 0 takes a free one" if error.errno == EADDRINUSE else ""
         reason = f"{bind.host}:{bind.port} cannot be listened on: {error.strerror}{taken}"
-        raise InvalidInput("port", reason) from error
+        # A name that leads nowhere, or to another machine, is no fault of the port.
+        ours = isinstance(error, socket.gaierror) or error.errno == EADDRNOTAVAIL
+        raise InvalidInput("host" if ours else "port", reason) from error
     made.set_inheritable(False)
     return made
 

@@ -45,7 +45,7 @@ class Tries:
         came, wait = self._now(), self._take(address)
         if wait is not None:
             if not await self._is_good(secret, came):
-                raise too_many("too much from there was not good", wait)
+                raise too_many("too many wrong tokens came from this address", wait)
             return await look()
         try:
             found = await look()
@@ -61,7 +61,7 @@ class Tries:
         """Count what cannot be good; raises `Problem` where that is too often."""
         wait = self._take(address)
         if wait is not None:
-            raise too_many("too much from there was not good", wait)
+            raise too_many("too many wrong tokens came from this address", wait)
 
     def _take(self, address: str) -> float | None:
         wait = self._one.take(address)

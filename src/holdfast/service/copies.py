@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -11,9 +12,12 @@ from tempfile import TemporaryDirectory
 from holdfast.engine.doctor import examine
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
 from holdfast.service.place import Place
-from holdfast.service.quiet import opened_engine, refuse_while_busy
+from holdfast.service.quiet import list_living, living, opened_engine, refuse_while_busy
 from holdfast.service.views import View
+from holdfast.service.whereabouts import find_server
 from holdfast.store.database import is_postgresql, sqlite_path
+
+_REFUSED = "the restore would be refused: "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +36,9 @@ def restore(asked: Restore) -> View:
     No token that was given before is one afterwards: the attempts it was for are to come again.
     """
     place, backup = asked.place, asked.backup.absolute()
-    _refuse_server(place, "pg_restore")
+    _refuse_postgresql(place, "pg_restore")
     # Imported here: who has PostgreSQL need not have apsw.
-    from holdfast.store.sqlite.restore import prepare_copy  # noqa: PLC0415
+    from holdfast.store.sqlite.restore import prepare_copy, refuse_other_files  # noqa: PLC0415
     from holdfast.store.sqlite.restore import restore as replace  # noqa: PLC0415
 
     target = sqlite_path(place.url).absolute()
@@ -42,8 +46,9 @@ def restore(asked: Restore) -> View:
         raise InvalidInput("file", f"there is no file {backup}")
     if target.exists() and backup.samefile(target):
         raise InvalidInput("file", f"{backup} is the store itself")
+    refuse_other_files(backup)
     if target.exists():
-        _refuse_busy(place.url, evict=asked.evict and not asked.dry_run)
+        _refuse_in_use(asked, target)
     kept = _beside(target)
     if asked.dry_run:
         replaced = target.exists()
@@ -71,6 +76,36 @@ def _prepare(copy: Path) -> None:
             raise InvalidInput("file", f"an invariant does not hold in the backup:\n{diagnosis}")
 
 
+def _refuse_in_use(asked: Restore, target: Path) -> None:
+    """Refuse while somebody has the store open, and name them; before any worker is sent away."""
+    url = asked.place.url
+    if not asked.dry_run:
+        _refuse_server(url, target)
+        _refuse_busy(url, evict=asked.evict)
+        return
+    try:
+        _refuse_server(url, target)
+        # Those that would be sent away are left where they are.
+        if not asked.evict:
+            _refuse_busy(url, evict=False)
+            _refuse_others(target)
+    except InvalidInput as error:
+        raise InvalidInput(error.field, f"{_REFUSED}{error.reason}") from error
+    except StoreUnreachable as error:
+        raise StoreUnreachable(f"{_REFUSED}{error}") from error
+
+
+def _refuse_server(url: str, target: Path) -> None:
+    server = find_server(url)
+    if server is None:
+        return
+    beside = ""
+    with suppress(StoreError), opened_engine(url) as engine:
+        beside = f", and {list_living(names)}" if (names := living(engine)) else ""
+    told = f"the server at {server} has {target} open{beside}; stop it, with Ctrl-C where it runs"
+    raise StoreUnreachable(f"{told} or SIGTERM, and try again; nothing was changed")
+
+
 def _refuse_busy(url: str, *, evict: bool) -> None:
     try:
         with opened_engine(url) as engine:
@@ -82,7 +117,13 @@ def _refuse_busy(url: str, *, evict: bool) -> None:
         return
 
 
-def _refuse_server(place: Place, tool: str) -> None:
+def _refuse_others(target: Path) -> None:
+    from holdfast.store.sqlite.restore import refuse_while_open  # noqa: PLC0415 - see above
+
+    refuse_while_open(target)
+
+
+def _refuse_postgresql(place: Place, tool: str) -> None:
     if is_postgresql(place.url):
         reason = f"Holdfast copies SQLite files only; use `{tool}` for a PostgreSQL database"
         raise InvalidInput("db", reason)
@@ -90,7 +131,7 @@ def _refuse_server(place: Place, tool: str) -> None:
 
 def back_up(place: Place, target: Path) -> View:
     """Copy a store to a new file, whole, while it is in use."""
-    _refuse_server(place, "pg_dump")
+    _refuse_postgresql(place, "pg_dump")
     # Imported here: who has PostgreSQL need not have apsw.
     from holdfast.store.sqlite.backup import back_up as copy  # noqa: PLC0415
 

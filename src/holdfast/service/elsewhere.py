@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from holdfast.model.duration import Moment
-from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.task import Renewal
 from holdfast.service.protocol import Offer
 from holdfast.service.refused import Refused, accepted
@@ -32,7 +32,8 @@ class Elsewhere:
             max=most,
             task_id=task_id,
         )
-        return self._ask(task_id or "the claim", lambda: self._client.post("/claims", asked))
+        post = partial(self._client.post, "/claims", asked, assignments=list)
+        return self._ask(task_id or "the claim", post)
 
     def renew(self, renewal: Renewal, lease: float | None = None) -> View:
         asked = present(
@@ -41,11 +42,8 @@ class Elsewhere:
             progress=renewal.progress,
             usage=renewal.usage,
         )
-        said = present(leases=[asked], lease_seconds=lease)
-        told = self._ask(renewal.task_id, lambda: self._client.post("/claims/renew", said))
-        (kept,) = told["leases"]
-        reason = None if kept["ok"] else Refusal(kept["reason"])
-        accepted(renewal.task_id, TransitionResult(ok=kept["ok"], reason=reason))
+        (answer,) = self._client.renew([asked], lease)
+        accepted(renewal.task_id, answer)
         return self.guard(renewal.task_id, renewal.token)
 
     def complete(self, task_id: str, token: str, output: object, usage: object = None) -> View:
@@ -63,12 +61,14 @@ class Elsewhere:
 
     def log(self, task_id: str, token: str, chunk: bytes) -> int:
         text = chunk.decode(errors="replace")
-        return int(self._report(task_id, "logs", token, chunk=text)["bytes"])
+        body = {"token": token, "chunk": text}
+        post = partial(self._client.post, f"/claims/{task_id}/logs", body, bytes=int)
+        return int(self._ask(task_id, post)["bytes"])
 
     def _report(self, task_id: str, verb: str, token: str, **said: object) -> View:
         body = {"token": token, **present(**said)}
         path = f"/claims/{task_id}/{verb}"
-        return self._ask(task_id, lambda: self._client.post(path, body))
+        return self._ask(task_id, partial(self._client.post, path, body, task=dict))
 
     def _ask(self, identifier: str, post: Callable[[], View]) -> View:
         try:

@@ -83,7 +83,9 @@ def _shape(found: Found) -> str:
 
 def _field(found: Found) -> str:
     parts = list(found["loc"])
-    if parts and parts[0] in {"body", "query", "path", "header"}:
+    if parts[:1] == ["query"]:
+        return str(parts[1])
+    if parts and parts[0] in {"body", "path", "header"}:
         parts = parts[1:]
     if parts and parts[-1] in _TRIED:
         parts = parts[:-1]
@@ -96,7 +98,7 @@ def _message(of_field: Sequence[Found], known: Sequence[str]) -> str:
     if first["type"] == "missing":
         return "is missing"
     if first["type"] == "extra_forbidden":
-        return _unknown(_field(first), known)
+        return _unknown(first, known)
     wanted = " or ".join(_wanted(each) for each in of_field)
     return f"must be {wanted}, not {_given(first)}"
 
@@ -112,12 +114,14 @@ def _plain(number: float) -> float:
     return int(number) if number == int(number) else number
 
 
-def _unknown(name: str, known: Sequence[str]) -> str:
+def _unknown(found: Found, known: Sequence[str]) -> str:
+    name = _field(found)
+    told = f"is no {'parameter' if found['loc'][0] == 'query' else 'field'} of this"
     if not known or "." in name:
-        return "is no field of this"
+        return told
     close = get_close_matches(name, known, n=1)
     more = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-    return f"is no field of this; {more}"
+    return f"{told}; {more}"
 
 
 def _given(found: Found) -> str:

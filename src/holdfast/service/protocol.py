@@ -15,7 +15,7 @@ from holdfast.service.assignments import view_assignment
 from holdfast.service.logs import append_log
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
-from holdfast.service.refused import accepted
+from holdfast.service.refused import accepted, may_act
 from holdfast.service.views import View, present
 from holdfast.worker.remote.wire import Around, pack
 
@@ -178,7 +178,7 @@ class Protocol:
         )
 
     def guard(self, task_id: str, token: str) -> View:
-        return self.tell(task_id, self._engine.work.guard(task_id, token))
+        return self.tell(task_id, may_act(task_id, self._engine.work.guard(task_id, token)))
 
     def effects(self, task_id: str, token: str) -> View:
         """What an attempt that may still act finds remembered."""

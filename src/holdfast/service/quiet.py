@@ -39,10 +39,10 @@ def refuse_while_busy(engine: Engine, *, evict: bool) -> None:
         until = time.monotonic() + engine.settings.lease + 1
         while engine.workers.list() and time.monotonic() < until:
             time.sleep(LOOK_EVERY)
-    living = [worker.name for worker in engine.workers.list()]
-    if living:
+    names = living(engine)
+    if names:
         how = "they did not leave" if evict else "`--evict` has them give back what they run"
-        told = f"{_listed(living)} on this store; {how}; `holdfast workers drain NAME` lets one"
+        told = f"{list_living(names)} on this store; {how}; `holdfast workers drain NAME` lets one"
         raise InvalidInput("workers", f"{told} finish; nothing was changed")
     engine.database.view(refuse_leased)
 
@@ -57,6 +57,11 @@ def refuse_leased(tx: Transaction) -> None:
         raise InvalidInput("leases", f"{reason}: `holdfast tasks --status running`")
 
 
-def _listed(names: list[str]) -> str:
+def living(engine: Engine) -> list[str]:
+    """The workers that have been heard of lately."""
+    return [worker.name for worker in engine.workers.list()]
+
+
+def list_living(names: list[str]) -> str:
     shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
     return f"{shown} {'lives' if len(names) == 1 else 'live'}"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast.errors import HoldfastError
 from holdfast.model.result import Refusal, TransitionResult
+
+STOP = "stop, and change nothing more: the attempt is over"
 
 
 class Refused(HoldfastError):
@@ -20,3 +24,11 @@ def accepted(identifier: str, answer: TransitionResult) -> TransitionResult:
     if not answer.ok:
         raise Refused(identifier, answer)
     return answer
+
+
+def may_act(identifier: str, answer: TransitionResult) -> TransitionResult:
+    """The same of whoever asks whether they may act; one who may not is told to stop."""
+    if answer.ok or answer.reason == Refusal.NOT_FOUND:
+        return accepted(identifier, answer)
+    told = "; ".join(each for each in (answer.detail, STOP) if each)
+    raise Refused(identifier, replace(answer, detail=told))

@@ -74,7 +74,7 @@ class Tokens:
         made = self._engine.access.grant(name, secret, role=role, agents=agents, expires=expires)
         if made is None:
             advice = f"a token that is good; `holdfast token revoke {name}` ends that one"
-            raise KeyConflict(name, name, advice)
+            raise KeyConflict(name, name, advice, kind="name")
         return {**view_access(made), "token": secret}
 
     def revoke(self, name: str) -> View:

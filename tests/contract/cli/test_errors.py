@@ -53,6 +53,7 @@ def test_what_was_typed_wrong_is_json_too(typed: Typed) -> None:
         (("worker", "--concurrency", "x"), "must be a whole number, not 'x'", "worker"),
         (("serve", "--port", "-1"), "--port: must be 0 or more, not '-1'", "serve"),
         (("runs", "--stats"), "is no option of holdfast runs; did you mean --status?", "runs"),
+        (("up", "--name", "a"), "is no option of holdfast up; holdfast worker has one", "up"),
         (("runs", "--limit"), "option '--limit' requires an argument", "runs"),
         (("db", "backup"), "FILE: is missing", "db backup"),
         (("show", "a", "b"), "got unexpected extra argument", "show"),
@@ -101,6 +102,9 @@ def test_what_to_type_next_can_be_typed(engine: Engine, typed: Typed) -> None:
 
 def test_what_is_not_there_is_looked_for_in_its_own_list(typed: Typed) -> None:
     assert typed.refused(2, "token", "revoke", "no").endswith("next:  holdfast token list\n")
+    for verb in ("lag", "forget"):
+        told = typed.refused(2, "bus", verb, "workflow.events", "nobody")
+        assert told.endswith("next:  holdfast bus groups\n")
     stale = typed.refused(1, "lease", "release", "a key", "--token", "1.00")
     assert stale.endswith("next:  holdfast lease acquire 'a key'\n")
 
@@ -128,7 +132,10 @@ def test_the_input_that_is_missing_is_offered(typed: Typed, tmp_path: Path) -> N
 def test_an_attempt_that_may_not_act_is_told_so(engine: Engine, typed: Typed) -> None:
     stage = bring(engine, Status.DONE)
     told = typed.refused(1, "guard", stage.task_id, "--token", str(stage.token))
-    assert f"{stage.task_id} may not act any more: " in told
+    assert f"{stage.task_id} may not act any more: already_terminal" in told
+    assert told.count("stop, and change nothing more: the attempt is over") == 1
+    late = typed.refused(1, "guard", stage.task_id, "--token", "9.00")
+    assert late.count("stop, and change nothing more") == 1
     assert "was left as it is" in typed.refused(1, "cancel", stage.task_id)
 
 

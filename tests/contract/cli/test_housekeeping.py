@@ -341,3 +341,21 @@ def test_the_store_is_the_one_typed_and_what_is_typed_next_names_it(
     assert not (tmp_path / "typo.db").exists()
     assert typed.ok("db", "upgrade", "--db", "fresh.db").startswith("sqlite:///")
     assert typed.json("runs", "--db", "fresh.db") == {"items": []}
+
+
+def test_a_token_that_is_good_no_more_says_so_in_the_list_and_a_name_is_given_once(
+    typed: Typed,
+) -> None:
+    for name, more in (("ci", ()), ("old", ("--expires", "0.001s")), ("gone", ())):
+        typed.ok("token", "create", name, "--role", "worker", *more)
+    typed.ok("token", "revoke", "gone")
+    ends = {line.split()[0]: line.split()[-1] for line in typed.ok("token", "list").splitlines()}
+    assert (ends["ci"], ends["old"], ends["gone"]) == ("ago", "expired", "revoked")
+    told = typed.refused(2, "token", "create", "ci")
+    assert told.startswith("error: name 'ci' already belongs to ci, a token that is good; ")
+
+
+def test_a_host_that_is_none_of_this_machine_is_refused_by_its_name(typed: Typed) -> None:
+    told = typed("serve", "--host", "203.0.113.1", "--port", "0", "--public")
+    assert (told.code, told.out) == (2, "")
+    assert "error: host: 203.0.113.1:0 cannot be listened on" in told.err

@@ -17,6 +17,7 @@ from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
 from holdfast.service.moving import Move, move
 from holdfast.service.place import Place
+from holdfast.service.whereabouts import announced
 from holdfast.store.database import is_postgresql, sqlite_path
 from tests.acceptance.terminals import PATIENCE, PROGRAM, environment
 from tests.contract.cli.typed import Typed
@@ -242,10 +243,21 @@ def test_a_backup_that_is_none_and_a_store_in_use_are_refused(
     with opened(url) as engine:
         engine.workers.register("w", agents=["default"])
         assert "w lives on this store" in typed.refused(2, "db", "restore", "b.db")
+        assert "is no SQLite database" in typed.refused(2, "db", "restore", "text.db")
+        rehearsed = typed.refused(2, "db", "restore", "b.db", "--dry-run")
+        assert "workers: the restore would be refused: w lives on this store" in rehearsed
+        assert "is whole" in typed.ok("db", "restore", "b.db", "--dry-run", "--evict")
+        with announced(url, "http://127.0.0.1:1"):
+            for more in ((), ("--evict",), ("--dry-run",)):
+                served = typed.refused(5, "db", "restore", "b.db", *more)
+                path = sqlite_path(url)
+                assert f"the server at http://127.0.0.1:1 has {path} open, and w lives" in served
+        assert [each.told for each in engine.workers.list()] == [None]
     with raw(url) as hand:
         hand("DELETE FROM holdfast_worker")
         hand("BEGIN IMMEDIATE")
-        assert "another process has" in typed.refused(5, "db", "restore", "b.db")
+        for more in ((), ("--dry-run",)):
+            assert "another process has" in typed.refused(5, "db", "restore", "b.db", *more)
         hand("ROLLBACK")
     assert rows(url) == before
     assert typed("db", "restore", "b.db", "--db", "postgresql://x/y").code == 2

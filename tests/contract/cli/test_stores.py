@@ -46,6 +46,17 @@ def test_the_folder_is_made_by_what_makes_something_and_found_from_below(
     assert (tmp_path / "elsewhere/.gitignore").read_text() == "*\n"
 
 
+def test_a_store_that_a_token_begins_is_named_and_one_that_was_there_is_not(
+    alone: Typed, tmp_path: Path
+) -> None:
+    first, again = alone("token"), alone("token", "create", "ci", "--role", "worker")
+    assert (
+        first.err == f"store sqlite:///{tmp_path}/.holdfast/holdfast.db   (new: there was none)\n"
+    )
+    assert (first.code, again.code, again.err) == (0, 0, "")
+    assert alone("token", "create", "eyes").err.startswith("a viewer, which only looks; --role ")
+
+
 def test_init_writes_a_workflow_to_try_and_leaves_what_is_there(
     alone: Typed, tmp_path: Path
 ) -> None:

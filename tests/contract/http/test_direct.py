@@ -29,6 +29,7 @@ CASES: tuple[tuple[str, str, str, bytes], ...] = (
     ("neither one nor many", "/tasks", JSON, b'{"tasks": 3}'),
     ("no such task", f"/claims/{MISSING_TASK}/guard", JSON, b'{"token": "x"}'),
     ("no id", "/claims/t_1/guard", JSON, b'{"token": "x"}'),
+    ("a parameter too many", "/claims?agent=a", JSON, b'{"worker": "w"}'),
     ("another noun", f"/runs/{MISSING_TASK}/complete", JSON, b"{}"),
     ("another slash", "/claims/", JSON, b'{"worker": "w"}'),
     ("it does", "/claims", JSON, b'{"worker": "w"}'),

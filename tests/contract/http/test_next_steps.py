@@ -25,6 +25,26 @@ CASES: dict[str, tuple[str | None, str, str, dict[str, Any], str]] = {
     "a role of tools": ("worker", "POST", "/mcp?as=operator", {"json": CALL}, "?as=worker"),
     "no token for tools": (None, "POST", "/mcp", {"json": CALL}, "headers of this server"),
     "no token": (None, "GET", "/api/v1/runs", {}, "`holdfast token` tells yours"),
+    "a token that is none": (
+        *(None, "GET", "/api/v1/runs"),
+        {"headers": {"Authorization": "Bearer hf_nobodys"}},
+        "unknown, revoked or expired; at the server, `holdfast token create NAME --role worker`",
+    ),
+    "a filter": (
+        *("admin", "GET", "/api/v1/runs?stauts=running"),
+        {},
+        "stauts: is no parameter of this; did you mean 'status'?",
+    ),
+    "a filter that is like nothing": (
+        *("admin", "GET", "/api/v1/runs?Str=1"),
+        {},
+        "Str: is no parameter of this; there are after, limit, status, workflow",
+    ),
+    "a parameter of a short way": (
+        *("admin", "POST", "/api/v1/claims?worker=w"),
+        {"json": {"worker": "w"}},
+        "worker: is no parameter of this",
+    ),
     "a method": ("admin", "DELETE", "/api/v1/runs", {}, "takes GET, POST; /openapi.json"),
     "a path": ("admin", "GET", "/api/v1/nothing", {}, "/openapi.json tells which there are"),
 }
@@ -42,5 +62,5 @@ def test_each_refusal_says_what_to_do_next(scoped: Served) -> None:
         own = {} if who is None else {"Authorization": f"Bearer {scoped.tokens[who]}"}
         sent: dict[str, Any] = {**more, "headers": {**own, **more.get("headers", {})}}
         answer = scoped.stranger.request(method, path, **sent)
-        assert answer.status_code in {401, 403, 404, 405}, name
+        assert answer.status_code in {401, 403, 404, 405, 422}, name
         assert told in answer.json()["detail"], (name, answer.text)

@@ -27,7 +27,8 @@ def test_a_workflow_is_defined_started_steered_and_told(server: Served) -> None:
     assert operator.get("/workflows/hello").json()["version"] == made.json()["version"]
     wrong = admin.post("/workflows", content="name: x\nsteps: [{id: a, nedds: []}]", headers=YAML)
     assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_workflow")
-    assert wrong.json()["mistakes"][0]["line"] == 2
+    mistake = wrong.json()["mistakes"][1]
+    assert (mistake["line"], mistake["hint"]) == (2, "did you mean 'needs'?")
 
     body: dict[str, Any] = {"workflow": "hello", "input": {"name": "Ada"}, "key": "k"}
     run = operator.post("/runs", json=body)

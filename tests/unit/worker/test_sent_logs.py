@@ -24,7 +24,7 @@ class Wire:
         self._answers = list(answers)
         self.took: list[str] = []
 
-    def transition(self, path: str, said: dict[str, str]) -> None:
+    def transition(self, path: str, said: dict[str, str], **_: type) -> None:
         if self._answers:
             raise self._answers.pop(0)
         self.took.append(f"{path} {said['chunk']}")

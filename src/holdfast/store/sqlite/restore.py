@@ -47,20 +47,38 @@ def restore(backup: Path, target: Path, kept: Path, prepare: Callable[[Path], No
                     _keep(store, kept)
                 _copy(new, store)
         except apsw.BusyError as error:
-            raise StoreUnreachable(
-                f"another process has {target} open; stop it, and try again"
-            ) from error
+            raise _open_elsewhere(target) from error
         except apsw.Error as error:
             raise StoreError(f"SQLite: {error}") from error
     return there
 
 
-def prepare_copy(backup: Path, copy: Path, prepare: Callable[[Path], None]) -> None:
-    """A copy of a backup that is whole, and with which whatever is to be done was done."""
+def refuse_other_files(backup: Path) -> None:
+    """Refuse what is no database at all."""
     if not _is_database(backup):
         raise InvalidInput(
             "file", f"{backup} is no SQLite database; `holdfast db backup` makes one"
         )
+
+
+def refuse_while_open(store: Path) -> None:
+    """Refuse a store that another process has open, as to restore it is refused then."""
+    if not _is_database(store):
+        return
+    try:
+        _alone(store).close()
+    except apsw.BusyError as error:
+        raise _open_elsewhere(store) from error
+    except apsw.Error as error:
+        raise StoreError(f"SQLite: {error}") from error
+
+
+def _open_elsewhere(store: Path) -> StoreUnreachable:
+    return StoreUnreachable(f"another process has {store} open; stop it, and try again")
+
+
+def prepare_copy(backup: Path, copy: Path, prepare: Callable[[Path], None]) -> None:
+    """A copy of a backup that is whole, and with which whatever is to be done was done."""
     try:
         back_up(backup, copy)
     except StoreError as error:

@@ -100,7 +100,7 @@ class RemoteExecutors(Executors):
             self._allowed.check(work)
         except NotAllowed as refused:
             said = {"token": assignment.token, "chunk": f"{refused}\n"}
-            self._client.transition(f"/claims/{assignment.task_id}/logs", said)
+            self._client.transition(f"/claims/{assignment.task_id}/logs", said, bytes=int)
             raise
 
     def _with_log(self, made: Invocation, assignment: Assignment, context: Context) -> Logged:
@@ -145,7 +145,7 @@ class Logged:
         task_id = self._assignment.task_id
         while not self._context.ended:
             try:
-                self._client.transition(f"/claims/{task_id}/logs", said)
+                self._client.transition(f"/claims/{task_id}/logs", said, bytes=int)
             except StoreUnreachable:
                 self._clock.sleep(PAUSE)
             except HoldfastError as error:

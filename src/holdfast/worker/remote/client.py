@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -14,6 +15,11 @@ from holdfast.worker.hushed import hushed
 CONNECT = 10.0
 # Beyond what the server itself waits.
 READ = 30.0
+# How every refusal of a Holdfast server begins: what lies in between refuses in other words.
+PROBLEM = "urn:holdfast:problem:"
+SHOWN = 200
+# Whatever the environment says of proxies: a token for a server here is not for them to see.
+NO_PROXY = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 _REFUSALS = {each.value: each for each in Refusal}
 
 
@@ -24,45 +30,82 @@ class Client:
         headers = {"Authorization": f"Bearer {token}"}
         timeout = httpx.Timeout(READ, connect=CONNECT)
         limits = httpx.Limits(max_connections=64, max_keepalive_connections=16)
-        self.url = url.rstrip("/")
+        self.url = url.rstrip("/").removesuffix("/api/v1")
+        self._token = token
         self._http = httpx.Client(
-            base_url=f"{self.url}/api/v1", headers=headers, timeout=timeout, limits=limits
+            base_url=f"{self.url}/api/v1",
+            headers=headers,
+            timeout=timeout,
+            limits=limits,
+            mounts=dict.fromkeys(NO_PROXY),
         )
 
-    def get(self, path: str) -> dict[str, Any]:
+    def get(self, path: str, /, **shape: type) -> dict[str, Any]:
         """What there is to see; raises as `post` does."""
-        return self._call("GET", path, None)
+        return self._call("GET", path, None, shape)
 
-    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """What a call answers; raises `Refusing` where it is refused as it stands."""
-        return self._call("POST", path, body)
+    def post(self, path: str, body: dict[str, Any], /, **shape: type) -> dict[str, Any]:
+        """What a call answers; raises `Refusing` where it is refused as it stands.
 
-    def _call(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
-        place = write_header()
-        headers = None if place is None else {"traceparent": place}
-        try:
-            with hushed():
-                answer = self._http.request(method, path, json=body, headers=headers)
-            told = answer.json()
-        except (httpx.TransportError, ValueError) as error:
-            raise StoreUnreachable(f"{self.url} does not answer: {error!r}") from error
-        if answer.is_success:
-            return dict(told)
+        The shape is what the answer must hold, each with its type: one that does not is not
+        Holdfast's, and raises `Strange`.
+        """
+        return self._call("POST", path, body, shape)
+
+    def _call(
+        self, method: str, path: str, body: dict[str, Any] | None, shape: Mapping[str, type]
+    ) -> dict[str, Any]:
+        answer = self._request(method, path, body)
+        told = _read(answer)
+        if told is not None and answer.is_success and _fits(told, shape):
+            return told
+        if told is None or answer.is_success or not _is_problem(told):
+            raise self.strange(answer.text, answer.status_code)
         if answer.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
             raise TokenRefused(self.url, str(told.get("detail")))
         raise _error(answer.status_code, told)
 
-    def transition(self, path: str, body: dict[str, Any]) -> TransitionResult:
+    def _request(self, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response:
+        place = write_header()
+        headers = None if place is None else {"traceparent": place}
+        try:
+            with hushed():
+                return self._http.request(method, path, json=body, headers=headers)
+        except (httpx.RequestError, ValueError) as error:
+            raise StoreUnreachable(f"{self.url} does not answer: {error!r}") from error
+
+    def strange(self, told: object, status: int = 200) -> Strange:
+        """What to raise of an answer that cannot be a Holdfast server's."""
+        # A gateway may give back what it was sent.
+        shown = str(told).replace(self._token, "…")[:SHOWN]
+        return Strange(f"{self.url} does not answer as a Holdfast server does: {status} {shown!r}")
+
+    def transition(self, path: str, body: dict[str, Any], /, **shape: type) -> TransitionResult:
         """What becomes of a report."""
         try:
-            told = self.post(path, body)
+            told = self.post(path, body, ok=bool, **shape)
         except Refusing as refused:
             return refused.answer
         status = told.get("task", {}).get("status")
         return TransitionResult(ok=True, repeated=bool(told.get("repeated")), status=status)
 
+    def renew(
+        self, leases: Sequence[Mapping[str, Any]], seconds: float | None
+    ) -> list[TransitionResult]:
+        """What becomes of each of several leases."""
+        asked = {"leases": list(leases), "lease_seconds": seconds}
+        told = self.post("/claims/renew", asked, leases=list)["leases"]
+        try:
+            return [_kept(each, lease) for each, lease in zip(told, leases, strict=True)]
+        except (LookupError, TypeError, ValueError) as error:
+            raise self.strange(told) from error
+
     def close(self) -> None:
         self._http.close()
+
+
+class Strange(StoreUnreachable):
+    """Something answers that is no Holdfast server: as good as no answer at all."""
 
 
 class TokenRefused(InvalidInput):
@@ -89,6 +132,29 @@ class Refusing(HoldfastError):
     def __init__(self, answer: TransitionResult) -> None:
         super().__init__(f"{answer.reason}: {answer.detail}")
         self.answer = answer
+
+
+def _read(answer: httpx.Response) -> dict[str, Any] | None:
+    try:
+        told = answer.json()
+    except (ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _fits(told: Mapping[str, Any], shape: Mapping[str, type]) -> bool:
+    return all(isinstance(told.get(name), kind) for name, kind in shape.items())
+
+
+def _is_problem(told: Mapping[str, Any]) -> bool:
+    return str(told.get("type")) == f"{PROBLEM}{told.get('code')}"
+
+
+def _kept(told: Mapping[str, Any], lease: Mapping[str, Any]) -> TransitionResult:
+    if told["task_id"] != lease["task_id"]:
+        raise ValueError(told)
+    ok = told["ok"] is True
+    return TransitionResult(ok=ok, reason=None if ok else Refusal(told["reason"]))
 
 
 def _error(status: int, told: dict[str, Any]) -> HoldfastError:

@@ -15,7 +15,7 @@ from holdfast.engine.operations import Complete, Fail, Operation, Release, Renew
 from holdfast.engine.worker_operations import AnnounceWorker, NoteStop
 from holdfast.errors import StoreUnreachable
 from holdfast.model.effect import Recorded
-from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.result import TransitionResult
 from holdfast.store.group import Entry
 from holdfast.worker.remote.client import Client, Refusing
 from holdfast.worker.remote.holdings import Holdings
@@ -91,12 +91,7 @@ class Sending:
             )
             for each in renewals
         ]
-        seconds = renewals[0].lease / 1_000_000
-        told = self._client.post("/claims/renew", {"leases": leases, "lease_seconds": seconds})
-        return [
-            TransitionResult(ok=each["ok"], reason=None if each["ok"] else Refusal(each["reason"]))
-            for each in told["leases"]
-        ]
+        return self._client.renew(leases, renewals[0].lease / 1_000_000)
 
     def _send(self, operation: Any) -> object:  # noqa: ANN401 - one of the writer's
         if isinstance(operation, AnnounceWorker):
@@ -106,23 +101,24 @@ class Sending:
         if isinstance(operation, Complete | Fail | Release | Ask | Suspend | NoteStop):
             verb, said = _say(operation)
             body = {"token": self._token(operation), **said}
-            return self._client.transition(f"/claims/{operation.task_id}/{verb}", body)
+            shape = {} if isinstance(operation, NoteStop) else {"task": dict}
+            return self._client.transition(f"/claims/{operation.task_id}/{verb}", body, **shape)
         return TransitionResult(ok=True)
 
     def _announce(self, worker: str) -> dict[str, Any]:
         """Who has no room asks for nothing, and is to be seen and to hear all the same."""
-        self.hear(self._client.post("/claims/renew", {"worker": worker, "leases": []}))
+        asked = {"worker": worker, "leases": []}
+        self.hear(self._client.post("/claims/renew", asked, leases=list))
         return {"told": self._told}
 
     def _record(self, operation: RecordEffect) -> Recorded:
+        path = f"/claims/{operation.task_id}/effects"
         body = {"token": self._token(operation), "name": operation.name}
         try:
-            told = self._client.post(
-                f"/claims/{operation.task_id}/effects", {**body, "value": _json(operation.value)}
-            )
+            told = self._client.post(path, {**body, "value": _json(operation.value)}, name=str)
         except Refusing as refused:
             return Recorded(answer=refused.answer, found=False)
-        return Recorded(answer=TransitionResult(ok=True), value=told["value"])
+        return Recorded(answer=TransitionResult(ok=True), value=told.get("value"))
 
     def _token(self, operation: Any) -> str:  # noqa: ANN401 - a report
         return self.held.token(operation.task_id, operation.fence)

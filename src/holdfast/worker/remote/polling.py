@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import Taker
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreUnreachable
 from holdfast.model.access import Role
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
@@ -19,7 +19,7 @@ from holdfast.store.database import Row
 from holdfast.threads import Threads
 from holdfast.worker.remote.client import Client, TokenRefused, TokenUnfit
 from holdfast.worker.remote.desk import Sending
-from holdfast.worker.remote.wire import unpack
+from holdfast.worker.remote.wire import Around, unpack
 
 # A worker that is told to go waits for its poll to end.
 LONGEST = 2.0
@@ -39,6 +39,10 @@ class Received(Claimed):
         return list(self.assignments)
 
 
+class Unreadable(StoreUnreachable):
+    """The server gives work in a form that this release does not know."""
+
+
 class Poller:
     """One standing claim, in a thread of its own."""
 
@@ -47,7 +51,11 @@ class Poller:
         self._sending = sending
         self._taker = taker
         self._stopping = threads.event()
-        self._away = False
+        # What kind of trouble was told of: each is told once, until the server has answered.
+        self._troubled: set[type[Exception]] = set()
+        self._proven = False
+        # The same one again until it is answered: an answer may have been lost.
+        self._request = uuid.uuid4().hex
         # Why nothing more will ever come: the server does not take this worker's token.
         self.refused: TokenRefused | None = None
         # Leases count from before a request, so that it may wait for a part of one alone.
@@ -65,41 +73,46 @@ class Poller:
         self._running.join()
 
     def _poll(self) -> None:
-        # The same one again until it is answered: an answer may have been lost.
-        request, proven = uuid.uuid4().hex, False
         while not self._stopping.is_set():
-            free = min(self._taker.room(), self._taker.most)
-            if free <= 0:
-                self._stopping.wait(LOOK_EVERY)
-                continue
             try:
-                proven = proven or self._prove()
-                told = self._client.post("/claims", self._ask(free, request))
+                self._take()
             except TokenRefused as error:
                 self.refused = error
                 return
-            except HoldfastError as error:
+            except Exception as error:  # noqa: BLE001 - nobody else would ask for work again
                 self._wait(error)
-                continue
-            self._away = False
-            request = uuid.uuid4().hex
-            self._sending.hear(told)
-            self._deliver(told["assignments"])
+
+    def _take(self) -> None:
+        free = min(self._taker.room(), self._taker.most)
+        if free <= 0:
+            self._stopping.wait(LOOK_EVERY)
+            return
+        self._proven = self._proven or self._prove()
+        told = self._client.post("/claims", self._ask(free), assignments=list)
+        read = self._read(told["assignments"])
+        self._request = uuid.uuid4().hex
+        self._troubled.clear()
+        self._sending.hear(told)
+        self._deliver(read)
 
     def _prove(self) -> bool:
         """That the token is one that commands may have: theirs is what the worker has."""
-        role = self._client.get("/session")["role"]
+        role = self._client.get("/session", role=str)["role"]
         if role != Role.WORKER:
             raise TokenUnfit(self._client.url, role)
         return True
 
-    def _wait(self, error: HoldfastError) -> None:
-        if not self._away:
-            log.warning("cannot ask for work; trying again every %s s: %s", PAUSE, error)
-        self._away = True
+    def _wait(self, error: Exception) -> None:
+        if type(error) not in self._troubled:
+            said = "cannot ask for work; trying again every %s s: %s"
+            unforeseen = None if isinstance(error, HoldfastError) else error
+            log.warning(
+                said, PAUSE, error if unforeseen is None else repr(error), exc_info=unforeseen
+            )
+        self._troubled.add(type(error))
         self._stopping.wait(PAUSE)
 
-    def _ask(self, free: int, request: str) -> dict[str, Any]:
+    def _ask(self, free: int) -> dict[str, Any]:
         taker = self._taker
         return {
             "worker": taker.worker,
@@ -109,13 +122,20 @@ class Poller:
             "max": free,
             "wait_seconds": self._longest,
             "lease_seconds": taker.lease / MICROSECONDS,
-            "request_id": request,
+            "request_id": self._request,
             "passing": list(taker.passed()),
             "whole": True,
         }
 
-    def _deliver(self, told: Sequence[dict[str, Any]]) -> None:
-        read = [unpack(each["whole"]) for each in told]
+    def _read(self, told: Sequence[dict[str, Any]]) -> list[tuple[Assignment, Around]]:
+        try:
+            return [unpack(each["whole"]) for each in told]
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            # Not as a whole: tokens are in it.
+            said = f"{self._client.url} gives work that cannot be read here: {error!r}"
+            raise Unreadable(said) from error
+
+    def _deliver(self, read: Sequence[tuple[Assignment, Around]]) -> None:
         for assignment, around in read:
             self._sending.held.add(assignment, around)
         rows: list[Row] = [{} for _ in read]

@@ -137,12 +137,12 @@ class RemoteWork:
 
     @reading
     def guard(self, task_id: str, token: str) -> TransitionResult:
-        return self._client.transition(f"/claims/{task_id}/guard", {"token": token})
+        return self._client.transition(f"/claims/{task_id}/guard", {"token": token}, task=dict)
 
     @reading
     def effects(self, task_id: str) -> dict[str, Any]:
         held = {"token": self._sending.held.newest(task_id)}
-        told = self._client.post(f"/claims/{task_id}/effects", held)
+        told = self._client.post(f"/claims/{task_id}/effects", held, effects=dict)
         return dict(told["effects"])
 
     @reading

@@ -1,0 +1,71 @@
+"""`open` and the token of a store: it goes to no server that nobody named."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from holdfast.service.links import Links
+from holdfast.service.tokens import Tokens
+from holdfast.service.whereabouts import announced
+from tests.contract.cli.typed import Typed
+from tests.contract.http_service import Reply, Service, service
+
+LINK = Reply(body=b'{"path": "/enter?code=x", "expires_at": "2100-01-01T00:00:00Z"}')
+
+
+@pytest.fixture
+def url(store_url: str) -> str:
+    return store_url
+
+
+@pytest.fixture
+def own(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The admin's token of the store, with none in the environment."""
+    monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
+    return Tokens(engine).own()
+
+
+def _shown(stranger: Service) -> list[str]:
+    return [each.headers["authorization"] for each in stranger.heard]
+
+
+def test_a_link_into_the_server_of_a_store_is_made_in_the_store_itself(
+    typed: Typed, engine: Engine, own: str, url: str
+) -> None:
+    with service(LINK) as server, announced(url, server.url):
+        link = typed.ok("open", "--print").strip()
+        assert link.startswith(f"{server.url}/enter?code=")
+        entered = Links(engine).follow(link.partition("=")[2])
+        assert server.heard == []
+    assert entered is not None
+    who = Links(engine).who(entered.secret)
+    assert (who, who and who.role) == (engine.access.find(own), "admin")
+
+
+def test_without_a_server_of_the_store_nobody_is_asked(typed: Typed, own: str) -> None:
+    said = typed.refused(5, "open", "--print")
+    assert "no server of this store runs on this machine" in said
+    assert "`holdfast up` starts one" in said
+    assert own not in said
+
+
+def test_a_store_that_was_typed_is_not_shown_to_the_server_of_the_environment(
+    typed: Typed, own: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with service(LINK) as server:
+        monkeypatch.setenv("HOLDFAST_SERVER", server.url)
+        typed.refused(5, "open", "--print", "--db", url)
+        assert "--server" not in typed.refused(2, "worker", "nowhere:hf", "--db", url)
+        assert server.heard == []
+        # One that is named is asked, with the token of the store that is here.
+        assert typed.ok("open", "--print").strip() == f"{server.url}/enter?code=x"
+        assert typed.ok("open", "--server", server.url, "--db", url).strip().endswith("?code=x")
+        assert _shown(server) == [f"Bearer {own}"] * 2
+
+
+def test_what_answers_in_a_servers_place_is_told_by_what_it_says(typed: Typed, own: str) -> None:
+    with service(Reply(status=404, body=b"<p>nothing here</p>")) as server:
+        said = typed.refused(5, "open", "--server", server.url)
+    assert own not in said
+    assert "404 '<p>nothing here</p>'" in said
