@@ -45,7 +45,7 @@ class Typed:
         """What a command that exits so says; nothing went to the output."""
         said = self(*arguments)
         assert (said.code, said.out) == (code, ""), said
-        assert said.err.startswith("error: ")
+        assert said.err.startswith("error: "), said
         return said.err
 
 

@@ -13,11 +13,11 @@ from tests.contract.http.served import Served
 
 def test_a_script_works_through_a_server_as_it_does_on_the_store(
     quick_server: Served,
-    capfd: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    server, typed = quick_server, Typed(capfd)
+    server, typed = quick_server, Typed(capsys)
     monkeypatch.setenv("HOLDFAST_SERVER", server.url)
     monkeypatch.setenv("HOLDFAST_TOKEN", server.tokens["worker"])
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "away"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypedDict
 
 from holdfast.model.graph import Workflow
@@ -30,10 +31,10 @@ def create(world: World, wanted: Sequence[NewTask], ids: Sequence[str]) -> Made:
     made: list[tuple[str, bool]] = []
     named = ids or [f"unmade {place}" for place in range(len(wanted))]
     for new, identifier in zip(wanted, named, strict=True):
-        holder, body = (
-            (identifier, new) if new.key is None else holders.setdefault(new.key, (identifier, new))
-        )
-        if body != new:
+        asked = _body(new)
+        own: tuple[str, object] = (identifier, asked)
+        holder, body = own if new.key is None else holders.setdefault(new.key, own)
+        if body != asked:
             return "KeyConflict"
         made.append((holder, holder not in world.tasks and holder not in dict(made)))
     if not all(
@@ -44,6 +45,11 @@ def create(world: World, wanted: Sequence[NewTask], ids: Sequence[str]) -> Made:
         if is_new:
             _add(world, new, identifier)
     return made
+
+
+def _body(new: NewTask) -> NewTask:
+    """What was asked for, in whatever order its needs were told."""
+    return replace(new, needs=tuple(sorted(set(new.needs))))
 
 
 def _may_be(world: World, new: NewTask) -> bool:
@@ -68,7 +74,7 @@ def _add(world: World, new: NewTask, identifier: str) -> None:
         position=new.position,
         tags=frozenset(new.tags),
         key=new.key,
-        body=new,
+        body=_body(new),
         **_budgets(new.retry),
     )
     if new.concurrency is not None:
