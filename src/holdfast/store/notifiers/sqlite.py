@@ -16,7 +16,7 @@ from holdfast.threads import Running, Threads
 
 logger = logging.getLogger(__name__)
 # After so many looks in vain the next ones are so much rarer.
-LOOKS, SELDOM = 250, 2.5
+LOOKS, SELDOM = 50, 2.5
 
 
 class SqliteNotifier:
