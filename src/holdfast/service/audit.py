@@ -71,6 +71,8 @@ class AuditFile(RotatingFileHandler):
         """Also for the file that begins where one was full."""
         # How much may follow before it may be full, and until when that is so.
         self._room, self._seen_until = 0, 0.0
+        # Somebody may have removed the folder meanwhile.
+        private(Path(self.baseFilename).parent)
         return open(self.baseFilename, "a", encoding="utf-8", opener=_open_private)
 
     def keep(self, said: Mapping[str, str | None]) -> None:
@@ -110,8 +112,9 @@ class AuditFile(RotatingFileHandler):
         except FileNotFoundError:
             current = False
         if not current:
-            self._now_open().close()
-            self.stream = self._open()
+            # The new one first: where it cannot be opened, the next line tries again.
+            left, self.stream = self._now_open(), self._open()
+            left.close()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from fcntl import LOCK_EX
 from pathlib import Path
@@ -115,3 +116,17 @@ def test_a_line_that_cannot_be_written_is_told_of_and_disturbs_nobody(
     kept.keep({"actor": "somebody else"})
     kept.close()
     assert "somebody else" in Path(kept.baseFilename).read_text()
+
+
+def test_an_audit_whose_folder_was_removed_goes_on_in_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "LOOK_EVERY", 0.0)
+    url = f"sqlite:///{tmp_path}/.holdfast/holdfast.db"
+    kept = AuditFile(url)
+    kept.keep({"about": "before"})
+    shutil.rmtree(audit_path(url).parent)
+    for about in ("after", "later"):
+        kept.keep({"about": about})
+    kept.close()
+    assert _kept(url) == ["after", "later"]
