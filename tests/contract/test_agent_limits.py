@@ -11,11 +11,12 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.limits import LIMITED_AT_ONCE
 from holdfast.errors import InvalidInput
+from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from holdfast.model.step import Concurrency
 from holdfast.model.task import NewTask
 from holdfast.store.database import Row, Transaction
-from tests.contract.stages import create, take
+from tests.contract.stages import CHAIN, create, take
 from tests.engines import healthy
 
 HOUR = 3_600
@@ -78,6 +79,26 @@ def test_nobody_claims_for_an_agent_in_the_commit_that_tells_of_its_limit(store_
         engine.commits.step()
         assert (told.result().ok, claimed.result()) == (True, [])
         assert engine.tasks.get(last).holds == Hold(0)
+
+
+def test_a_limit_stands_also_when_the_run_that_met_it_is_cancelled_at_once(store_url: str) -> None:
+    engine = Engine(store_url)
+    with healthy(engine):
+        started = engine.runs.start.submit(NewRun(workflow=CHAIN))
+        engine.commits.step()
+        claiming = engine.work.claim.submit("w", agents=["default"])
+        engine.commits.step()
+        (held,) = claiming.result()
+        told = engine.work.reach_limit.submit(held.task_id, held.token, "1h")
+        cancelled = engine.runs.cancel.submit(started.result().id)
+        assert engine.commits.step() == 2
+        assert told.result().ok
+        assert cancelled.result().ok
+        engine.tasks.create.submit(NewTask(title="late"))
+        engine.commits.step()
+        claimed = engine.work.claim.submit("w", agents=["default"])
+        engine.commits.step()
+        assert claimed.result() == []
 
 
 def test_what_nobody_may_claim_is_not_offered(engine: Engine) -> None:

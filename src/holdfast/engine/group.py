@@ -36,10 +36,8 @@ class Group:
     ripe: list[str] = field(default_factory=list)
     orphans: set[str] = field(default_factory=set)
     returned: set[str] = field(default_factory=set)
-    # Tasks whose agents have reached a usage limit, and when that lifts.
-    limits: list[tuple[str, int]] = field(default_factory=list)
-    # The agents of these, with both.
-    limited: list[tuple[str, int, str]] = field(default_factory=list)
+    # Agents that have reached a usage limit, when that lifts, and which task told so.
+    limits: list[tuple[str, int, str]] = field(default_factory=list)
     left: list[tuple[str, int]] = field(default_factory=list)
     ends: list[Row] = field(default_factory=list)
     failed_hooks: list[Row] = field(default_factory=list)

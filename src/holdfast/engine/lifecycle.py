@@ -18,7 +18,6 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 
 R = TypeVar("R", bound=Report)
-# Whoever stands behind them finds the limit again.
 _TASK_ID = attrgetter("task_id")
 
 
@@ -82,11 +81,11 @@ def release(group: Group, reports: Sequence[Release]) -> list[TransitionResult]:
     changed = group.change_tasks(
         "release_tasks", rows=[(r.task_id, r.fence, r.until, r.usage) for r in reports]
     )
-    given_back = {row["entity"] for row in changed}
+    reached = {each.task_id: each.limit for each in reports if each.limit is not None}
     group.limits += [
-        (each.task_id, each.limit)
-        for each in reports
-        if each.limit is not None and each.task_id in given_back
+        (row["agent"], reached[row["entity"]], row["entity"])
+        for row in changed
+        if row["entity"] in reached
     ]
     return _answer(group, reports, changed, answer_report)
 

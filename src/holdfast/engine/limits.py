@@ -16,11 +16,8 @@ def hold(group: Group) -> None:
 
     Their runs are not locked: the rest of the group waits for nobody who may wait for them.
     """
-    for task_id, until in group.limits:
-        held = group.change_tasks(
-            "limit_agent", task_id=task_id, until=until, count=LIMITED_AT_ONCE
-        )
-        group.limited += [(row["agent"], until, task_id) for row in held[:1]]
+    for _, until, task_id in group.limits:
+        group.change_tasks("limit_agent", task_id=task_id, until=until, count=LIMITED_AT_ONCE)
 
 
 def keep(group: Group) -> None:
@@ -30,7 +27,7 @@ def keep(group: Group) -> None:
     """
     if group.lifted:
         group.tx.run("forget_limits")
-    for agent, until, task_id in sorted(group.limited):
+    for agent, until, task_id in sorted(group.limits):
         group.tx.run("note_limit", agent=agent, until=until, task_id=task_id)
 
 

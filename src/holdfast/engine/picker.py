@@ -85,9 +85,9 @@ def mark_due(group: Group) -> None:
 
 
 def _claim(group: Group, request: Claim) -> list[Row]:
-    if group.limited:
+    if group.limits:
         # Written down only after every counter is held.
-        reached = {agent for agent, _, _ in group.limited}
+        reached = {agent for agent, _, _ in group.limits}
         request = replace(request, agents=tuple(a for a in request.agents if a not in reached))
     if len(request.agents) == 1 and not group.slots:
         # Gives nothing while tasks wait that have a key or tags: those want more care.

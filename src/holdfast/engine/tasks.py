@@ -9,7 +9,7 @@ from typing import TypeVar
 from holdfast.engine import validation
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.desk import Desk
-from holdfast.engine.edge import gather, operation, reading
+from holdfast.engine.edge import operation, reading
 from holdfast.engine.limit_operations import LiftLimit
 from holdfast.engine.listing import PAGE, Page, ask_for_tasks
 from holdfast.engine.looking import look_at
@@ -235,7 +235,7 @@ class Tasks:
         named = clean_name("agent", agent)
         rows = self._desk.view(lambda tx: tx.read("limited_tasks", agent=named))
         held = [UnholdTask(task_id=row["id"], actor=actor, reason=Hold.LIMIT) for row in rows]
-        return gather(self._desk.submit_many([LiftLimit(agent=named), *held]))
+        return self._desk.submit_all([LiftLimit(agent=named), *held])
 
     @operation
     def block(

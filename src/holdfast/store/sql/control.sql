@@ -328,7 +328,6 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.held'
 -- data: '{"holds":' || holds || '}'
--- returning: agent
 UPDATE holdfast_task SET
   holds = holds | 16,
   held_until = :until,

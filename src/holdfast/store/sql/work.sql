@@ -263,7 +263,7 @@ WHERE id = r.task_id
 -- event: 'task.released'
 -- data: '{"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null')
 --   || COALESCE(',"usage":' || usage, '') || '}'
--- returning: concurrency_key, parent_id
+-- returning: concurrency_key, parent_id, agent
 UPDATE holdfast_task SET
   status = 'queued',
   due = (r.until IS NULL), scheduled_for = r.until,
