@@ -68,7 +68,7 @@ class Worker(Startable):
         self._busy = 0
         self._asked = self._looked = engine.clock.monotonic()
         self._gone = False
-        self._asking = Asking(engine, may=self._may_ask, again=self._wake.set)
+        self._asking = Asking(engine, may=self._may_ask, again=self._wake.set, end=self.drain)
         # Bound once, and not anew for each of a thousand steps.
         self._vacated, self._finished = self._vacate, self._finish
         self._is_alone = self._has_one
