@@ -14,6 +14,7 @@ from holdfast.errors import ShuttingDown, StoreBusy, StoreUnreachable, UnknownOu
 from holdfast.settings import MEBIBYTE, Settings
 from holdfast.store.database import Transaction, refuse_to_wait
 from holdfast.store.process import HomeProcess
+from holdfast.store.reply import Reply
 from holdfast.threads import Running, Threads
 
 logger = logging.getLogger(__name__)
@@ -88,35 +89,6 @@ class Entry(ABC, Generic[O]):
             logger.exception("whoever was told of a commit failed; the commit stands")
 
 
-class Reply(Future[Any]):
-    """A future whose result is made of the reply by whoever asks for it first."""
-
-    def __init__(self, read: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self._read = read
-        self._making = threading.Lock()
-        self._made: tuple[Any, BaseException | None] | None = None
-
-    def result(self, timeout: float | None = None) -> Any:  # noqa: ANN401 - whatever is made
-        value, error = self._make(super().result(timeout))
-        if error is not None:
-            raise error
-        return value
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        error = super().exception(timeout)
-        return self._make(super().result())[1] if error is None else error
-
-    def _make(self, reply: object) -> tuple[Any, BaseException | None]:
-        with self._making:
-            if self._made is None:
-                try:
-                    self._made = (self._read(reply), None)
-                except BaseException as error:  # noqa: BLE001 - it is the caller's to see
-                    self._made = (None, error)
-        return self._made
-
-
 class Asked(Entry[O]):
     """An operation with a future, of what `read` makes of the reply."""
 
@@ -124,7 +96,7 @@ class Asked(Entry[O]):
 
     def __init__(self, operation: O, read: Callable[[Any], Any] | None = None) -> None:
         super().__init__(operation)
-        self.future: Future[Any] = Future() if read is None else Reply(read)
+        self.future: Future[Any] = Reply(read)
 
     def begin(self) -> bool:
         return self.future.set_running_or_notify_cancel()
@@ -140,7 +112,7 @@ class Whole:
     """The replies to several operations, told when the last of them has come."""
 
     def __init__(self, count: int) -> None:
-        self.future: Future[list[Any]] = Future()
+        self.future: Future[list[Any]] = Reply()
         self._replies: list[Any] = [None] * count
         self._left = count
 
