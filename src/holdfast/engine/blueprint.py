@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from holdfast.engine.asked import TaskRow
+from holdfast.engine.asked import PLAIN, TaskRow
 from holdfast.engine.slots import TASK_PREFIX
-from holdfast.ids import Ids, TaskId
+from holdfast.ids import Ids
 from holdfast.model.fill import fill
 from holdfast.model.reference import Unresolved
 from holdfast.model.rendering import is_uncertain, render_key, render_title
@@ -23,7 +23,7 @@ from holdfast.model.template import Scope
 KEPT = 1_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Place:
     """Where new tasks belong: a run, and the item of a loop they are the body of."""
 
@@ -45,9 +45,11 @@ class Blueprint:
 
     def __init__(self, steps: tuple[Step, ...]) -> None:
         self.steps = steps
-        self._places = {step.id: number for number, step in enumerate(steps)}
+        places = {step.id: number for number, step in enumerate(steps)}
         needs, giving = links(steps), givers(steps)
-        self._needs = [tuple(self._places[need] for need in needs[step.id]) for step in steps]
+        self._needs = [tuple(places[need] for need in needs[step.id]) for step in steps]
+        subjects = [step.verifies for step in steps]
+        self._verified = [None if each is None else places[each] for each in subjects]
         self._values = [_common(step, gives=step.id in giving) for step in steps]
         self._groups = [step.kind is Kind.GROUP for step in steps]
         self._told = any(_is_told(step) for step in steps)
@@ -55,27 +57,28 @@ class Blueprint:
     def draw(self, place: Place, ids: Ids) -> tuple[TaskRow, ...]:
         known = ids.tasks(len(self.steps))
         common = self._values if not self._told else self._tell(place.scope())
-        around = {
-            "run_id": place.run_id,
-            "parent_id": place.parent_id,
-            "parent_epoch": place.parent_epoch,
-        }
+        run_id, priority, item = place.run_id, place.priority, place.item
+        parent_id, parent_epoch = place.parent_id, place.parent_epoch
         return tuple(
-            fill(
-                TaskRow,
-                {
-                    **values,
-                    **around,
-                    "id": identifier,
-                    "item": None if group else place.item,
-                    "needs": tuple([known[need] for need in needs]),
-                    "priority": place.priority + step.priority,
-                    "verifies": self._verified(step, known),
-                },
-            )
-            for step, identifier, needs, values, group in zip(
-                self.steps, known, self._needs, common, self._groups, strict=True
-            )
+            [
+                fill(
+                    TaskRow,
+                    {
+                        **values,
+                        "id": identifier,
+                        "run_id": run_id,
+                        "parent_id": parent_id,
+                        "parent_epoch": parent_epoch,
+                        "item": None if group else item,
+                        "needs": tuple([known[need] for need in needs]) if needs else (),
+                        "priority": priority + values["priority"],
+                        "verifies": None if verified is None else known[verified],
+                    },
+                )
+                for identifier, needs, values, group, verified in zip(
+                    known, self._needs, common, self._groups, self._verified, strict=True
+                )
+            ]
         )
 
     def _tell(self, scope: Scope) -> list[dict[str, Any]]:
@@ -83,9 +86,6 @@ class Blueprint:
             values | _tell(step, scope) if _is_told(step) else values
             for step, values in zip(self.steps, self._values, strict=True)
         ]
-
-    def _verified(self, step: Step, known: list[TaskId]) -> TaskId | None:
-        return None if step.verifies is None else known[self._places[step.verifies]]
 
 
 _kept: dict[int, Blueprint] = {}
@@ -124,11 +124,13 @@ def _common(step: Step, *, gives: bool) -> dict[str, Any]:
     work = step.work
     own = None if step.for_each is not None else step.title
     return {
+        **PLAIN,
         "kind": step.kind,
         "step": step.id,
         "title": own or step.approval or step.id,
         "agent": step.agent,
         "status": "queued",
+        "priority": step.priority,
         "tags": write_tags(step.tags),
         "conditional": step.when is not None or is_uncertain(step),
         "declares": work is not None and work.outputs is not None,

@@ -11,6 +11,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.engine import hooks
 from holdfast.engine.access_desk import AccessTokens
 from holdfast.engine.browser_desk import Browsers
+from holdfast.engine.calling import Calling
 from holdfast.engine.desk import Desk
 from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
@@ -104,6 +105,7 @@ class Engine:
         self._leaves: Listeners[tuple[str, int]] = Listeners()
         self._grants: Listeners[str] = Listeners()
         self.tasks = Tasks(self._desk)
+        self.calling = Calling(self._desk)
         self.runs = Runs(self._desk)
         self.workflows = Workflows(self._desk)
         self.work = Work(self._desk)

@@ -231,7 +231,7 @@ class AdvanceRun(RunOperation):
     pass
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class CreateTasks(Sized):
     tasks: tuple[TaskRow, ...]
     actor: str
@@ -239,7 +239,7 @@ class CreateTasks(Sized):
 
     @property
     def size(self) -> int:
-        return sum(task.size for task in self.tasks)
+        return sum([task.size for task in self.tasks])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -252,7 +252,7 @@ class Caller:
     depth: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class StartRun(Sized):
     run_id: str
     workflow: str
