@@ -95,9 +95,20 @@ def test_what_is_wrong_is_said_in_the_same_words_and_every_time(
         assert told == refusal(lambda: alone(replace(task, **given)))
 
 
+ENDLESS: list[object] = []
+ENDLESS.append(ENDLESS)
+
+
 @pytest.mark.parametrize(
     ("payload", "key"),
-    [("x" * 200, None), (object(), None), ({}, " "), ({}, HOOK_PREFIX + "x"), ({}, 7)],
+    [
+        ("x" * 200, None),
+        (object(), None),
+        (ENDLESS, None),
+        ({}, " "),
+        ({}, HOOK_PREFIX + "x"),
+        ({}, 7),
+    ],
 )
 def test_what_each_brings_is_refused_as_it_would_be_alone(payload: object, key: Any) -> None:  # noqa: ANN401
     prepared = Prepared(RICH)

@@ -1,0 +1,47 @@
+"""The arguments of a call: bound as Python binds them, and refused in its words."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from holdfast.api.signature import Signature
+from holdfast.errors import InvalidInput
+
+
+def job(first: int, second: int = 2, *, third: int, fourth: int = 4) -> None:
+    """Takes some by place, some by name, some not at all."""
+
+
+def nothing() -> None:
+    """Takes nothing."""
+
+
+NAMES = ("first", "second", "third", "fourth", "fifth")
+
+
+@given(
+    function=st.sampled_from([job, nothing]),
+    args=st.lists(st.integers(), max_size=4).map(tuple),
+    kwargs=st.dictionaries(st.sampled_from(NAMES), st.integers()),
+)
+@example(function=job, args=(1,), kwargs={"third": 3})
+@example(function=nothing, args=(), kwargs={})
+def test_a_call_is_bound_as_python_binds_it(
+    function: Any,  # noqa: ANN401
+    args: tuple[int, ...],
+    kwargs: dict[str, int],
+) -> None:
+    signature = Signature(function)
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs).arguments
+    except TypeError as error:
+        with pytest.raises(InvalidInput) as refused:
+            signature.bind_call(args, kwargs)
+        assert refused.value.reason == str(error)
+    else:
+        assert list(signature.bind_call(args, kwargs).items()) == list(bound.items())
