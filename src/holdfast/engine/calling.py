@@ -26,7 +26,7 @@ class Calling:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         limit = desk.settings.max_payload
-        self._edge = Edge(ids=desk.ids, max_payload=limit, now=desk.now)
+        self.edge = Edge(ids=desk.ids, max_payload=limit, now=desk.now)
 
     def submit(
         self,
@@ -40,7 +40,7 @@ class Calling:
         """Create one task."""
         starting = Starting()
         trace = starting.trace
-        row = prepared.row(self._edge, payload, key, trace)
+        row = prepared.row(self.edge, payload, key, trace)
         operation = fill(CreateTasks, {"tasks": (row,), "actor": USER})
         told = starting.telling(read, row.title, trace)
         return self._desk.submit(operation, connection, read=told)
@@ -50,6 +50,6 @@ class Calling:
     ) -> Future[Page[Created]]:
         """Create many tasks, all or none of them."""
         validation.number("tasks", len(payloads), least=0, most=validation.MAX_BATCH)
-        edge = replace(self._edge, ids=self._desk.ids.ahead(len(payloads)))
+        edge = replace(self.edge, ids=self._desk.ids.ahead(len(payloads)))
         rows = validation.batch(prepared.row(edge, payload) for payload in payloads)
         return self._desk.submit(CreateTasks(tasks=rows, actor=USER), connection)

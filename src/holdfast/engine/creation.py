@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from holdfast.engine import planning, slots
 from holdfast.engine.asked import TaskRow
@@ -23,6 +24,14 @@ _TOO_LATE = (
 )
 
 Replies = list[list[Created] | HoldfastError]
+
+# The fields of a task in the order of the columns of `insert_tasks`.
+columns = itemgetter(
+    *("id", "kind", "run_id", "parent_id", "step", "title", "agent", "status", "scheduled_for"),
+    *("priority", "position", "tags", "key", "body_digest", "concurrency_key", "max_attempts"),
+    *("max_lost", "backoff", "backoff_max", "timeout", "payload", "parent_epoch", "item"),
+    *("conditional", "gives", "verifies", "max_rounds", "on_failure", "declares", "calls"),
+)
 
 
 def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
@@ -115,61 +124,28 @@ def insert_tasks(
     if not tasks:
         return
     _define_slots(group, [(task.concurrency_key, task.capacity) for task, _ in tasks])
-    group.crowded.update(task.concurrency_key for task, _ in tasks if task.concurrency_key)
-    inserted = group.change_tasks(
-        "insert_tasks",
-        rows=[
-            (
-                task.id,
-                task.kind,
-                task.run_id,
-                task.parent_id,
-                task.step,
-                task.title,
-                task.agent,
-                task.status,
-                any(need not in known or known[need]["status"] != "done" for need in task.needs),
-                run_holds,
-                task.scheduled_for,
-                task.priority,
-                task.position,
-                task.tags,
-                task.key,
-                task.body_digest,
-                task.concurrency_key,
-                task.max_attempts,
-                task.max_lost,
-                task.backoff,
-                task.backoff_max,
-                task.timeout,
-                task.payload,
-                actor,
-                task.parent_epoch,
-                task.item,
-                task.conditional,
-                task.gives,
-                task.verifies,
-                task.max_rounds,
-                task.on_failure,
-                task.declares,
-                task.calls,
-            )
-            for task, actor in tasks
-        ],
-    )
-    if len(inserted) != len(tasks):
+    group.crowded.update([task.concurrency_key for task, _ in tasks if task.concurrency_key])
+    rows = [(*columns(vars(task)), _waits(task, known), run_holds, actor) for task, actor in tasks]
+    if group.tx.insert("insert_tasks", rows=rows) != len(tasks):
         message = "a key was taken by another process"
         raise Contended(message)
     _check_buried(group, "task", [task.key for task, _ in tasks])
+    group.wakes = group.wakes or any(task.status == "queued" for task, _ in tasks)
+    needless = [task for task, _ in tasks if not task.needs]
+    group.needless.update([task.id for task in needless])
     group.ripe += [
         task.id
-        for task, _ in tasks
-        if not task.needs and (task.conditional or (task.kind == "group" and task.item is None))
+        for task in needless
+        if task.conditional or (task.kind == "group" and task.item is None)
     ]
-    group.needless.update(task.id for task, _ in tasks if not task.needs)
-    needs = [(task.id, need, 1) for task, _ in tasks for need in task.needs]
-    if needs:
+    if needs := [(task.id, need, 1) for task, _ in tasks for need in task.needs]:
         group.add_needs(needs)
+
+
+def _waits(task: TaskRow, known: dict[str, Row]) -> bool:
+    if not task.needs:
+        return False
+    return any(need not in known or known[need]["status"] != "done" for need in task.needs)
 
 
 def start_runs(group: Group, operations: Sequence[StartRun]) -> list[Created | HoldfastError]:
@@ -203,7 +179,7 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     workflows = {(run.workflow, run.workflow_version, run.definition) for run in new}
     workflows |= {each for run in new for each in run.called}
     group.tx.run("insert_workflows", rows=sorted(workflows))
-    inserted = group.change_runs(
+    inserted = group.tx.insert(
         "insert_runs",
         rows=[
             (
@@ -226,7 +202,7 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
             for run in sorted(new, key=lambda run: (run.key or "", run.run_id))
         ],
     )
-    if len(inserted) != len(new):
+    if inserted != len(new):
         message = "a key was taken by another process"
         raise Contended(message)
     _check_buried(group, "run", [run.key for run in new])

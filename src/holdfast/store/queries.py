@@ -17,7 +17,7 @@ DIRECTORY = Path(__file__).parent / "sql"
 Entity = Literal["task", "run"]
 HEADERS = frozenset(
     {"name", "purpose", "guards", "rows", "changes", "event", "data", "returning", "carrying"}
-    | {"from", "to", "version", "actor"}
+    | {"from", "to", "version", "actor", "answers"}
 )
 TIME = "holdfast_now"
 _ASK_TIME = "(SELECT holdfast_now())"
@@ -39,6 +39,10 @@ class Query:
     timed: bool = False
     # Its last columns, which come in one piece for whoever wants to look into them.
     carried: tuple[str, ...] = ()
+    # Inserts new rows, by the ids that its columns begin with, and tells only how many.
+    counted: bool = False
+    # Where the events of what it inserted are written after it: the statement that does.
+    recorded: str = ""
 
 
 @dataclass(kw_only=True)
@@ -168,11 +172,13 @@ def _compile(source: Source, dialect: Dialect) -> Query:
         expanded = macros.expand(body, dialect, columns)
     except ValueError as error:
         raise MalformedQuery(source.place, f"{source.name}: {error}") from error
-    text, timed = expanded.text, False
+    text, timed, recorded = expanded.text, False, ""
     if dialect == "sqlite":
         # A function of ours would want the interpreter back in the middle of a statement.
         text = text.replace(_ASK_TIME, f":{TIME}")
         timed = text != expanded.text
+        if changes is not None and transitions.is_counted(headers):
+            recorded = transitions.record_new(headers, changes)
     return Query(
         name=source.name,
         purpose=headers["purpose"],
@@ -184,6 +190,8 @@ def _compile(source: Source, dialect: Dialect) -> Query:
         parameters=expanded.parameters,
         lists=expanded.lists,
         carried=transitions.carried(headers),
+        counted=transitions.is_counted(headers),
+        recorded=recorded,
     )
 
 
@@ -197,6 +205,7 @@ def _entity(headers: Mapping[str, str]) -> Entity | None:
     if changes is not None:
         raise ValueError(f"changes: {changes!r} is neither 'task' nor 'run'")
     of_changes = {"event", "data", "returning", "carrying", "from", "to", "version", "actor"}
+    of_changes.add("answers")
     if lone := headers.keys() & of_changes:
         raise ValueError(f"{', '.join(sorted(lone))} without changes")
     return None
