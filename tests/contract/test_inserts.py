@@ -8,10 +8,11 @@ import pytest
 
 from holdfast.engine import validation
 from holdfast.engine.asked import TaskRow
-from holdfast.engine.creation import columns
 from holdfast.engine.engine import Engine
+from holdfast.engine.sheet import columns
 from holdfast.model.task import NewTask
-from holdfast.store.database import Rows
+from holdfast.store.database import Rows, Transaction
+from holdfast.store.transitions import Mark
 from tests.contract.raw import raw
 
 COUNT = 75
@@ -55,6 +56,20 @@ def test_a_row_that_a_key_keeps_out_is_not_counted_and_has_no_event(
         events = look("SELECT entity FROM holdfast_event ORDER BY seq")
     assert [each["entity"] for each in events] == [rows[0][0], rows[1][0], rows[3][0]]
     assert engine.doctor().ok
+
+
+def test_an_insert_leaves_the_mark_by_which_its_commit_is_found(
+    engine: Engine, store_url: str, sample: TaskRow
+) -> None:
+    def work(tx: Transaction) -> Mark:
+        tx.insert("insert_tasks", rows=written(sample, [None, None]))
+        mark: Mark = vars(tx)["mark"]
+        return mark
+
+    mark = engine.database.transact(work)
+    with raw(store_url) as look:
+        found = look("SELECT entity, version, at, type FROM holdfast_event")
+    assert mark.as_parameters() in found
 
 
 def test_what_tells_only_a_number_is_not_run_as_what_tells_its_rows(

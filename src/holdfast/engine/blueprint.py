@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from holdfast.engine.asked import PLAIN, TaskRow
+from holdfast.engine.sheet import Drawn, Stencil
 from holdfast.engine.slots import TASK_PREFIX
 from holdfast.ids import Ids
 from holdfast.model.fill import fill
@@ -21,6 +22,7 @@ from holdfast.model.step import Concurrency, Step, givers, links
 from holdfast.model.template import Scope
 
 KEPT = 1_000
+KEPT_STENCILS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,12 @@ class Place:
 
 
 def draw(steps: tuple[Step, ...], place: Place, ids: Ids) -> tuple[TaskRow, ...]:
-    return _blueprint(steps).draw(place, ids)
+    return _blueprint(steps).draw(place, ids.tasks(len(steps)))
+
+
+def draw_run(steps: tuple[Step, ...], place: Place, ids: Ids) -> Sequence[TaskRow]:
+    """The tasks of a new run, drawn when they are inserted where nothing of them is told by it."""
+    return _blueprint(steps).draw_run(place, ids.tasks(len(steps)))
 
 
 class Blueprint:
@@ -53,9 +60,22 @@ class Blueprint:
         self._values = [_common(step, gives=step.id in giving) for step in steps]
         self._groups = [step.kind is Kind.GROUP for step in steps]
         self._told = any(_is_told(step) for step in steps)
+        # By the priorities of runs, which are few.
+        self._stencils: dict[int, Stencil] = {}
 
-    def draw(self, place: Place, ids: Ids) -> tuple[TaskRow, ...]:
-        known = ids.tasks(len(self.steps))
+    def draw_run(self, place: Place, known: Sequence[str]) -> Sequence[TaskRow]:
+        if self._told or any(each is not None for each in self._verified):
+            return self.draw(place, known)
+        stencil = self._stencils.get(place.priority)
+        if stencil is None:
+            if len(self._stencils) >= KEPT_STENCILS:
+                self._stencils.clear()
+            nowhere = Place(run_id="", priority=place.priority)
+            tasks = self.draw(nowhere, [step.id for step in self.steps])
+            stencil = self._stencils[place.priority] = Stencil(tasks)
+        return Drawn(stencil, known, place.run_id)
+
+    def draw(self, place: Place, known: Sequence[str]) -> tuple[TaskRow, ...]:
         common = self._values if not self._told else self._tell(place.scope())
         run_id, priority, item = place.run_id, place.priority, place.item
         parent_id, parent_epoch = place.parent_id, place.parent_epoch

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
 
 from holdfast.engine import planning, slots
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Caller, CreateTasks, StartRun
+from holdfast.engine.sheet import Sheet
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
 from holdfast.model.run import Created
@@ -24,14 +24,6 @@ _TOO_LATE = (
 )
 
 Replies = list[list[Created] | HoldfastError]
-
-# The fields of a task in the order of the columns of `insert_tasks`.
-columns = itemgetter(
-    *("id", "kind", "run_id", "parent_id", "step", "title", "agent", "status", "scheduled_for"),
-    *("priority", "position", "tags", "key", "body_digest", "concurrency_key", "max_attempts"),
-    *("max_lost", "backoff", "backoff_max", "timeout", "payload", "parent_epoch", "item"),
-    *("conditional", "gives", "verifies", "max_rounds", "on_failure", "declares", "calls"),
-)
 
 
 def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
@@ -121,25 +113,26 @@ def insert_tasks(
     *,
     run_holds: int,
 ) -> None:
-    if not tasks:
+    sheet = Sheet()
+    for task, actor in tasks:
+        sheet.add(task, actor, waits=_waits(task, known), run_holds=run_holds)
+    _insert(group, sheet)
+
+
+def _insert(group: Group, sheet: Sheet) -> None:
+    if not sheet.rows:
         return
-    _define_slots(group, [(task.concurrency_key, task.capacity) for task, _ in tasks])
-    group.crowded.update([task.concurrency_key for task, _ in tasks if task.concurrency_key])
-    rows = [(*columns(vars(task)), _waits(task, known), run_holds, actor) for task, actor in tasks]
-    if group.tx.insert("insert_tasks", rows=rows) != len(tasks):
+    _define_slots(group, sheet.slots)
+    group.crowded.update(sheet.slots)
+    if group.tx.insert("insert_tasks", rows=sheet.rows) != len(sheet.rows):
         message = "a key was taken by another process"
         raise Contended(message)
-    _check_buried(group, "task", [task.key for task, _ in tasks])
-    group.wakes = group.wakes or any(task.status == "queued" for task, _ in tasks)
-    needless = [task for task, _ in tasks if not task.needs]
-    group.needless.update([task.id for task in needless])
-    group.ripe += [
-        task.id
-        for task in needless
-        if task.conditional or (task.kind == "group" and task.item is None)
-    ]
-    if needs := [(task.id, need, 1) for task, _ in tasks for need in task.needs]:
-        group.add_needs(needs)
+    _check_buried(group, "task", sheet.keys)
+    group.wakes = group.wakes or sheet.wakes
+    group.ripe += sheet.ripe
+    group.needless.update(sheet.needless)
+    if sheet.needs:
+        group.add_needs(sheet.needs)
 
 
 def _waits(task: TaskRow, known: dict[str, Row]) -> bool:
@@ -205,23 +198,22 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     if inserted != len(new):
         message = "a key was taken by another process"
         raise Contended(message)
-    _check_buried(group, "run", [run.key for run in new])
+    _check_buried(group, "run", {run.key for run in new if run.key is not None})
     _insert_traces(group, [(run.run_id, run.trace) for run in new])
-    for holds in {_first_holds(run) for run in new}:
-        tasks = [
-            (task, run.actor) for run in new if _first_holds(run) == holds for task in run.tasks
-        ]
-        insert_tasks(group, tasks, {}, run_holds=holds)
-    _define_slots(group, [(run.concurrency_key, run.capacity) for run in new])
+    sheet = Sheet()
     for run in new:
-        if run.concurrency_key is not None:
-            slots.admit(group, run.concurrency_key, 1)
+        sheet.add_run(run.tasks, run.actor, _first_holds(run))
+    _insert(group, sheet)
+    capacities = [(run.concurrency_key, run.capacity) for run in new]
+    _define_slots(group, {key: most for key, most in capacities if key is not None})
+    for key, _ in capacities:
+        if key is not None:
+            slots.admit(group, key, 1)
 
 
-def _check_buried(group: Group, kind: str, wanted: Sequence[str | None]) -> None:
+def _check_buried(group: Group, kind: str, keys: set[str]) -> None:
     """Begin again where a key came free only now: who removes its holder keeps the key."""
-    keys = sorted({key for key in wanted if key is not None})
-    if keys and group.tx.read("buried_keys", kind=kind, keys=keys):
+    if keys and group.tx.read("buried_keys", kind=kind, keys=sorted(keys)):
         message = "the holder of a key was removed by another process"
         raise Contended(message)
 
@@ -246,8 +238,7 @@ def _first_holds(run: StartRun) -> int:
     return 0 if run.concurrency_key is None else int(Hold.SLOT)
 
 
-def _define_slots(group: Group, wanted: Sequence[tuple[str | None, int]]) -> None:
-    capacities = {key: capacity for key, capacity in wanted if key is not None}
+def _define_slots(group: Group, capacities: Mapping[str, int]) -> None:
     if capacities:
         group.tx.run("define_slots", rows=sorted(capacities.items()))
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from holdfast.engine import checks
 from holdfast.engine.asked import PLAIN, Bounds, TaskRow
-from holdfast.engine.blueprint import Place, draw, limits, write_tags
+from holdfast.engine.blueprint import Place, draw_run, limits, write_tags
 from holdfast.engine.operations import StartRun
 from holdfast.engine.scripts import tell_run
 from holdfast.engine.slots import RUN_PREFIX
@@ -207,7 +207,7 @@ def new_run(
             "priority": priority,
             "concurrency_key": None if slot is None else RUN_PREFIX + slot,
             "capacity": 1 if concurrency is None else concurrency.limit,
-            "tasks": draw(workflow.steps, place, ids),
+            "tasks": draw_run(workflow.steps, place, ids),
             "actor": actor_name,
             "called": workflow.definitions,
             "trace": _trace(run.trace),
