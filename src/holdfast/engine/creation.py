@@ -40,13 +40,12 @@ def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
         reply = _settle_keys(keys, operation, known)
         replies.append(reply)
         if isinstance(reply, list):
-            new = {each.id for each in reply if each.created}
             accepted += [
-                (_placed(task, known), operation.actor)
-                for task in operation.tasks
-                if task.id in new
+                (_placed(task, known) if known else task, operation.actor)
+                for task, each in zip(operation.tasks, reply, strict=True)
+                if each.created
             ]
-    _insert_traces(group, [(task.id, task.trace) for task, _ in accepted])
+    _insert_traces(group, [(task.id, task.trace) for task, _ in accepted if task.trace])
     # In one order, because whoever inserts a key waits for whoever has just inserted it.
     accepted.sort(key=lambda each: each[0].key or "")
     insert_tasks(group, accepted, known, run_holds=0)
@@ -132,7 +131,7 @@ def _insert(group: Group, sheet: Sheet) -> None:
     group.ripe += sheet.ripe
     group.needless.update(sheet.needless)
     if sheet.needs:
-        group.add_needs(sheet.needs)
+        group.tx.run("insert_needs", rows=sheet.needs)
 
 
 def _waits(task: TaskRow, known: dict[str, Row]) -> bool:
@@ -199,7 +198,7 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
         message = "a key was taken by another process"
         raise Contended(message)
     _check_buried(group, "run", {run.key for run in new if run.key is not None})
-    _insert_traces(group, [(run.run_id, run.trace) for run in new])
+    _insert_traces(group, [(run.run_id, run.trace) for run in new if run.trace])
     sheet = Sheet()
     for run in new:
         sheet.add_run(run.tasks, run.actor, _first_holds(run))
@@ -224,11 +223,9 @@ def _called(caller: Caller | None) -> tuple[str | None, int | None, str | None, 
     return (caller.task_id, caller.epoch, caller.root_id, caller.depth)
 
 
-def _insert_traces(group: Group, new: Sequence[tuple[str, Trace | None]]) -> None:
+def _insert_traces(group: Group, new: Sequence[tuple[str, Trace]]) -> None:
     rows = [
-        (entity, trace.trace_id, trace.causation_id, trace.correlation_id)
-        for entity, trace in new
-        if trace is not None
+        (entity, trace.trace_id, trace.causation_id, trace.correlation_id) for entity, trace in new
     ]
     if rows:
         group.tx.run("insert_traces", rows=rows)

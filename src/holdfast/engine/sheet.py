@@ -47,7 +47,7 @@ class Sheet:
 
     def add_run(self, tasks: Sequence[TaskRow], actor: str, run_holds: int) -> None:
         """Add all tasks of a new run, of which each waits that needs another."""
-        if isinstance(tasks, Drawn):
+        if type(tasks) is Drawn:
             tasks.stencil.stamp(self, tasks, actor, run_holds)
             return
         for task in tasks:
@@ -113,4 +113,4 @@ class Drawn(Sequence[TaskRow]):
 
 def measure(tasks: Sequence[TaskRow]) -> int:
     """About how many bytes tasks have to send."""
-    return tasks.stencil.size if isinstance(tasks, Drawn) else sum([task.size for task in tasks])
+    return tasks.stencil.size if type(tasks) is Drawn else sum([task.size for task in tasks])

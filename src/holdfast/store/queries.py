@@ -16,7 +16,18 @@ DIRECTORY = Path(__file__).parent / "sql"
 
 Entity = Literal["task", "run"]
 HEADERS = frozenset(
-    {"name", "purpose", "guards", "rows", "changes", "event", "data", "returning", "carrying"}
+    {
+        "name",
+        "purpose",
+        "guards",
+        "rows",
+        "bound",
+        "changes",
+        "event",
+        "data",
+        "returning",
+        "carrying",
+    }
     | {"from", "to", "version", "actor", "answers"}
 )
 TIME = "holdfast_now"
@@ -32,6 +43,7 @@ class Query:
     text: str
     guards: str = ""
     columns: tuple[Column, ...] = ()
+    wide: bool = False
     changes: Entity | None = None
     parameters: frozenset[str] = frozenset()
     lists: frozenset[str] = frozenset()
@@ -169,7 +181,8 @@ def _compile(source: Source, dialect: Dialect) -> Query:
         changes = _entity(headers)
         if changes is not None:
             body = transitions.compose(body, headers, changes, dialect)
-        expanded = macros.expand(body, dialect, columns)
+        wide = macros.is_wide(columns, headers)
+        expanded = macros.expand(body, dialect, columns, wide=wide)
     except ValueError as error:
         raise MalformedQuery(source.place, f"{source.name}: {error}") from error
     text, timed, recorded = expanded.text, False, ""
@@ -186,6 +199,7 @@ def _compile(source: Source, dialect: Dialect) -> Query:
         timed=timed,
         guards=headers.get("guards", ""),
         columns=columns,
+        wide=wide,
         changes=changes,
         parameters=expanded.parameters,
         lists=expanded.lists,

@@ -90,6 +90,7 @@ WHERE kind = 'task'
 -- purpose: say which tasks must be done before which
 -- guards: each pair once
 -- rows: dependent text, needed text, from_version integer
+-- bound: by value
 INSERT INTO holdfast_need (task_id, need_id, since)
 SELECT r.dependent, r.needed, r.from_version FROM {rows} AS r WHERE true
 ON CONFLICT (task_id, need_id) DO NOTHING

@@ -12,7 +12,6 @@ import apsw
 from holdfast.clock import Clock
 from holdfast.errors import StoreError
 from holdfast.store.database import Row, Rows
-from holdfast.store.macros import WIDE
 from holdfast.store.parameters import bind, check, counted, encode, plain, transition
 from holdfast.store.queries import TIME, Query
 from holdfast.store.sqlite.wide import AT_ONCE, WideQuery
@@ -75,7 +74,7 @@ class SqliteTransaction:
             raise StoreError("SQLite: rolled back a transaction that went on after an error")
 
     def _rows(self, query: Query, rows: Rows | None, parameters: dict[str, object]) -> list[Row]:
-        if rows is not None and len(query.columns) > WIDE:
+        if rows is not None and query.wide:
             return self._wide(query, rows, parameters)
         bound = bind(query, rows, parameters)
         if query.timed:
