@@ -42,7 +42,7 @@ from holdfast.settings import Settings
 from holdfast.store.database import open_database
 from holdfast.store.group import GroupCommit
 from holdfast.store.notifier import open_notifier
-from holdfast.threads import SystemThreads, Threads
+from holdfast.threads import SystemThreads, Threads, take_turns_sooner
 
 
 class Engine:
@@ -130,6 +130,7 @@ class Engine:
 
     def start(self) -> Engine:
         """Start the writer and the loops; a simulator calls their steps itself instead."""
+        take_turns_sooner()
         try:
             self.commits.start()
             self.notifier.start()
