@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable
-from typing import NewType, Protocol
+from typing import NewType, Protocol, cast
 
 from holdfast.clock import Clock
 from holdfast.errors import InvalidInput
@@ -19,6 +19,8 @@ WorkerName = NewType("WorkerName", str)
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 # Bytes of chance for one millisecond, and for how many it is drawn.
 WIDTH, DRAWN = 7, 64
+# The bits of an id's last four characters.
+LOW = 20
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 _OTHER = {
     "t_": 'is a run, and a task is wanted; one of its tasks is run.task("…"), by its step',
@@ -58,30 +60,37 @@ class Ids:
         self._process = generation()
 
     def task(self) -> TaskId:
-        return TaskId("t_" + self._next(1)[0])
+        return TaskId(self._next("t_", 1)[0])
 
     def tasks(self, count: int) -> list[TaskId]:
-        return [TaskId("t_" + each) for each in self._next(count)]
+        return cast("list[TaskId]", self._next("t_", count))
 
     def run(self) -> RunId:
-        return RunId("r_" + self._next(1)[0])
+        return RunId(self._next("r_", 1)[0])
 
     def signal(self) -> str:
-        return "s_" + self._next(1)[0]
+        return self._next("s_", 1)[0]
 
     def ahead(self, count: int) -> Ahead:
         """As many ids of tasks, for one who makes them one by one."""
         return Ahead(self.tasks(count))
 
-    def _next(self, count: int) -> list[str]:
+    def _next(self, prefix: str, count: int) -> list[str]:
         with self._lock:
             millisecond = self._now() // 1000
             if millisecond > self._millisecond or generation() != self._process:
                 self._begin(max(millisecond, self._millisecond))
             first = self._chance + 1
-            self._chance += count
+            last = self._chance = self._chance + count
             time = self._time
-        return [time + _encode(chance) for chance in range(first, first + count)]
+        if count == 1 or first >> LOW != last >> LOW:
+            return [prefix + time + _encode(chance) for chance in range(first, last + 1)]
+        # All but their ends is the same.
+        head, pairs = prefix + time + _encode(first)[:-4], _PAIRS
+        return [
+            head + pairs[chance >> 10 & 1023] + pairs[chance & 1023]
+            for chance in range(first, last + 1)
+        ]
 
     def _begin(self, millisecond: int) -> None:
         # A child of a fork is not to go on with what its parent drew.

@@ -77,7 +77,7 @@ def program_ends() -> bool:
 
 
 def take_turns_sooner() -> None:
-    """Let no step that computes keep the writer waiting at each of its statements.
+    """Let no thread that computes keep the writer waiting at each of its statements.
 
     What the program itself has chosen stands.
     """

@@ -16,6 +16,12 @@ class LeakySqliteTransaction(SqliteTransaction):
         self._connection.execute("BEGIN IMMEDIATE")
         return changed
 
+    def insert(self, query: str, /, *, rows: Rows) -> int:
+        inserted = super().insert(query, rows=rows)
+        self._connection.execute("COMMIT")
+        self._connection.execute("BEGIN IMMEDIATE")
+        return inserted
+
 
 class LeakyPostgresqlTransaction(PostgresqlTransaction):
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
@@ -23,6 +29,12 @@ class LeakyPostgresqlTransaction(PostgresqlTransaction):
         self._session.execute("COMMIT")
         self._session.execute("BEGIN")
         return changed
+
+    def insert(self, query: str, /, *, rows: Rows) -> int:
+        inserted = super().insert(query, rows=rows)
+        self._session.execute("COMMIT")
+        self._session.execute("BEGIN")
+        return inserted
 
 
 def leak() -> None:

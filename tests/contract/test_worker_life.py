@@ -8,15 +8,21 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 
 import pytest
 
 from holdfast import Holdfast
+from holdfast.engine.engine import Engine
 from holdfast.store.database import Transaction
 from holdfast.threads import DEFAULT_TURN, TURN
 from tests.race.racers import eventually
 
 PATIENCE = 30
+
+
+def open_again(hf: Holdfast) -> AbstractContextManager[Engine]:
+    return closing(Engine(hf.settings.url).start())
 
 
 def test_a_stopping_worker_finishes_what_it_runs_and_claims_nothing_more(hf: Holdfast) -> None:
@@ -45,10 +51,16 @@ def test_a_stopping_worker_finishes_what_it_runs_and_claims_nothing_more(hf: Hol
     assert {hf.tasks.get(handle.id).state for handle in waiting} == {"ready"}
 
 
+@pytest.mark.parametrize("begin", [Holdfast.worker, open_again])
 @pytest.mark.parametrize(("chosen", "then"), [(DEFAULT_TURN, TURN), (0.002, 0.002)])
-def test_steps_that_compute_let_the_writer_in_unless_the_program_says_how_long_they_may_not(
-    hf: Holdfast, monkeypatch: pytest.MonkeyPatch, chosen: float, then: float
+def test_who_computes_lets_the_writer_in_unless_the_program_says_how_long_it_may_not(
+    hf: Holdfast,
+    monkeypatch: pytest.MonkeyPatch,
+    begin: Callable[[Holdfast], AbstractContextManager[object]],
+    chosen: float,
+    then: float,
 ) -> None:
+    assert hf.tasks.list() == []
     interval = chosen
 
     def choose(seconds: float) -> None:
@@ -57,7 +69,7 @@ def test_steps_that_compute_let_the_writer_in_unless_the_program_says_how_long_t
 
     monkeypatch.setattr(sys, "getswitchinterval", lambda: interval)
     monkeypatch.setattr(sys, "setswitchinterval", choose)
-    with hf.worker():
+    with begin(hf):
         assert interval == then
 
 

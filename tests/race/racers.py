@@ -96,6 +96,10 @@ class GatedTransaction:
         self._gate.pass_by(query, self._inner)
         return self._inner.change(query, rows=rows, **parameters)
 
+    def insert(self, query: str, /, *, rows: Rows) -> int:
+        self._gate.pass_by(query, self._inner)
+        return self._inner.insert(query, rows=rows)
+
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         self._gate.pass_by(query, self._inner)
         return self._inner.write(query, rows=rows, **parameters)

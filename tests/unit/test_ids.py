@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.errors import InvalidInput
-from holdfast.ids import ALPHABET, Ids, parse_run_id, parse_task_id
+from holdfast.ids import ALPHABET, LOW, WIDTH, Ids, parse_run_id, parse_task_id
 from holdfast.randomness import SeededRandomness, SystemRandomness
 
 
@@ -50,6 +50,21 @@ def test_ids_that_are_made_together_stand_between_those_before_and_after() -> No
     several = [made.task(), *made.tasks(100), made.task()]
     assert several == sorted(set(several))
     assert [parse_task_id(each) for each in several] == several
+
+
+class Full(SeededRandomness):
+    """Draws such chance that the last characters of an id are soon used up."""
+
+    def token_bytes(self, count: int) -> bytes:
+        return (((1 << LOW) - 3) << 7).to_bytes(WIDTH, "big") * (count // WIDTH)
+
+
+@pytest.mark.parametrize("randomness", [SeededRandomness, Full])
+def test_ids_that_are_made_together_are_those_that_are_made_one_by_one(
+    randomness: type[SeededRandomness],
+) -> None:
+    alone, together = (Ids(ManualClock(), randomness(7)) for _ in range(2))
+    assert together.tasks(9) == [alone.task() for _ in range(9)]
 
 
 def test_ids_grow_even_when_the_clock_is_set_back() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.store import queries
-from holdfast.store.macros import Dialect
+from holdfast.store.macros import WIDE_ROWS, Dialect
 from holdfast.store.queries import MalformedQuery, Query
 
 DIALECTS: tuple[Dialect, Dialect] = ("sqlite", "postgresql")
@@ -54,6 +54,9 @@ def test_a_dialect_adds_queries_and_stands_in_for_shared_ones(tmp_path: Path) ->
     assert [found[name].text for name in ("one", "two")] == ["SELECT 2", "SELECT 3"]
 
 
+NEW = "-- name: a\n-- purpose: p\n-- changes: task\n-- event: 'x'"
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -74,6 +77,10 @@ def test_a_dialect_adds_queries_and_stands_in_for_shared_ones(tmp_path: Path) ->
             "holdfast_run",
         ),
         ("-- name: a\n-- purpose: p\n-- changes: task\n-- event: 'x'\nSELECT 1", "no statement"),
+        ("-- name: a\n-- purpose: p\n-- answers: count\nSELECT 1", "answers without changes"),
+        ("-- name: a\n-- purpose: p\n-- rows: a text\n-- bound: by hand\nSELECT 1", "by hand"),
+        (f"{NEW}\n-- answers: number\nINSERT INTO holdfast_task SELECT 1", "number"),
+        (f"{NEW}\n-- answers: count\n-- returning: x\nINSERT INTO holdfast_task", "returning"),
     ],
 )
 def test_a_mistake_is_refused_with_its_place(tmp_path: Path, text: str, reason: str) -> None:
@@ -140,6 +147,30 @@ def test_on_postgresql_a_transition_and_its_events_are_one_statement(tmp_path: P
     assert text.startswith("WITH a AS (UPDATE b SET c = 1 RETURNING d), changed AS (")
     assert "INSERT INTO holdfast_event" in text
     assert "RETURNING task.id AS entity, task.run_id AS run_id" in text
+
+
+def test_a_query_binds_narrow_rows_by_value_when_it_says_so(tmp_path: Path) -> None:
+    rows, body = "-- rows: a text", "SELECT * FROM {rows}"
+    plain = one(tmp_path, body, "sqlite", rows)
+    bound = one(tmp_path, body, "sqlite", rows, "-- bound: by value")
+    assert (plain.wide, bound.wide) == (False, True)
+    assert "json_each" in plain.text
+    assert bound.text == body.replace("{rows}", WIDE_ROWS)
+
+
+def test_what_answers_a_count_returns_no_row_on_sqlite_and_one_on_postgresql(
+    tmp_path: Path,
+) -> None:
+    headers = ("-- changes: task", "-- event: 'task.created'", "-- answers: count")
+    body = "INSERT INTO holdfast_task (id) SELECT 1"
+    quiet = one(tmp_path, body, "sqlite", *headers)
+    assert quiet.counted
+    assert quiet.text == body
+    assert quiet.recorded.startswith("INSERT INTO holdfast_event")
+    assert "('task.created') AS type" in quiet.recorded
+    text = one(tmp_path, body, "postgresql", *headers).text
+    assert text.endswith("AS xid FROM changed LIMIT 1")
+    assert "count(*) OVER () AS inserted" in text
 
 
 def test_a_runs_event_belongs_to_the_run_itself(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -25,19 +26,17 @@ class Inputs:
 
     def misgiven(self, step: str, given: object) -> list[str]:
         """What is wrong with the names of what a step gives to a run."""
-        known = {**self._takers, **self._referred}
-        defaults = self._defaults()
-        needed = [name for name in self._required if name not in defaults]
-        return misnamed(step, given, known, needed)
+        needed = [name for name in self._required if name not in self._defaults]
+        return misnamed(step, given, self._known, needed)
 
     @property
     def first(self) -> str | None:
-        return next(iter({**self._takers, **self._referred}), None)
+        return next(iter(self._known), None)
 
     def encode(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The JSON form of the inputs, each checked against all that take it."""
         self._refuse_unknown(given)
-        whole = {**self._defaults(), **given}
+        whole = {**self._defaults, **given}
         for name, taker in self._required.items():
             if name not in whole:
                 raise InvalidInput(name, f"is missing; step {taker!r} takes it")
@@ -55,14 +54,18 @@ class Inputs:
                 self._required.setdefault(reference.parts[1], member.name)
 
     def _refuse_unknown(self, given: Mapping[str, Any]) -> None:
-        known = {**self._takers, **self._referred}
         for name in given:
-            if name not in known:
-                shown = ", ".join(known) or "no input at all"
-                hint = nearest(name, known)
+            if name not in self._known:
+                shown = ", ".join(self._known) or "no input at all"
+                hint = nearest(name, self._known)
                 reason = f"is no input of {self._workflow!r}, which takes {shown}{hint}"
                 raise InvalidInput(name, reason)
 
+    @cached_property
+    def _known(self) -> dict[str, object]:
+        return {**self._takers, **self._referred}
+
+    @cached_property
     def _defaults(self) -> dict[str, Any]:
         """What a condition or a list refers to, and a step has a default for."""
         return {

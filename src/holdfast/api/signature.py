@@ -119,11 +119,29 @@ class Signature:
     def bind_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The JSON form of a call's arguments, checked against the annotations."""
         self.check()
+        bound = self._bind(args, kwargs)
+        return {name: self.encode(name, value) for name, value in bound.items()}
+
+    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """What a call passes, in the order of the parameters."""
+        inputs, (places, required) = self.inputs, self._shape
+        if not args and not kwargs and not required:
+            return {}
+        named = {**dict(zip(places, args, strict=False)), **kwargs}
+        whole = len(named) == len(args) + len(kwargs)
+        if whole and required <= named.keys() <= inputs.keys():
+            return {name: named[name] for name in inputs if name in named}
         try:
-            bound = self._bare.bind(*args, **kwargs)
+            return self._bare.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise InvalidInput(self.name, str(error)) from error
-        return {name: self.encode(name, value) for name, value in bound.arguments.items()}
+
+    @cached_property
+    def _shape(self) -> tuple[list[str], frozenset[str]]:
+        """The inputs that can be passed by their places, and those that must be passed."""
+        inputs = self.inputs.items()
+        places = [name for name, each in inputs if each.kind is each.POSITIONAL_OR_KEYWORD]
+        return places, frozenset(name for name, each in inputs if each.default is each.empty)
 
     def encode(self, name: str, value: object) -> object:
         if name not in self.hints:

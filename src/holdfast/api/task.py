@@ -12,6 +12,7 @@ from holdfast.api.options import KNOWN, refuse_unknown, step_options
 from holdfast.api.recurring import Recurring
 from holdfast.api.signature import Signature
 from holdfast.engine.edge import operation, then
+from holdfast.engine.prepared import Prepared
 from holdfast.errors import InvalidDefinition
 from holdfast.model.fill import fill
 from holdfast.model.run import Created
@@ -36,6 +37,7 @@ class TaskFunction(Recurring, Generic[P, R, T]):
         self._engine = engine
         self._function = function
         self._template = template
+        self._prepared = Prepared(template)
         self.signature = Signature(function)
         for name in self.signature.needed:
             reason = f"parameter {name!r}: needs(…) stands for a step's output, and this is no step"
@@ -81,26 +83,29 @@ class TaskFunction(Recurring, Generic[P, R, T]):
 
         With a `connection` it is part of the application's own transaction there.
         """
-        task = self.request(*args, **kwargs)
-        if key is not None:
-            task = replace(task, key=key)
+        payload = self.signature.bind_call(args, kwargs)
         engine = self._engine()
-        return engine.tasks.creating(task, self._first, connection=connection)
+
+        def handle(created: list[Created]) -> Handle[T]:
+            return self._handle(engine, created[0])
+
+        return engine.calling.submit(
+            self._prepared, payload, handle, key=key, connection=connection
+        )
 
     @operation
     def enqueue_many(
         self, calls: Sequence[Mapping[str, Any]], *, connection: object = None
     ) -> Future[list[Handle[T]]]:
         """Put many calls in the queue in one commit, all or none; each maps names to values."""
-        tasks = [self.request(**call) for call in calls]
-        created = self._engine().tasks.create_many.submit(tasks, connection=connection)
-        return then(created, lambda replies: [self._handle(each) for each in replies])
+        bind = self.signature.bind_call
+        payloads = [bind((), call) for call in calls]
+        engine = self._engine()
+        created = engine.calling.submit_many(self._prepared, payloads, connection=connection)
+        return then(created, lambda replies: [self._handle(engine, each) for each in replies])
 
-    def _first(self, created: list[Created]) -> Handle[T]:
-        return self._handle(created[0])
-
-    def _handle(self, created: Created) -> Handle[T]:
-        return Handle(self._engine(), created.id, self._result, created=created.created)
+    def _handle(self, engine: Engine, created: Created) -> Handle[T]:
+        return Handle(engine, created.id, self._result, created=created.created)
 
     def _result(self, row: Row) -> T:
         return self.read_output(read_task_result(row))

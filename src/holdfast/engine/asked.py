@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 
 from holdfast.model.trace import Trace
 
@@ -107,3 +107,7 @@ class TaskRow:
     @property
     def size(self) -> int:
         return LEAST + len(self.payload) + len(self.title) + ID * len(self.needs)
+
+
+# What a task has where nothing else is said.
+PLAIN = {each.name: each.default for each in fields(TaskRow) if each.default is not MISSING}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from holdfast.engine.asked import TaskRow
+from holdfast.engine.asked import PLAIN, TaskRow
+from holdfast.engine.sheet import Drawn, Stencil
 from holdfast.engine.slots import TASK_PREFIX
-from holdfast.ids import Ids, TaskId
+from holdfast.ids import Ids
 from holdfast.model.fill import fill
 from holdfast.model.reference import Unresolved
 from holdfast.model.rendering import is_uncertain, render_key, render_title
@@ -21,9 +22,10 @@ from holdfast.model.step import Concurrency, Step, givers, links
 from holdfast.model.template import Scope
 
 KEPT = 1_000
+KEPT_STENCILS = 20
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Place:
     """Where new tasks belong: a run, and the item of a loop they are the body of."""
 
@@ -37,7 +39,12 @@ class Place:
 
 
 def draw(steps: tuple[Step, ...], place: Place, ids: Ids) -> tuple[TaskRow, ...]:
-    return _blueprint(steps).draw(place, ids)
+    return _blueprint(steps).draw(place, ids.tasks(len(steps)))
+
+
+def draw_run(steps: tuple[Step, ...], place: Place, ids: Ids) -> Sequence[TaskRow]:
+    """The tasks of a new run, drawn when they are inserted where nothing of them is told by it."""
+    return _blueprint(steps).draw_run(place, ids.tasks(len(steps)))
 
 
 class Blueprint:
@@ -45,37 +52,53 @@ class Blueprint:
 
     def __init__(self, steps: tuple[Step, ...]) -> None:
         self.steps = steps
-        self._places = {step.id: number for number, step in enumerate(steps)}
+        places = {step.id: number for number, step in enumerate(steps)}
         needs, giving = links(steps), givers(steps)
-        self._needs = [tuple(self._places[need] for need in needs[step.id]) for step in steps]
+        self._needs = [tuple(places[need] for need in needs[step.id]) for step in steps]
+        subjects = [step.verifies for step in steps]
+        self._verified = [None if each is None else places[each] for each in subjects]
         self._values = [_common(step, gives=step.id in giving) for step in steps]
         self._groups = [step.kind is Kind.GROUP for step in steps]
         self._told = any(_is_told(step) for step in steps)
+        # By the priorities of runs, which are few.
+        self._stencils: dict[int, Stencil] = {}
 
-    def draw(self, place: Place, ids: Ids) -> tuple[TaskRow, ...]:
-        known = ids.tasks(len(self.steps))
+    def draw_run(self, place: Place, known: Sequence[str]) -> Sequence[TaskRow]:
+        if self._told or any(each is not None for each in self._verified):
+            return self.draw(place, known)
+        stencil = self._stencils.get(place.priority)
+        if stencil is None:
+            if len(self._stencils) >= KEPT_STENCILS:
+                self._stencils.clear()
+            nowhere = Place(run_id="", priority=place.priority)
+            tasks = self.draw(nowhere, [step.id for step in self.steps])
+            stencil = self._stencils[place.priority] = Stencil(tasks)
+        return Drawn(stencil, known, place.run_id)
+
+    def draw(self, place: Place, known: Sequence[str]) -> tuple[TaskRow, ...]:
         common = self._values if not self._told else self._tell(place.scope())
-        around = {
-            "run_id": place.run_id,
-            "parent_id": place.parent_id,
-            "parent_epoch": place.parent_epoch,
-        }
+        run_id, priority, item = place.run_id, place.priority, place.item
+        parent_id, parent_epoch = place.parent_id, place.parent_epoch
         return tuple(
-            fill(
-                TaskRow,
-                {
-                    **values,
-                    **around,
-                    "id": identifier,
-                    "item": None if group else place.item,
-                    "needs": tuple([known[need] for need in needs]),
-                    "priority": place.priority + step.priority,
-                    "verifies": self._verified(step, known),
-                },
-            )
-            for step, identifier, needs, values, group in zip(
-                self.steps, known, self._needs, common, self._groups, strict=True
-            )
+            [
+                fill(
+                    TaskRow,
+                    {
+                        **values,
+                        "id": identifier,
+                        "run_id": run_id,
+                        "parent_id": parent_id,
+                        "parent_epoch": parent_epoch,
+                        "item": None if group else item,
+                        "needs": tuple([known[need] for need in needs]) if needs else (),
+                        "priority": priority + values["priority"],
+                        "verifies": None if verified is None else known[verified],
+                    },
+                )
+                for identifier, needs, values, group, verified in zip(
+                    known, self._needs, common, self._groups, self._verified, strict=True
+                )
+            ]
         )
 
     def _tell(self, scope: Scope) -> list[dict[str, Any]]:
@@ -83,9 +106,6 @@ class Blueprint:
             values | _tell(step, scope) if _is_told(step) else values
             for step, values in zip(self.steps, self._values, strict=True)
         ]
-
-    def _verified(self, step: Step, known: list[TaskId]) -> TaskId | None:
-        return None if step.verifies is None else known[self._places[step.verifies]]
 
 
 _kept: dict[int, Blueprint] = {}
@@ -124,11 +144,13 @@ def _common(step: Step, *, gives: bool) -> dict[str, Any]:
     work = step.work
     own = None if step.for_each is not None else step.title
     return {
+        **PLAIN,
         "kind": step.kind,
         "step": step.id,
         "title": own or step.approval or step.id,
         "agent": step.agent,
         "status": "queued",
+        "priority": step.priority,
         "tags": write_tags(step.tags),
         "conditional": step.when is not None or is_uncertain(step),
         "declares": work is not None and work.outputs is not None,

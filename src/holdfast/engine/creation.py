@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.engine import planning, slots
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Caller, CreateTasks, StartRun
+from holdfast.engine.sheet import Sheet
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
 from holdfast.model.run import Created
@@ -39,13 +40,12 @@ def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
         reply = _settle_keys(keys, operation, known)
         replies.append(reply)
         if isinstance(reply, list):
-            new = {each.id for each in reply if each.created}
             accepted += [
-                (_placed(task, known), operation.actor)
-                for task in operation.tasks
-                if task.id in new
+                (_placed(task, known) if known else task, operation.actor)
+                for task, each in zip(operation.tasks, reply, strict=True)
+                if each.created
             ]
-    _insert_traces(group, [(task.id, task.trace) for task, _ in accepted])
+    _insert_traces(group, [(task.id, task.trace) for task, _ in accepted if task.trace])
     # In one order, because whoever inserts a key waits for whoever has just inserted it.
     accepted.sort(key=lambda each: each[0].key or "")
     insert_tasks(group, accepted, known, run_holds=0)
@@ -112,64 +112,33 @@ def insert_tasks(
     *,
     run_holds: int,
 ) -> None:
-    if not tasks:
+    sheet = Sheet()
+    for task, actor in tasks:
+        sheet.add(task, actor, waits=_waits(task, known), run_holds=run_holds)
+    _insert(group, sheet)
+
+
+def _insert(group: Group, sheet: Sheet) -> None:
+    if not sheet.rows:
         return
-    _define_slots(group, [(task.concurrency_key, task.capacity) for task, _ in tasks])
-    group.crowded.update(task.concurrency_key for task, _ in tasks if task.concurrency_key)
-    inserted = group.change_tasks(
-        "insert_tasks",
-        rows=[
-            (
-                task.id,
-                task.kind,
-                task.run_id,
-                task.parent_id,
-                task.step,
-                task.title,
-                task.agent,
-                task.status,
-                any(need not in known or known[need]["status"] != "done" for need in task.needs),
-                run_holds,
-                task.scheduled_for,
-                task.priority,
-                task.position,
-                task.tags,
-                task.key,
-                task.body_digest,
-                task.concurrency_key,
-                task.max_attempts,
-                task.max_lost,
-                task.backoff,
-                task.backoff_max,
-                task.timeout,
-                task.payload,
-                actor,
-                task.parent_epoch,
-                task.item,
-                task.conditional,
-                task.gives,
-                task.verifies,
-                task.max_rounds,
-                task.on_failure,
-                task.declares,
-                task.calls,
-            )
-            for task, actor in tasks
-        ],
-    )
-    if len(inserted) != len(tasks):
+    _define_slots(group, sheet.slots)
+    group.crowded.update(sheet.slots)
+    if group.tx.insert("insert_tasks", rows=sheet.rows) != len(sheet.rows):
         message = "a key was taken by another process"
         raise Contended(message)
-    _check_buried(group, "task", [task.key for task, _ in tasks])
-    group.ripe += [
-        task.id
-        for task, _ in tasks
-        if not task.needs and (task.conditional or (task.kind == "group" and task.item is None))
-    ]
-    group.needless.update(task.id for task, _ in tasks if not task.needs)
-    needs = [(task.id, need, 1) for task, _ in tasks for need in task.needs]
-    if needs:
-        group.add_needs(needs)
+    _check_buried(group, "task", sheet.keys)
+    group.wakes = group.wakes or sheet.wakes
+    group.ready.update(sheet.ready)
+    group.ripe += sheet.ripe
+    group.needless.update(sheet.needless)
+    if sheet.needs:
+        group.tx.run("insert_needs", rows=sheet.needs)
+
+
+def _waits(task: TaskRow, known: dict[str, Row]) -> bool:
+    if not task.needs:
+        return False
+    return any(need not in known or known[need]["status"] != "done" for need in task.needs)
 
 
 def start_runs(group: Group, operations: Sequence[StartRun]) -> list[Created | HoldfastError]:
@@ -203,7 +172,7 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     workflows = {(run.workflow, run.workflow_version, run.definition) for run in new}
     workflows |= {each for run in new for each in run.called}
     group.tx.run("insert_workflows", rows=sorted(workflows))
-    inserted = group.change_runs(
+    inserted = group.tx.insert(
         "insert_runs",
         rows=[
             (
@@ -226,26 +195,25 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
             for run in sorted(new, key=lambda run: (run.key or "", run.run_id))
         ],
     )
-    if len(inserted) != len(new):
+    if inserted != len(new):
         message = "a key was taken by another process"
         raise Contended(message)
-    _check_buried(group, "run", [run.key for run in new])
-    _insert_traces(group, [(run.run_id, run.trace) for run in new])
-    for holds in {_first_holds(run) for run in new}:
-        tasks = [
-            (task, run.actor) for run in new if _first_holds(run) == holds for task in run.tasks
-        ]
-        insert_tasks(group, tasks, {}, run_holds=holds)
-    _define_slots(group, [(run.concurrency_key, run.capacity) for run in new])
+    _check_buried(group, "run", {run.key for run in new if run.key is not None})
+    _insert_traces(group, [(run.run_id, run.trace) for run in new if run.trace])
+    sheet = Sheet()
     for run in new:
-        if run.concurrency_key is not None:
-            slots.admit(group, run.concurrency_key, 1)
+        sheet.add_run(run.tasks, run.actor, _first_holds(run))
+    _insert(group, sheet)
+    capacities = [(run.concurrency_key, run.capacity) for run in new]
+    _define_slots(group, {key: most for key, most in capacities if key is not None})
+    for key, _ in capacities:
+        if key is not None:
+            slots.admit(group, key, 1)
 
 
-def _check_buried(group: Group, kind: str, wanted: Sequence[str | None]) -> None:
+def _check_buried(group: Group, kind: str, keys: set[str]) -> None:
     """Begin again where a key came free only now: who removes its holder keeps the key."""
-    keys = sorted({key for key in wanted if key is not None})
-    if keys and group.tx.read("buried_keys", kind=kind, keys=keys):
+    if keys and group.tx.read("buried_keys", kind=kind, keys=sorted(keys)):
         message = "the holder of a key was removed by another process"
         raise Contended(message)
 
@@ -256,11 +224,9 @@ def _called(caller: Caller | None) -> tuple[str | None, int | None, str | None, 
     return (caller.task_id, caller.epoch, caller.root_id, caller.depth)
 
 
-def _insert_traces(group: Group, new: Sequence[tuple[str, Trace | None]]) -> None:
+def _insert_traces(group: Group, new: Sequence[tuple[str, Trace]]) -> None:
     rows = [
-        (entity, trace.trace_id, trace.causation_id, trace.correlation_id)
-        for entity, trace in new
-        if trace is not None
+        (entity, trace.trace_id, trace.causation_id, trace.correlation_id) for entity, trace in new
     ]
     if rows:
         group.tx.run("insert_traces", rows=rows)
@@ -270,8 +236,7 @@ def _first_holds(run: StartRun) -> int:
     return 0 if run.concurrency_key is None else int(Hold.SLOT)
 
 
-def _define_slots(group: Group, wanted: Sequence[tuple[str | None, int]]) -> None:
-    capacities = {key: capacity for key, capacity in wanted if key is not None}
+def _define_slots(group: Group, capacities: Mapping[str, int]) -> None:
     if capacities:
         group.tx.run("define_slots", rows=sorted(capacities.items()))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.engine.asked import Keys, Report, Sized, TaskRow
+from holdfast.engine.sheet import measure
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +62,7 @@ class Spawn(Report):
 
     @property
     def size(self) -> int:
-        return sum(task.size for task in self.tasks)
+        return measure(self.tasks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

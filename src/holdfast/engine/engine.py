@@ -11,6 +11,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.engine import hooks
 from holdfast.engine.access_desk import AccessTokens
 from holdfast.engine.browser_desk import Browsers
+from holdfast.engine.calling import Calling
 from holdfast.engine.desk import Desk
 from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
@@ -41,7 +42,7 @@ from holdfast.settings import Settings
 from holdfast.store.database import open_database
 from holdfast.store.group import GroupCommit
 from holdfast.store.notifier import open_notifier
-from holdfast.threads import SystemThreads, Threads
+from holdfast.threads import SystemThreads, Threads, take_turns_sooner
 
 
 class Engine:
@@ -104,6 +105,7 @@ class Engine:
         self._leaves: Listeners[tuple[str, int]] = Listeners()
         self._grants: Listeners[str] = Listeners()
         self.tasks = Tasks(self._desk)
+        self.calling = Calling(self._desk)
         self.runs = Runs(self._desk)
         self.workflows = Workflows(self._desk)
         self.work = Work(self._desk)
@@ -128,6 +130,7 @@ class Engine:
 
     def start(self) -> Engine:
         """Start the writer and the loops; a simulator calls their steps itself instead."""
+        take_turns_sooner()
         try:
             self.commits.start()
             self.notifier.start()

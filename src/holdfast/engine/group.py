@@ -76,8 +76,7 @@ class Group:
                 self.ripe.append(row["entity"])
             if status == "queued":
                 self.wakes = True
-                if not row.get("blocked"):
-                    self.ready.add(row["entity"])
+                self.ready.add(row["entity"])
             elif status in TERMINAL:
                 self._observe_terminal(row)
         return changed

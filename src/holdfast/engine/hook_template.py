@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import MISSING, fields
 from typing import Any
 
 from holdfast.engine import validation
-from holdfast.engine.asked import TaskRow
+from holdfast.engine.asked import PLAIN, TaskRow
 from holdfast.model.retry import MAX_COUNT, MAX_SECONDS, MICROSECONDS
 from holdfast.model.text import clean_name, clean_text
 
@@ -21,7 +20,7 @@ def write(row: TaskRow) -> str:
 
 def read(text: str) -> dict[str, Any]:
     """The fields of a task; what a newer release has added is left out, what is odd is refused."""
-    template = {**_DEFAULTS, **json.loads(text)}
+    template = {**PLAIN, **json.loads(text)}
     return {name: reader(template[name]) for name, reader in _READERS.items()}
 
 
@@ -33,7 +32,6 @@ def _optional(reader: Reader) -> Reader:
     return lambda value: None if value is None else reader(value)
 
 
-_DEFAULTS = {each.name: each.default for each in fields(TaskRow) if each.default is not MISSING}
 _MOST = MAX_SECONDS * MICROSECONDS
 _READERS: dict[str, Reader] = {
     "agent": lambda value: clean_name("agent", value),

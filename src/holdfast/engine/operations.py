@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLe
 from holdfast.engine.limit_operations import LiftLimit
 from holdfast.engine.removal_operations import Removal
 from holdfast.engine.schedule_operations import ScheduleOperation
+from holdfast.engine.sheet import measure
 from holdfast.engine.worker_operations import NoteStop, WorkerOperation
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.model.status import Hold
@@ -231,7 +233,7 @@ class AdvanceRun(RunOperation):
     pass
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class CreateTasks(Sized):
     tasks: tuple[TaskRow, ...]
     actor: str
@@ -239,7 +241,7 @@ class CreateTasks(Sized):
 
     @property
     def size(self) -> int:
-        return sum(task.size for task in self.tasks)
+        return measure(self.tasks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -252,7 +254,7 @@ class Caller:
     depth: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class StartRun(Sized):
     run_id: str
     workflow: str
@@ -264,7 +266,7 @@ class StartRun(Sized):
     priority: int
     concurrency_key: str | None
     capacity: int
-    tasks: tuple[TaskRow, ...]
+    tasks: Sequence[TaskRow]
     actor: str
     caller: Caller | None = None
     # Name, version and text of the workflows that its steps call.
@@ -275,8 +277,8 @@ class StartRun(Sized):
 
     @property
     def size(self) -> int:
-        texts = len(self.input) + len(self.definition) + sum(len(each[2]) for each in self.called)
-        return texts + sum([task.size for task in self.tasks])
+        texts = len(self.input) + len(self.definition) + sum([len(each[2]) for each in self.called])
+        return texts + measure(self.tasks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -308,7 +310,7 @@ class Import(Sized):
 
     @property
     def size(self) -> int:
-        rows = sum(task.size for task in self.tasks) if self.run is None else self.run.size
+        rows = measure(self.tasks) if self.run is None else self.run.size
         return rows + sum(len(each.result) for each in self.past)
 
 

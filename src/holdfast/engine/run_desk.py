@@ -71,19 +71,15 @@ class Runs:
         """The same, for whoever makes something else of the answer."""
         starting = Starting()
         run = starting.follow(run)
-
-        def told(created: Created) -> T:
-            starting.tell(created, run.workflow.name, run.trace)
-            return read(created)
-
         start = validation.new_run(
             run,
             self._desk.ids,
             max_payload=self._desk.settings.max_payload,
-            actor_name=validation.actor(actor),
+            actor_name=actor if actor is USER else validation.actor(actor),
         )
         if run.workflow.called_by_name and connection is None:
             self._check_called(run.workflow)
+        told = starting.telling(read, run.workflow.name, run.trace)
         return self._desk.submit(start, connection, read=told)
 
     def _check_called(self, workflow: Workflow) -> None:

@@ -92,14 +92,9 @@ class Tasks:
         """The same, for whoever makes something else of the answer."""
         starting = Starting()
         task = starting.follow(task)
-
-        def told(created: list[Created]) -> T:
-            starting.tell(created[0], task.title, task.trace)
-            return read(created)
-
-        operation = CreateTasks(
-            tasks=(self._row(task, self._desk.ids),), actor=validation.actor(actor)
-        )
+        row = self._row(task, self._desk.ids)
+        operation = CreateTasks(tasks=(row,), actor=validation.actor(actor))
+        told = starting.telling(read, task.title, task.trace)
         return self._desk.submit(operation, connection, read=told)
 
     @operation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -12,6 +13,8 @@ from holdfast.model.trace import Trace, derive_start_span, derive_trace_id
 from holdfast.tracing import Place, Span, tracer
 
 N = TypeVar("N", NewRun, NewTask)
+R = TypeVar("R", bound=Created | list[Created])
+T = TypeVar("T")
 # Spans are of the clocks of the machines that send them.
 CLOCK = SystemClock()
 
@@ -28,7 +31,23 @@ class Starting:
         """The same, in the trace that it is asked for in."""
         if self._above is None or new.trace is not None:
             return new
-        return replace(new, trace=Trace(trace_id=self._above.trace_id))
+        return replace(new, trace=self.trace)
+
+    @property
+    def trace(self) -> Trace | None:
+        """The trace that it is asked for in."""
+        return None if self._above is None else Trace(trace_id=self._above.trace_id)
+
+    def telling(self, read: Callable[[R], T], name: str, trace: Trace | None) -> Callable[[R], T]:
+        """The same as `read`, which has it be known that something was started."""
+        if self._tracer is None:
+            return read
+
+        def told(reply: R) -> T:
+            self.tell(reply if isinstance(reply, Created) else reply[0], name, trace)
+            return read(reply)
+
+        return told
 
     def tell(self, created: Created, name: str, trace: Trace | None) -> None:
         """Have it be known that something was started by this call."""

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.engine import checks
-from holdfast.engine.asked import Bounds, TaskRow
-from holdfast.engine.blueprint import Place, draw, limits, write_tags
+from holdfast.engine.asked import PLAIN, Bounds, TaskRow
+from holdfast.engine.blueprint import Place, draw_run, limits, write_tags
 from holdfast.engine.operations import StartRun
 from holdfast.engine.scripts import tell_run
 from holdfast.engine.slots import RUN_PREFIX
@@ -26,6 +26,7 @@ from holdfast.model.schedule import SCHEDULE_PREFIX
 from holdfast.model.starting import check_texts, fill_input, tell_key
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask, Renewal, Result
+from holdfast.model.template import Scope
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.trace import Trace, clean_trace
 from holdfast.settings import MEBIBYTE
@@ -35,6 +36,7 @@ MAX_BATCH = 10_000
 MAX_BATCH_BYTES = 64 * MEBIBYTE
 MAX_INTEGER = checks.MAX_INTEGER
 JSON_SCALAR_LIMIT = 64 * 1024
+UNBOUNDED = Bounds()
 
 T = TypeVar("T")
 
@@ -100,39 +102,56 @@ def title(value: object) -> str:
 def new_task(task: NewTask, ids: TaskIds, *, max_payload: int, now: Callable[[], int]) -> TaskRow:
     instance("task", task, NewTask)
     payload = encode_json("payload", task.payload, limit=max_payload)
-    parent = None if task.parent is None else task_id(task.parent, "parent")
+    parent = _parent(task)
     later = task.scheduled_for
     scheduled = None if later is None else parse_moment("scheduled_for", later, now)
-    key = None if task.key is None else _own_key(task.key)
+    key = None if task.key is None else own_key(task.key)
     row = fill(
         TaskRow,
         {
+            **PLAIN,
             "id": ids.task(),
             "parent_id": parent,
-            "step": None if task.step is None else clean_name("step", task.step),
-            "title": title(task.title),
-            "agent": clean_name("agent", task.agent),
-            "status": "queued" if _queued(task) else "idle",
-            "needs": needs(task.needs),
             "scheduled_for": scheduled,
-            "priority": signed("priority", task.priority),
-            "position": signed("position", task.position),
-            "tags": tags(task.tags),
             "key": key,
             "payload": payload,
-            "plan": task.plan,
-            "trace": _trace(task.trace),
-            **_limits(task),
+            **_described(task),
         },
     )
     return row if key is None else replace(row, body_digest=body(row, later))
+
+
+def alike(task: NewTask) -> dict[str, Any]:
+    """What tasks have in common that differ in id, payload and key, in the terms of the store."""
+    instance("task", task, NewTask)
+    return {**PLAIN, "parent_id": _parent(task), **_described(task)}
+
+
+def _parent(task: NewTask) -> str | None:
+    return None if task.parent is None else task_id(task.parent, "parent")
+
+
+def _described(task: NewTask) -> dict[str, Any]:
+    return {
+        "step": None if task.step is None else clean_name("step", task.step),
+        "title": title(task.title),
+        "agent": clean_name("agent", task.agent),
+        "status": "queued" if _queued(task) else "idle",
+        "needs": needs(task.needs),
+        "priority": signed("priority", task.priority),
+        "position": signed("position", task.position),
+        "tags": tags(task.tags),
+        "plan": task.plan,
+        "trace": _trace(task.trace),
+        **_limits(task),
+    }
 
 
 def _queued(task: NewTask) -> bool:
     return flag("enqueue", task.enqueue) and not flag("plan", task.plan)
 
 
-def _own_key(value: object) -> str:
+def own_key(value: object) -> str:
     """A key of the caller's own: none that could stand in for what a hook or a tick makes."""
     key = clean_key("key", value)
     for prefix, maker in ((HOOK_PREFIX, "hooks"), (SCHEDULE_PREFIX, "schedules")):
@@ -163,30 +182,37 @@ def new_run(
     workflow = instance("workflow", run.workflow, Workflow)
     filled = fill_input(workflow, run.input)
     given = encode_json("input", filled, limit=max_payload)
-    key = tick if run.key is None else _own_key(run.key)
+    key = tick if run.key is None else own_key(run.key)
     priority = signed("priority", run.priority)
     identifier = ids.run()
     concurrency, slot = workflow.concurrency, tell_key(workflow, filled)
-    scope = {"input": filled, "run": tell_run(identifier, workflow.name, key)}
-    check_texts(workflow, scope)
-    place = Place(run_id=identifier, priority=priority, scope=lambda: scope)
-    return StartRun(
-        run_id=identifier,
-        workflow=workflow.name,
-        workflow_version=workflow.version,
-        definition=workflow.definition,
-        key=key,
-        # A key is for this body alone.
-        body_digest="" if key is None else _run_body(run, given, priority),
-        input=given,
-        priority=priority,
-        concurrency_key=None if slot is None else RUN_PREFIX + slot,
-        capacity=1 if concurrency is None else concurrency.limit,
-        tasks=draw(workflow.steps, place, ids),
-        actor=actor_name,
-        called=workflow.definitions,
-        trace=_trace(run.trace),
-        bounds=_bounds(run),
+
+    def scope() -> Scope:
+        return {"input": filled, "run": tell_run(identifier, workflow.name, key)}
+
+    if workflow.settled:
+        check_texts(workflow, scope())
+    place = fill(Place, {"run_id": identifier, "priority": priority, "scope": scope})
+    return fill(
+        StartRun,
+        {
+            "run_id": identifier,
+            "workflow": workflow.name,
+            "workflow_version": workflow.version,
+            "definition": workflow.definition,
+            "key": key,
+            # A key is for this body alone.
+            "body_digest": "" if key is None else _run_body(run, given, priority),
+            "input": given,
+            "priority": priority,
+            "concurrency_key": None if slot is None else RUN_PREFIX + slot,
+            "capacity": 1 if concurrency is None else concurrency.limit,
+            "tasks": draw_run(workflow.steps, place, ids),
+            "actor": actor_name,
+            "called": workflow.definitions,
+            "trace": _trace(run.trace),
+            "bounds": _bounds(run),
+        },
     )
 
 
@@ -196,6 +222,8 @@ def _trace(given: object) -> Trace | None:
 
 def _bounds(run: NewRun) -> Bounds:
     workflow = run.workflow
+    if workflow.declared is None and workflow.deadline is None and run.deadline is None:
+        return UNBOUNDED
     declared = Budget() if workflow.declared is None else workflow.declared.budget or Budget()
     usd, each, most = declared.usd, declared.usd_per_attempt, declared.attempts
     seconds = workflow.deadline if run.deadline is None else run.deadline
@@ -257,13 +285,18 @@ def pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
 
 def body(row: TaskRow, scheduled_for: Moment | None = None) -> str:
     """The digest of what was asked for, however it was written; "in 2s" is the same each time."""
+    return digest(row.payload, *asked_besides(row, scheduled_for))
+
+
+def asked_besides(row: TaskRow, scheduled_for: Moment | None = None) -> tuple[str, str, str]:
+    """What was asked for besides the payload."""
     waits = is_duration(scheduled_for)
     when = parse_duration("scheduled_for", scheduled_for) if waits else row.scheduled_for
     parts = (row.title, row.step, row.agent, sorted(row.needs), row.parent_id, row.tags)
     rest = (row.status, when, row.priority, row.position, row.timeout)
     retry = (row.max_attempts, row.max_lost, row.backoff, row.backoff_max)
     limits = (*retry, row.concurrency_key, row.capacity, *(["plan"] if row.plan else []))
-    return digest(row.payload, repr(parts), repr(rest), repr(limits))
+    return repr(parts), repr(rest), repr(limits)
 
 
 def count(field: str, value: object) -> int:

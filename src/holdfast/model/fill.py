@@ -11,8 +11,8 @@ def fill(kind: type[T], values: dict[str, Any]) -> T:
     """A frozen dataclass with these fields, and the plain defaults of its class for the others.
 
     Its own `__init__` goes around its lock once for each field, and takes many times as long for
-    a wide one. It must have no slots.
+    a wide one. It must have no slots. The values are its own from then on.
     """
     record = object.__new__(kind)
-    record.__dict__.update(values)
+    object.__setattr__(record, "__dict__", values)
     return record

@@ -13,8 +13,13 @@ MAX_DEPTH = 100
 MAX_NAME = 200
 MAX_TEXT = 10_000
 
+# Whether it goes in circles is known by then: such a value has no end to its depth.
 _encode = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+    ensure_ascii=False,
+    check_circular=False,
+    allow_nan=False,
+    sort_keys=True,
+    separators=(",", ":"),
 ).encode
 _HARMLESS = frozenset({type(None), bool, int})
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*\Z")
@@ -53,6 +58,8 @@ def clean_key(field: str, value: object) -> str:
 
 def encode_json(field: str, value: object, *, limit: int) -> str:
     """The one JSON text of a value: sorted keys, no blanks, nothing a store would refuse."""
+    if not value and type(value) is dict:
+        return "{}"
     try:
         _check(field, value, 0)
         text = _encode(value)

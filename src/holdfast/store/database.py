@@ -74,6 +74,12 @@ class Transaction(Protocol):
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         """Run a transition; its events are recorded, and what is returned is what happened."""
 
+    def insert(self, query: str, /, *, rows: Rows) -> int:
+        """Run a transition that makes new rows, by the ids they begin with: how many it made.
+
+        Each of them has its event. It is for who goes on only where it is as many as were given.
+        """
+
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         """Run a statement that writes but changes no status, and give what it returns."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -70,8 +71,16 @@ def parse_columns(header: str) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def expand(body: str, dialect: Dialect, columns: tuple[Column, ...]) -> Expanded:
-    expansion = _Expansion(dialect, columns)
+def is_wide(columns: tuple[Column, ...], headers: Mapping[str, str]) -> bool:
+    """Whether SQLite's driver binds rows value by value: those of many columns, or when told to."""
+    bound = headers.get("bound")
+    if bound not in {None, "by value"}:
+        raise ValueError(f"bound: {bound!r} is not 'by value'")
+    return len(columns) > WIDE or bound is not None
+
+
+def expand(body: str, dialect: Dialect, columns: tuple[Column, ...], *, wide: bool) -> Expanded:
+    expansion = _Expansion(dialect, columns, wide=wide)
     pieces: list[str] = []
     end = 0
     for match in _TOKEN.finditer(body):
@@ -88,8 +97,9 @@ def expand(body: str, dialect: Dialect, columns: tuple[Column, ...]) -> Expanded
 class _Expansion:
     """Writes one query out for one dialect, and keeps the parameters it meets on the way."""
 
-    def __init__(self, dialect: Dialect, columns: tuple[Column, ...]) -> None:
+    def __init__(self, dialect: Dialect, columns: tuple[Column, ...], *, wide: bool) -> None:
         self._dialect: Dialect = dialect
+        self._wide = wide
         self._columns = columns
         self._closing: list[str] = []
         self.parameters: set[str] = set()
@@ -119,7 +129,7 @@ class _Expansion:
     def _macro(self, macro: str, argument: str | None) -> str:
         if macro == "rows" and argument is None:
             self.parameters.add("rows")
-            return _rows(self._dialect, self._columns)
+            return _rows(self._dialect, self._columns, wide=self._wide)
         if macro == "each" and argument is not None:
             self.parameters.add(argument)
             self.lists.add(argument)
@@ -139,10 +149,10 @@ def _placeholder(parameter: str, dialect: Dialect) -> str:
     return f"%({parameter})s" if dialect == "postgresql" else f":{parameter}"
 
 
-def _rows(dialect: Dialect, columns: tuple[Column, ...]) -> str:
+def _rows(dialect: Dialect, columns: tuple[Column, ...], *, wide: bool) -> str:
     if not columns:
         raise ValueError("{rows} without a header that declares its columns")
-    if dialect == "sqlite" and len(columns) > WIDE:
+    if dialect == "sqlite" and wide:
         return WIDE_ROWS
     if dialect == "sqlite":
         picked = ", ".join(f"value->>{n} AS {column.name}" for n, column in enumerate(columns))

@@ -29,6 +29,14 @@ def check(query: Query, given: AbstractSet[str]) -> None:
 def transition(query: Query) -> Query:
     if query.changes is None:
         raise TypeError(f"{query.name} is no transition: its headers do not say what it changes")
+    if query.counted:
+        raise TypeError(f"{query.name} tells only how many: run it with insert()")
+    return query
+
+
+def counted(query: Query) -> Query:
+    if not query.counted:
+        raise TypeError(f"{query.name} is no insert: its headers do not say that it answers count")
     return query
 
 

@@ -16,8 +16,19 @@ DIRECTORY = Path(__file__).parent / "sql"
 
 Entity = Literal["task", "run"]
 HEADERS = frozenset(
-    {"name", "purpose", "guards", "rows", "changes", "event", "data", "returning", "carrying"}
-    | {"from", "to", "version", "actor"}
+    {
+        "name",
+        "purpose",
+        "guards",
+        "rows",
+        "bound",
+        "changes",
+        "event",
+        "data",
+        "returning",
+        "carrying",
+    }
+    | {"from", "to", "version", "actor", "answers"}
 )
 TIME = "holdfast_now"
 _ASK_TIME = "(SELECT holdfast_now())"
@@ -32,6 +43,7 @@ class Query:
     text: str
     guards: str = ""
     columns: tuple[Column, ...] = ()
+    wide: bool = False
     changes: Entity | None = None
     parameters: frozenset[str] = frozenset()
     lists: frozenset[str] = frozenset()
@@ -39,6 +51,10 @@ class Query:
     timed: bool = False
     # Its last columns, which come in one piece for whoever wants to look into them.
     carried: tuple[str, ...] = ()
+    # Inserts new rows, by the ids that its columns begin with, and tells only how many.
+    counted: bool = False
+    # Where the events of what it inserted are written after it: the statement that does.
+    recorded: str = ""
 
 
 @dataclass(kw_only=True)
@@ -165,14 +181,17 @@ def _compile(source: Source, dialect: Dialect) -> Query:
         changes = _entity(headers)
         if changes is not None:
             body = transitions.compose(body, headers, changes, dialect)
-        expanded = macros.expand(body, dialect, columns)
+        wide = macros.is_wide(columns, headers)
+        expanded = macros.expand(body, dialect, columns, wide=wide)
     except ValueError as error:
         raise MalformedQuery(source.place, f"{source.name}: {error}") from error
-    text, timed = expanded.text, False
+    text, timed, recorded = expanded.text, False, ""
     if dialect == "sqlite":
         # A function of ours would want the interpreter back in the middle of a statement.
         text = text.replace(_ASK_TIME, f":{TIME}")
         timed = text != expanded.text
+        if changes is not None and transitions.is_counted(headers):
+            recorded = transitions.record_new(headers, changes)
     return Query(
         name=source.name,
         purpose=headers["purpose"],
@@ -180,10 +199,13 @@ def _compile(source: Source, dialect: Dialect) -> Query:
         timed=timed,
         guards=headers.get("guards", ""),
         columns=columns,
+        wide=wide,
         changes=changes,
         parameters=expanded.parameters,
         lists=expanded.lists,
         carried=transitions.carried(headers),
+        counted=transitions.is_counted(headers),
+        recorded=recorded,
     )
 
 
@@ -197,6 +219,7 @@ def _entity(headers: Mapping[str, str]) -> Entity | None:
     if changes is not None:
         raise ValueError(f"changes: {changes!r} is neither 'task' nor 'run'")
     of_changes = {"event", "data", "returning", "carrying", "from", "to", "version", "actor"}
+    of_changes.add("answers")
     if lone := headers.keys() & of_changes:
         raise ValueError(f"{', '.join(sorted(lone))} without changes")
     return None

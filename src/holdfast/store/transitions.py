@@ -38,7 +38,10 @@ RETURNED = (
 )
 # The name of what a transition carries: the names of the columns, and their values.
 CARRIED = "carried"
-RECORD = f"INSERT INTO holdfast_event ({', '.join(EVENT_COLUMNS)}) VALUES "  # noqa: S608 - constants
+_INTO = f"INSERT INTO holdfast_event ({', '.join(EVENT_COLUMNS)})"
+RECORD = f"{_INTO} VALUES "
+# How many rows were inserted, and what marks one of them.
+_COUNT = "count(*) OVER () AS inserted, entity, version, changed_at, type"
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\b(\w+)\.")
 _SCAN = re.compile(
     r"""
@@ -77,6 +80,8 @@ class Mark:
 def compose(body: str, headers: Mapping[str, str], entity: str, dialect: Dialect) -> str:
     start, table = _main_statement(body, f"holdfast_{entity}")
     common, main = body[:start].strip(), body[start:].strip()
+    if dialect == "sqlite" and is_counted(headers):
+        return "\n".join(filter(None, (common, main)))
     returning = f"RETURNING {_returning(headers, entity, table)}"
     if dialect == "sqlite":
         # In RETURNING, SQLite knows the table by its name only, PostgreSQL by its alias only.
@@ -87,10 +92,33 @@ def compose(body: str, headers: Mapping[str, str], entity: str, dialect: Dialect
     leading = f"{common}," if common else "WITH"
     return (
         f"{leading} changed AS (\n{main}\n{returning}\n), recorded AS (\n"
-        f"INSERT INTO holdfast_event ({', '.join(EVENT_COLUMNS)})\n"
-        f"SELECT {', '.join(RETURNED)} FROM changed\n)\n"
-        "SELECT changed.*, CAST(pg_current_xact_id_if_assigned() AS text) AS xid FROM changed"
+        f"{_INTO}\nSELECT {', '.join(RETURNED)} FROM changed\n)\n"
+        f"SELECT {_COUNT if is_counted(headers) else 'changed.*'},"
+        " CAST(pg_current_xact_id_if_assigned() AS text) AS xid FROM changed"
+        f"{' LIMIT 1' if is_counted(headers) else ''}"
     )
+
+
+def is_counted(headers: Mapping[str, str]) -> bool:
+    """Whether only the number of the rows is told that a query has inserted."""
+    answers = headers.get("answers")
+    if answers not in {None, "count"}:
+        raise ValueError(f"answers: {answers!r} is not 'count'")
+    if answers and (lone := headers.keys() & {"returning", "carrying"}):
+        raise ValueError(f"{', '.join(sorted(lone))} of a query that answers only a count")
+    return answers is not None
+
+
+def record_new(headers: Mapping[str, str], entity: str) -> str:
+    """The statement that writes the events of new rows, given their ids, in SQLite.
+
+    Each row that RETURNING gives there hands the interpreter over to other threads and back. Of
+    ids that are new, the rows that are there are those that were inserted.
+    """
+    table = f"holdfast_{entity}"
+    new = "(SELECT value AS new_id FROM json_each(:ids))"
+    chosen = f"SELECT {_returning(headers, entity, table)}"
+    return f"{_INTO}\n{chosen}\nFROM {new} CROSS JOIN {table} ON {table}.id = new_id"
 
 
 def carried(headers: Mapping[str, str]) -> tuple[str, ...]:

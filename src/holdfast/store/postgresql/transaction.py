@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from holdfast.clock import Clock
 from holdfast.store.database import Row, Rows
-from holdfast.store.parameters import bind, plain, transition
+from holdfast.store.parameters import bind, counted, plain, transition
 from holdfast.store.queries import Query
 from holdfast.store.transitions import CARRIED, Mark
 
@@ -56,6 +56,14 @@ class PostgresqlTransaction:
                 each[CARRIED] = known.carried, row[first:-1]
         self.mark = Mark.of(changed[-1])
         return changed
+
+    def insert(self, query: str, /, *, rows: Rows) -> int:
+        _, found = self._execute(counted(self._queries[query]), rows, {}).rows()
+        if not found:
+            return 0
+        ((inserted, entity, version, at, kind, self._xid),) = found
+        self.mark = Mark(entity=entity, version=version, at=at, type=kind)
+        return int(inserted)
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         return _dicts(self._send(query, rows, parameters))

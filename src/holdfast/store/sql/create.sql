@@ -29,7 +29,7 @@ RETURNING name, version
 --   || COALESCE(',"budget_usd":' || budget_usd, '')
 --   || COALESCE(',"budget_attempts":' || budget_attempts, '')
 --   || COALESCE(',"deadline":' || deadline, '') || '}'
--- returning: key, concurrency_key, holds
+-- answers: count
 INSERT INTO holdfast_run (id, workflow, workflow_version, key, body_digest, status, holds, input,
   priority, concurrency_key, changed_by, changed_at, created_at, parent_id, parent_epoch, root_id,
   depth, budget_usd, budget_usd_per_attempt, budget_attempts, time_limit, deadline)
@@ -53,17 +53,17 @@ WHERE kind = 'run'
 -- purpose: create tasks, idle or queued, blocked or not
 -- guards: one key, one row
 -- rows: task_id text, task_kind text, run text, parent text, step_id text, name text, role text,
---   state text, waits boolean, run_reasons integer, at_time integer, rank integer, place integer,
---   labels text, unique_key text, body text, slot_key text, attempts integer, losses integer,
---   wait_first integer, wait_most integer, time_limit integer, given text, actor text,
---   made_in integer, item_place integer, asks_first boolean, counts boolean, subject text,
---   rounds integer, failing text, promises boolean, flow text
+--   state text, at_time integer, rank integer, place integer, labels text, unique_key text,
+--   body text, slot_key text, attempts integer, losses integer, wait_first integer,
+--   wait_most integer, time_limit integer, given text, made_in integer, item_place integer,
+--   asks_first boolean, counts boolean, subject text, rounds integer, failing text,
+--   promises boolean, flow text, waits boolean, run_reasons integer, actor text
 -- changes: task
 -- event: 'task.created'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"run_holds":'
 --   || run_holds || ',"priority":' || priority || ',"position":' || position
 --   || ',"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null') || '}'
--- returning: key, blocked
+-- answers: count
 INSERT INTO holdfast_task (id, kind, run_id, parent_id, step, title, agent, status, blocked,
   run_holds, due, scheduled_for, priority, position, tags, key, body_digest, concurrency_key,
   max_attempts, max_lost, backoff, backoff_max, timeout, payload, changed_by, changed_at,
@@ -90,6 +90,7 @@ WHERE kind = 'task'
 -- purpose: say which tasks must be done before which
 -- guards: each pair once
 -- rows: dependent text, needed text, from_version integer
+-- bound: by value
 INSERT INTO holdfast_need (task_id, need_id, since)
 SELECT r.dependent, r.needed, r.from_version FROM {rows} AS r WHERE true
 ON CONFLICT (task_id, need_id) DO NOTHING

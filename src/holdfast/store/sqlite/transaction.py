@@ -12,14 +12,15 @@ import apsw
 from holdfast.clock import Clock
 from holdfast.errors import StoreError
 from holdfast.store.database import Row, Rows
-from holdfast.store.macros import WIDE
-from holdfast.store.parameters import bind, check, plain, transition
+from holdfast.store.parameters import bind, check, counted, encode, plain, transition
 from holdfast.store.queries import TIME, Query
 from holdfast.store.sqlite.wide import AT_ONCE, WideQuery
 from holdfast.store.transitions import CARRIED, RECORD, RETURNED, Mark
 
 EVENT = len(RETURNED)
 RECORDS = {count: RECORD + ", ".join([f"({', '.join('?' * EVENT)})"] * count) for count in AT_ONCE}
+MARKED = ("entity", "version", "changed_at", "type")
+LAST_EVENT = "SELECT entity, version, at, type FROM holdfast_event WHERE seq = last_insert_rowid()"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,19 @@ class SqliteTransaction:
             self.mark = Mark.of(changed[-1])
         return changed
 
+    def insert(self, query: str, /, *, rows: Rows) -> int:
+        known = counted(self._catalogue.queries[query])
+        connection, inserted = self._connection, 0
+        with self._failure_noticed():
+            for text, bound in self._parts(known, rows, {}):
+                connection.execute(text, bound)
+                inserted += connection.changes()
+            if inserted:
+                connection.execute(known.recorded, {"ids": encode([row[0] for row in rows])})
+                found = connection.execute(LAST_EVENT).fetchall()
+                self.mark = Mark.of(dict(zip(MARKED, found[0], strict=True)))
+        return inserted
+
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         return self.read(query, rows=rows, **parameters)
 
@@ -60,7 +74,7 @@ class SqliteTransaction:
             raise StoreError("SQLite: rolled back a transaction that went on after an error")
 
     def _rows(self, query: Query, rows: Rows | None, parameters: dict[str, object]) -> list[Row]:
-        if rows is not None and len(query.columns) > WIDE:
+        if rows is not None and query.wide:
             return self._wide(query, rows, parameters)
         bound = bind(query, rows, parameters)
         if query.timed:
@@ -71,19 +85,24 @@ class SqliteTransaction:
             return self._recorded(query, names, cursor.fetchall())
 
     def _wide(self, query: Query, rows: Rows, parameters: dict[str, object]) -> list[Row]:
+        found: list[Row] = []
+        with self._failure_noticed():
+            for text, bound in self._parts(query, rows, parameters):
+                cursor = self._connection.execute(text, bound)
+                names = self._catalogue.columns.get(query.name) or self._learn_names(query, cursor)
+                found += self._recorded(query, names, cursor.fetchall())
+        return found
+
+    def _parts(
+        self, query: Query, rows: Rows, parameters: dict[str, object]
+    ) -> Iterator[tuple[str, list[object]]]:
         check(query, {*parameters, "rows"})
         wide = self._catalogue.wide.get(query.name)
         if wide is None:
             wide = self._catalogue.wide[query.name] = WideQuery(query)
         if query.timed:
             parameters[TIME] = self._catalogue.clock.now()
-        found: list[Row] = []
-        with self._failure_noticed():
-            for text, bound in wide.parts(rows, parameters):
-                cursor = self._connection.execute(text, bound)
-                names = self._catalogue.columns.get(query.name) or self._learn_names(query, cursor)
-                found += self._recorded(query, names, cursor.fetchall())
-        return found
+        return wide.parts(rows, parameters)
 
     def _recorded(
         self, query: Query, names: tuple[str, ...], found: list[tuple[object, ...]]
