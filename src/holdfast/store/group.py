@@ -97,7 +97,7 @@ class Asked(Entry[O]):
 
     def __init__(self, operation: O, read: Callable[[Any], Any] | None = None) -> None:
         super().__init__(operation)
-        self.future: Future[Any] = Reply(read)
+        self.future: Future[Any] = Future() if read is None else Reply(read)
 
     def begin(self) -> bool:
         return self.future.set_running_or_notify_cancel()
@@ -113,7 +113,7 @@ class Whole:
     """The replies to several operations, told when the last of them has come."""
 
     def __init__(self, count: int) -> None:
-        self.future: Future[list[Any]] = Reply()
+        self.future: Future[list[Any]] = Future()
         self._replies: list[Any] = [None] * count
         self._left = count
 
