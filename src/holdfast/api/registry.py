@@ -141,7 +141,7 @@ class Registry:
         self, member: Member, signature: Signature, assignment: Assignment
     ) -> dict[str, Any]:
         feedback = assignment.feedback
-        if "feedback" in signature.filled and assignment.task.feedback is not None:
+        if "feedback" in signature.filled and assignment.own_feedback is not None:
             feedback = feedback_before(self._engine().work.effects(assignment.task_id), feedback)
         values = _values(member, assignment, feedback)
         arguments: dict[str, Any] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,9 +27,13 @@ from holdfast.engine.worker_operations import NoteStop, WorkerOperation
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.model.status import Hold
 from holdfast.model.trace import Trace
+from holdfast.store.database import Row
 
 if TYPE_CHECKING:
     from holdfast.engine.taking import Taker
+
+# The row of a task, by its id.
+Look = Callable[[str], Row]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -322,6 +327,8 @@ class Claim(Sized):
     passed: tuple[str, ...] = ()
     # The same one again gets the same tasks.
     request: str | None = None
+    # How the rest of a task is read when it is asked for; without it all of it is given at once.
+    look: Look | None = None
 
     @property
     def keys(self) -> Keys:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from holdfast.engine import budgets, pulls, slots
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
-from holdfast.engine.operations import Claim, ClaimById
+from holdfast.engine.operations import Claim, ClaimById, Look
 from holdfast.engine.records import read_task, read_value
 from holdfast.engine.scripts import Script, gather, is_step
 from holdfast.model.fill import fill
@@ -43,6 +43,7 @@ class Taken(NamedTuple):
     runs: Mapping[str, RunFacts]
     # Whether they were taken before, for the same request.
     repeated: bool
+    look: Look | None
 
 
 def claim(group: Group, claims: Sequence[Claim]) -> list[Claimed]:
@@ -76,7 +77,8 @@ def _take(group: Group, request: Claim | ClaimById) -> Taken:
     runs = group.facts.of(group.tx, {row["run_id"] for row in rows if row["run_id"] is not None})
     # At once: whoever claims next in this group is to find the hold.
     budgets.hold(group, runs.values())
-    return Taken(rows, runs, repeated=known is not None)
+    look = request.look if isinstance(request, Claim) else None
+    return Taken(rows, runs, repeated=known is not None, look=look)
 
 
 def mark_due(group: Group) -> None:
@@ -201,6 +203,8 @@ def _gather(group: Group, taken: Sequence[Taken]) -> list[Claimed]:
     if around:
         for row in group.tx.read("items_around", ids=sorted(around)):
             groups.setdefault(row["root"], []).append(row)
+    whole = [row["entity"] for each in taken if each.look is None for row in each.rows]
+    records = {row["id"]: row for row in group.tx.read("tasks_by_id", ids=whole)} if whole else {}
     return [
         Claimed(
             secret=group.secret,
@@ -208,6 +212,8 @@ def _gather(group: Group, taken: Sequence[Taken]) -> list[Claimed]:
             given=given,
             runs=each.runs,
             around=groups,
+            records=records,
+            look=each.look,
             scripts=_scripts(group, each.rows, each.runs.values()),
             repeated=each.repeated,
         )
@@ -242,6 +248,9 @@ class Claimed:
     runs: Mapping[str, RunFacts]
     # The groups around a step of an item, the nearest first.
     around: dict[str, list[Row]]
+    # The whole rows, unless they are to be looked up.
+    records: dict[str, Row] = field(default_factory=dict)
+    look: Look | None = None
     scripts: dict[str, Script] = field(default_factory=dict)
     # Whether this was claimed before, for the same request.
     repeated: bool = False
@@ -294,10 +303,8 @@ class Claimed:
             case "token":
                 return make_token(self.secret, row["entity"], row["attempt"])
             case "fields" | "task":
-                whole = {**row, "id": row["entity"], **dict(zip(*row["carried"], strict=True))}
+                whole = self._record(row["entity"])
                 return whole if name == "fields" else read_task(whole)
-            case "payload":
-                return read_value(_carried(row, "payload"))
             case "input":
                 run = self.runs.get(row["run_id"])
                 return None if run is None else read_value(run.input)
@@ -306,19 +313,27 @@ class Claimed:
                     each["step"] or each["id"]: read_value(each["output"])
                     for each in self.given.get(row["entity"], ())
                 }
-        return self._read_around(row, name)
+            case "item" | "feedback":
+                return self._read_around(row, name)
+        return _read_own(row, name)
+
+    def _record(self, task_id: str) -> Row:
+        return self.records[task_id] if self.look is None else self.look(task_id)
 
     def _read_around(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as above
         groups = self.around.get(row["parent_id"], [])
         if name == "item":
             return read_value(groups[0]["payload"]) if groups else None
-        said = (_carried(row, "feedback"), *(each["feedback"] for each in groups))
+        said = (row["feedback"], *(each["feedback"] for each in groups))
         return read_value(next((each for each in said if each is not None), None))
 
 
-def _carried(row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - whatever the column holds
-    names, values = row["carried"]
-    return values[names.index(name)]
+def _read_own(row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as above
+    if name == "name":
+        return row["step"] or row["name"]
+    if name == "epoch":
+        return row["epoch"]
+    return read_value(row["feedback" if name == "own_feedback" else name])
 
 
 def _place(row: Row) -> tuple[bool, int, int, str]:

@@ -153,7 +153,10 @@ class Source(Protocol):
     def read_field(self, row: Mapping[str, Any], name: str) -> Any: ...  # noqa: ANN401 - JSON
 
 
-_LATER = frozenset({"token", "task", "payload", "input", "item", "needs", "feedback"})
+_LATER = frozenset(
+    {"token", "task", "name", "epoch", "payload", "input", "item", "needs", "feedback"}
+    | {"own_feedback"}
+)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -161,7 +164,8 @@ class Assignment(Shown):
     """One lease of one task, with the token that every write under it must carry.
 
     `item` is the value of the nearest loop's item, `feedback` what was said of the work so far:
-    of the task, or of the loop or item it is part of.
+    of the task, or of the loop or item it is part of. A worker in the program itself reads its
+    `task` when it is first asked for, as that stands by then; anybody else is given it as claimed.
     """
 
     task_id: str
@@ -179,12 +183,18 @@ class Assignment(Shown):
     usd_per_attempt: float | None
     # The rest is read when it is first asked for: most steps want little of it.
     token: str = field(repr=False)
-    task: Task
+    # Not shown, because to show it may be to ask the store for it.
+    task: Task = field(repr=False)
+    # Its step, or its title where it has none.
+    name: str
+    epoch: int
     payload: Any
     input: Any
     item: Any
     needs: dict[str, Any]
     feedback: Any
+    # What was said of the task itself.
+    own_feedback: Any
     work: Work | None = None
     source: Source = field(repr=False, compare=False)
     row: Mapping[str, Any] = field(repr=False, compare=False)

@@ -16,7 +16,7 @@ DIRECTORY = Path(__file__).parent / "sql"
 
 Entity = Literal["task", "run"]
 HEADERS = frozenset(
-    {"name", "purpose", "guards", "rows", "changes", "event", "data", "returning", "carrying"}
+    {"name", "purpose", "guards", "rows", "changes", "event", "data", "returning"}
     | {"from", "to", "version", "actor"}
 )
 TIME = "holdfast_now"
@@ -37,8 +37,6 @@ class Query:
     lists: frozenset[str] = frozenset()
     # Takes the time as a parameter, which the driver gives it.
     timed: bool = False
-    # Its last columns, which come in one piece for whoever wants to look into them.
-    carried: tuple[str, ...] = ()
 
 
 @dataclass(kw_only=True)
@@ -183,7 +181,6 @@ def _compile(source: Source, dialect: Dialect) -> Query:
         changes=changes,
         parameters=expanded.parameters,
         lists=expanded.lists,
-        carried=transitions.carried(headers),
     )
 
 
@@ -196,7 +193,7 @@ def _entity(headers: Mapping[str, str]) -> Entity | None:
             return "task" if entity == "task" else "run"
     if changes is not None:
         raise ValueError(f"changes: {changes!r} is neither 'task' nor 'run'")
-    of_changes = {"event", "data", "returning", "carrying", "from", "to", "version", "actor"}
+    of_changes = {"event", "data", "returning", "from", "to", "version", "actor"}
     if lone := headers.keys() & of_changes:
         raise ValueError(f"{', '.join(sorted(lone))} without changes")
     return None

@@ -36,8 +36,6 @@ RETURNED = (
     "type",
     "data",
 )
-# The name of what a transition carries: the names of the columns, and their values.
-CARRIED = "carried"
 RECORD = f"INSERT INTO holdfast_event ({', '.join(EVENT_COLUMNS)}) VALUES "  # noqa: S608 - constants
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\b(\w+)\.")
 _SCAN = re.compile(
@@ -93,10 +91,6 @@ def compose(body: str, headers: Mapping[str, str], entity: str, dialect: Dialect
     )
 
 
-def carried(headers: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(filter(None, (name.strip() for name in headers.get("carrying", "").split(","))))
-
-
 def _main_statement(body: str, table: str) -> tuple[int, str]:
     depth = 0
     for match in _SCAN.finditer(body):
@@ -125,8 +119,7 @@ def _returning(headers: Mapping[str, str], entity: str, table: str) -> str:
         "data": f"({headers.get('data') or 'NULL'})",
     }
     picked = [f"{expressions[name]} AS {name}" for name in RETURNED]
-    more = (headers.get("returning", ""), headers.get("carrying", ""))
-    return ", ".join(filter(None, [*picked, *more]))
+    return ", ".join(filter(None, [*picked, headers.get("returning", "")]))
 
 
 def _rename(expressions: str, alias: str, table: str) -> str:

@@ -118,7 +118,7 @@ class Context:
 
     def effect_id(self, name: str) -> str:
         """The id of a named effect: the same in every attempt, another after a re-open."""
-        return f"{self.task_id}/{self._assignment.task.epoch}/{name}"
+        return f"{self.task_id}/{self._assignment.epoch}/{name}"
 
     def sleep(self, duration: float | str) -> Any:  # noqa: ANN401 - awaited in a coroutine
         """Go on later; meanwhile no worker is held, and the step then runs again from its top."""

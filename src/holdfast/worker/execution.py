@@ -282,8 +282,7 @@ class Execution:
                 self.finished(self)
 
     def __str__(self) -> str:
-        task = self.assignment.task
-        return f"attempt {self.assignment.attempt} of {task.step or task.title} ({task.id})"
+        return f"attempt {self.assignment.attempt} of {self.assignment.name} ({self.task_id})"
 
 
 class Sender(Protocol):

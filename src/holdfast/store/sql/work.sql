@@ -6,11 +6,7 @@
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
---   item, lease_expires_at
--- carrying: kind, title, agent, planning_phase, blocked, holds, run_holds, due, scheduled_for,
---   skipped, tags, key, failures, max_attempts, lost, max_lost, backoff, backoff_max, epoch,
---   payload, output, error, usage, progress, worker, created_at, started_at, finished_at,
---   superseded, waits_for, total, round, max_rounds, feedback, question, verifies
+--   item, lease_expires_at, epoch, payload, feedback, CASE WHEN step IS NULL THEN title END AS name
 WITH candidate AS MATERIALIZED (
   SELECT id, concurrency_key, run_now, priority, position
   FROM holdfast_task
@@ -61,11 +57,7 @@ WHERE holdfast_task.id = chosen.id
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
---   item, lease_expires_at
--- carrying: kind, title, agent, planning_phase, blocked, holds, run_holds, due, scheduled_for,
---   skipped, tags, key, failures, max_attempts, lost, max_lost, backoff, backoff_max, epoch,
---   payload, output, error, usage, progress, worker, created_at, started_at, finished_at,
---   superseded, waits_for, total, round, max_rounds, feedback, question, verifies
+--   item, lease_expires_at, epoch, payload, feedback, CASE WHEN step IS NULL THEN title END AS name
 UPDATE holdfast_task SET
   status = 'running',
   due = true, parked = false,
