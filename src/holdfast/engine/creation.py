@@ -166,10 +166,9 @@ def insert_tasks(
         for task, _ in tasks
         if not task.needs and (task.conditional or (task.kind == "group" and task.item is None))
     ]
-    group.needless.update(task.id for task, _ in tasks if not task.needs)
     needs = [(task.id, need, 1) for task, _ in tasks for need in task.needs]
     if needs:
-        group.add_needs(needs)
+        group.tx.run("insert_needs", rows=needs)
 
 
 def start_runs(group: Group, operations: Sequence[StartRun]) -> list[Created | HoldfastError]:

@@ -32,7 +32,7 @@ def recall(group: Group, claim: Claim | ClaimById) -> list[Row] | None:
         # Waiting for it here could close a circle: claims come after all that a group locks.
         raise Contended("another process has to do with what a request was given")
     # As a claim gives them.
-    return [{**row, "name": row["title"]} for row in held]
+    return [{**row, "name": row["title"], "needy": True} for row in held]
 
 
 def note(group: Group, request: str | None, rows: list[Row]) -> None:

@@ -2,11 +2,13 @@
 -- purpose: queued → running: hand the first ready tasks of one line to a worker
 -- guards: every clause of the picked row itself, re-checked when its lock is taken; of those with
 --   a concurrency key, the ones whose counter this transaction holds; for one who has not looked
---   which keys and tags there are, nothing while there are any
+--   which keys and tags there are, nothing while there are any. Whether there are needs is asked of
+--   a row alone that nothing changed since it was made: of another, some may be too new to be seen
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
---   item, lease_expires_at, epoch, payload, feedback, CASE WHEN step IS NULL THEN title END AS name
+--   item, lease_expires_at, epoch, payload, feedback, CASE WHEN step IS NULL THEN title END AS name,
+--   (version > 2 OR EXISTS (SELECT 1 FROM holdfast_need AS need WHERE need.task_id = holdfast_task.id)) AS needy
 WITH candidate AS MATERIALIZED (
   SELECT id, concurrency_key, run_now, priority, position
   FROM holdfast_task
@@ -57,7 +59,8 @@ WHERE holdfast_task.id = chosen.id
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
---   item, lease_expires_at, epoch, payload, feedback, CASE WHEN step IS NULL THEN title END AS name
+--   item, lease_expires_at, epoch, payload, feedback, CASE WHEN step IS NULL THEN title END AS name,
+--   (version > 2 OR EXISTS (SELECT 1 FROM holdfast_need AS need WHERE need.task_id = holdfast_task.id)) AS needy
 UPDATE holdfast_task SET
   status = 'running',
   due = true, parked = false,
