@@ -63,12 +63,7 @@ class Registry:
         arguments = call.gather(assignment)
         if call.context is not None:
             arguments[call.context] = context
-        return Invocation(
-            function=call.function,
-            arguments=arguments,
-            encode=call.encode,
-            asynchronous=call.asynchronous,
-        )
+        return Invocation(call.function, arguments, call.encode, call.asynchronous)
 
     def _call(self, workflow: str | None, assignment: Assignment) -> Call:
         found = self._calls.get((workflow, assignment.step))

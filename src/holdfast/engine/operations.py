@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.engine.access_operations import AccessOperation
-from holdfast.engine.asked import Bounds, Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
+from holdfast.engine.asked import (
+    LEAST,
+    Bounds,
+    Keys,
+    Report,
+    RunOperation,
+    Sized,
+    TaskOperation,
+    TaskRow,
+)
 from holdfast.engine.browser_operations import BrowserOperation
 from holdfast.engine.durable_operations import (
     Ask,
@@ -43,8 +52,8 @@ class Complete(Report):
     usage: str | None = None
 
     @property
-    def texts(self) -> tuple[str | None, ...]:
-        return (self.output, self.usage)
+    def size(self) -> int:
+        return LEAST + len(self.output) + len(self.usage or "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

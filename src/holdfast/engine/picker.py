@@ -19,7 +19,6 @@ from holdfast.model.reference import Unresolved
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
-from holdfast.model.work import Work
 from holdfast.store.database import Row, Transaction
 
 DUE_AT_ONCE = 1_000
@@ -268,35 +267,26 @@ class Claimed:
         return [each for each in read if each is not None]
 
     def _assignment(self, row: Row) -> Assignment | None:
-        run = self.runs.get(row["run_id"])
-        identifier, attempt, timeout = row["entity"], row["attempt"], row["timeout"]
-        item = row["item"]
-        work: Work | None = None
+        identifier, run_id, timeout = row["entity"], row["run_id"], row["timeout"]
+        told = {
+            "task_id": identifier,
+            "attempt": row["attempt"],
+            "expires_at": row["lease_expires_at"],
+            "step": row["step"],
+            "source": self,
+            "row": row,
+        }
+        if timeout is not None:
+            told["timeout"] = timeout / MICROSECONDS
+        if run_id is not None:
+            told |= _of_run(row, self.runs[run_id])
         if (script := self.scripts.get(identifier)) is not None:
             try:
-                work = script.work(self.read_field(row, "feedback"), attempt)
+                told["work"] = script.work(self.read_field(row, "feedback"), row["attempt"])
             except Unresolved:
                 log.exception("the texts of %s cannot be told", identifier)
                 return None
-        return fill(
-            Assignment,
-            {
-                "task_id": identifier,
-                "attempt": attempt,
-                "expires_at": row["lease_expires_at"],
-                "run_id": row["run_id"],
-                "step": row["step"],
-                "item_number": item,
-                "timeout": None if timeout is None else timeout / MICROSECONDS,
-                "workflow": None if run is None else run.workflow,
-                "workflow_version": None if run is None else run.version,
-                "is_step": run is not None and (row["parent_epoch"] is None or item is not None),
-                "usd_per_attempt": None if run is None else run.usd_per_attempt,
-                "work": work,
-                "source": self,
-                "row": row,
-            },
-        )
+        return fill(Assignment, told)
 
     def read_field(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON is any value
         match name:
@@ -326,6 +316,17 @@ class Claimed:
             return read_value(groups[0]["payload"]) if groups else None
         said = (row["feedback"], *(each["feedback"] for each in groups))
         return read_value(next((each for each in said if each is not None), None))
+
+
+def _of_run(row: Row, run: RunFacts) -> dict[str, Any]:
+    return {
+        "run_id": run.id,
+        "item_number": row["item"],
+        "workflow": run.workflow,
+        "workflow_version": run.version,
+        "is_step": is_step(row),
+        "usd_per_attempt": run.usd_per_attempt,
+    }
 
 
 def _read_own(row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as above

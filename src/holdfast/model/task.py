@@ -171,16 +171,16 @@ class Assignment(Shown):
     task_id: str
     attempt: int
     expires_at: int
-    run_id: str | None
-    step: str | None
-    item_number: int | None
-    timeout: float | None
-    workflow: str | None
-    workflow_version: str | None
+    run_id: str | None = None
+    step: str | None = None
+    item_number: int | None = None
+    timeout: float | None = None
+    workflow: str | None = None
+    workflow_version: str | None = None
     # Whether it carries out a step of a workflow, and not a call of a task function.
-    is_step: bool
+    is_step: bool = False
     # What it may use, in dollars, where the budget of its run says so.
-    usd_per_attempt: float | None
+    usd_per_attempt: float | None = None
     # The rest is read when it is first asked for: most steps want little of it.
     token: str = field(repr=False)
     # Not shown, because to show it may be to ask the store for it.

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Callable
 
 from holdfast.errors import InvalidInput
 
@@ -13,9 +14,25 @@ MAX_DEPTH = 100
 MAX_NAME = 200
 MAX_TEXT = 10_000
 
-_encode = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-).encode
+
+def _make_encoder() -> Callable[[object], str]:
+    """An encoder to be used again and again: `JSONEncoder` makes one for each value it is given.
+
+    It looks for no circles; whoever encodes has looked how deep a value is.
+    """
+    plain = json.JSONEncoder(
+        ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+    )
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return plain.encode
+    named = (plain.key_separator, plain.item_separator)
+    flags = (plain.sort_keys, plain.skipkeys, plain.allow_nan)
+    pieces = make(None, plain.default, json.encoder.encode_basestring, None, *named, *flags)
+    return lambda value: "".join(pieces(value, 0))
+
+
+_encode = _make_encoder()
 _HARMLESS = frozenset({type(None), bool, int})
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*\Z")
 

@@ -6,8 +6,7 @@ import logging
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from holdfast.engine.operations import Operation
 from holdfast.engine.reports import Held, Told
@@ -44,8 +43,7 @@ class UnknownFunction(Exception):
     """No function of this process can run the task as it was asked for."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Invocation:
+class Invocation(NamedTuple):
     """A function with its arguments bound; `encode` turns its result into JSON."""
 
     function: Callable[..., object]
