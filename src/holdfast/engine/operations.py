@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.engine.access_operations import AccessOperation
-from holdfast.engine.asked import (
-    LEAST,
-    Bounds,
-    Keys,
-    Report,
-    RunOperation,
-    Sized,
-    TaskOperation,
-    TaskRow,
-)
+from holdfast.engine.asked import Bounds, Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
 from holdfast.engine.browser_operations import BrowserOperation
 from holdfast.engine.durable_operations import (
     Ask,
@@ -36,13 +26,10 @@ from holdfast.engine.worker_operations import NoteStop, WorkerOperation
 from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.model.status import Hold
 from holdfast.model.trace import Trace
-from holdfast.store.database import Row
 
 if TYPE_CHECKING:
+    from holdfast.engine.asked import Look
     from holdfast.engine.taking import Taker
-
-# The row of a task, by its id.
-Look = Callable[[str], Row]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,8 +39,8 @@ class Complete(Report):
     usage: str | None = None
 
     @property
-    def size(self) -> int:
-        return LEAST + len(self.output) + len(self.usage or "")
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.output, self.usage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from holdfast.engine import budgets, pulls, slots
+from holdfast.engine.asked import Look
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
-from holdfast.engine.operations import Claim, ClaimById, Look
+from holdfast.engine.operations import Claim, ClaimById
 from holdfast.engine.records import read_task, read_value
 from holdfast.engine.scripts import Script, gather, is_step
 from holdfast.model.fill import fill

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from holdfast.engine import picker
+from holdfast.engine.asked import Look
 from holdfast.engine.group import Group
-from holdfast.engine.operations import Claim, Look, Pull
+from holdfast.engine.operations import Claim, Pull
 from holdfast.engine.picker import Claimed
 from holdfast.store.patience import Contended
 

@@ -31,14 +31,16 @@ WITH candidate AS MATERIALIZED (
   LIMIT :count {skip_locked}
 ),
 placed AS (
-  SELECT id, concurrency_key, row_number() OVER (
+  SELECT id, slot.capacity - slot.used AS room, row_number() OVER (
     PARTITION BY concurrency_key ORDER BY run_now DESC, priority DESC, position, id) AS place
-  FROM candidate
+  FROM candidate JOIN holdfast_slot AS slot ON slot.key = concurrency_key
 ),
 chosen AS (
-  SELECT placed.id
-  FROM placed LEFT JOIN holdfast_slot AS slot ON slot.key = placed.concurrency_key
-  WHERE placed.concurrency_key IS NULL OR placed.place <= slot.capacity - slot.used
+  SELECT id FROM candidate
+  WHERE concurrency_key IS NULL
+  UNION ALL
+  SELECT id FROM placed
+  WHERE place <= room
 )
 UPDATE holdfast_task SET
   status = 'running',
