@@ -8,7 +8,7 @@
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
 --   item, lease_expires_at, epoch, payload, feedback, CASE WHEN step IS NULL THEN title END AS name,
---   (version > 2 OR EXISTS (SELECT 1 FROM holdfast_need AS need WHERE need.task_id = holdfast_task.id)) AS needy
+--   (version > 2 OR (SELECT need_id FROM holdfast_need WHERE task_id = holdfast_task.id LIMIT 1) IS NOT NULL) AS needy
 WITH candidate AS MATERIALIZED (
   SELECT id, concurrency_key, run_now, priority, position
   FROM holdfast_task
@@ -52,8 +52,7 @@ UPDATE holdfast_task SET
   progress = NULL, waits_for = NULL,
   version = version + 1, previous = status,
   changed_by = :worker, changed_at = (SELECT holdfast_now())
-FROM chosen
-WHERE holdfast_task.id = chosen.id
+WHERE id IN (SELECT id FROM chosen)
 
 -- name: claim_task_by_id
 -- purpose: queued or idle → running: hand one named task to a worker, whatever its place in line
@@ -62,7 +61,7 @@ WHERE holdfast_task.id = chosen.id
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
 --   item, lease_expires_at, epoch, payload, feedback, CASE WHEN step IS NULL THEN title END AS name,
---   (version > 2 OR EXISTS (SELECT 1 FROM holdfast_need AS need WHERE need.task_id = holdfast_task.id)) AS needy
+--   (version > 2 OR (SELECT need_id FROM holdfast_need WHERE task_id = holdfast_task.id LIMIT 1) IS NOT NULL) AS needy
 UPDATE holdfast_task SET
   status = 'running',
   due = true, parked = false,
