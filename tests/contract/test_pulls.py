@@ -96,7 +96,7 @@ def test_a_request_that_another_process_serves_meanwhile_is_served_once(
             ask("COMMIT")
         claiming = pool.submit(engine.work.claim, "w", request="r1")
         if ask.postgresql:
-            assert eventually(lambda: _waits(store_url))
+            assert eventually(lambda: waits(store_url))
             ask("COMMIT")
         (given,) = claiming.result(30)
     assert given.token == held.token
@@ -124,7 +124,7 @@ def _renewal(each: Assignment) -> Renewal:
     return Renewal(task_id=each.task_id, token=each.token)
 
 
-def _waits(url: str) -> bool:
+def waits(url: str) -> bool:
     with raw(url) as look:
         found = look("SELECT 1 FROM pg_locks WHERE NOT granted")
     return bool(found)

@@ -52,3 +52,26 @@ def test_a_hot_statement_looks_only_at_what_is_open(
         assert "Seq Scan on holdfast_task" not in plan, plan
     else:
         assert len(re.findall(rf"{index} \(\w+=\? AND status[=>]\?\)", plan)) >= times, plan
+
+
+def test_a_claim_looks_up_what_it_takes_and_what_that_needs(engine: Engine, store_url: str) -> None:
+    create(engine)
+    asked = {
+        "agent": "default",
+        "line": "[]",
+        "tags": "[]",
+        "keys": "[]",
+        "passed": "[]",
+        "count": 1,
+        "peeked": False,
+        "worker": "worker",
+        "lease": 1,
+        TIME: 1.0,
+    }
+    plan = plan_of(store_url, "claim_tasks", asked)
+    if is_postgresql(store_url):
+        assert len(re.findall(r"Index Cond: \(id = ANY ", plan)) == 1, plan
+        assert len(re.findall(r"Index Cond: \(task_id = holdfast_task", plan)) == 1, plan
+    else:
+        assert len(re.findall(r"SEARCH holdfast_task .*\(id=\?\)", plan)) == 1, plan
+        assert len(re.findall(r"SEARCH holdfast_need .*\(task_id=\?\)", plan)) == 1, plan

@@ -63,12 +63,7 @@ class Registry:
         arguments = call.gather(assignment)
         if call.context is not None:
             arguments[call.context] = context
-        return Invocation(
-            function=call.function,
-            arguments=arguments,
-            encode=call.encode,
-            asynchronous=call.asynchronous,
-        )
+        return Invocation(call.function, arguments, call.encode, call.asynchronous)
 
     def _call(self, workflow: str | None, assignment: Assignment) -> Call:
         found = self._calls.get((workflow, assignment.step))
@@ -141,7 +136,7 @@ class Registry:
         self, member: Member, signature: Signature, assignment: Assignment
     ) -> dict[str, Any]:
         feedback = assignment.feedback
-        if "feedback" in signature.filled and assignment.task.feedback is not None:
+        if "feedback" in signature.filled and assignment.own_feedback is not None:
             feedback = feedback_before(self._engine().work.effects(assignment.task_id), feedback)
         values = _values(member, assignment, feedback)
         arguments: dict[str, Any] = {}

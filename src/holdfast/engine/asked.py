@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 
 from holdfast.model.trace import Trace
+from holdfast.store.database import Row
 
 LEAST = 500
 ID = 22
 Keys = tuple[str, ...]
+# The row of a task, by its id.
+Look = Callable[[str], Row]
 
 
 class Sized:
@@ -18,7 +22,11 @@ class Sized:
 
     @property
     def size(self) -> int:
-        return LEAST + sum(map(len, filter(None, self.texts)))
+        size = LEAST
+        for text in self.texts:
+            if text is not None:
+                size += len(text)
+        return size
 
     @property
     def texts(self) -> tuple[str | None, ...]:

@@ -239,7 +239,7 @@ def _block(operation: BlockTask, group: Group) -> TransitionResult:
         # What has never run needed them from the beginning: no plan that is reset forgets that.
         since = rows[0]["version"] if task["attempt"] else 1
         added = [(operation.task_id, need, since) for need in operation.on]
-        group.add_needs(added)
+        group.tx.run("insert_needs", rows=added)
         if task["planning_phase"] == PlanningPhase.FINALIZED:
             planning.pass_on(group, [operation.task_id], operation.actor)
     return _answer(group, operation, rows, str(task["status"]))

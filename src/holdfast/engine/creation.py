@@ -130,7 +130,6 @@ def _insert(group: Group, sheet: Sheet) -> None:
     group.wakes = group.wakes or sheet.wakes
     group.ready.update(sheet.ready)
     group.ripe += sheet.ripe
-    group.needless.update(sheet.needless)
     if sheet.needs:
         group.tx.run("insert_needs", rows=sheet.needs)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holdfast.engine.facts import Facts
@@ -42,8 +41,6 @@ class Group:
     ends: list[Row] = field(default_factory=list)
     failed_hooks: list[Row] = field(default_factory=list)
     passed_hooks: list[Row] = field(default_factory=list)
-    # New tasks that need nothing.
-    needless: set[object] = field(default_factory=set)
     # What was claimed for requests that may be made again.
     pulls: dict[str, str] = field(default_factory=dict)
     # The tokens of the server that were granted or revoked.
@@ -84,16 +81,6 @@ class Group:
     def wake(self) -> None:
         """Note that there may be ready tasks, whichever they are."""
         self.wakes = self.unsure = True
-
-    def add_needs(self, rows: Rows) -> None:
-        """Let tasks need others: a task, what it needs, and since which of its versions."""
-        self.tx.run("insert_needs", rows=rows)
-        self.needless.difference_update(row[0] for row in rows)
-
-    def inherit_needs(self, plans: Sequence[str]) -> None:
-        """Let all below some plans need what those need."""
-        self.tx.run("inherit_needs", ids=plans)
-        self.needless.clear()
 
     def change_runs(
         self, query: str, *, rows: Rows | None = None, **parameters: object

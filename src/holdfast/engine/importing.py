@@ -200,4 +200,4 @@ def _add_late_needs(group: Group, led: Iterable[Led]) -> None:
         found = group.tx.read("tasks_by_id", ids=sorted(late))
         since = {row["id"]: row["version"] for row in found}
         rows = [(task, need, since[task]) for task, needs in late.items() for need in needs]
-        group.add_needs(rows)
+        group.tx.run("insert_needs", rows=rows)

@@ -30,6 +30,7 @@ from holdfast.model.status import Hold
 from holdfast.model.trace import Trace
 
 if TYPE_CHECKING:
+    from holdfast.engine.asked import Look
     from holdfast.engine.taking import Taker
 
 
@@ -324,6 +325,8 @@ class Claim(Sized):
     passed: tuple[str, ...] = ()
     # The same one again gets the same tasks.
     request: str | None = None
+    # How the rest of a task is read when it is asked for; without it all of it is given at once.
+    look: Look | None = None
 
     @property
     def keys(self) -> Keys:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from holdfast.engine import budgets, pulls, slots
+from holdfast.engine.asked import Look
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
@@ -19,7 +20,6 @@ from holdfast.model.reference import Unresolved
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
-from holdfast.model.work import Work
 from holdfast.store.database import Row, Transaction
 
 DUE_AT_ONCE = 1_000
@@ -43,6 +43,7 @@ class Taken(NamedTuple):
     runs: Mapping[str, RunFacts]
     # Whether they were taken before, for the same request.
     repeated: bool
+    look: Look | None
 
 
 def claim(group: Group, claims: Sequence[Claim]) -> list[Claimed]:
@@ -76,7 +77,8 @@ def _take(group: Group, request: Claim | ClaimById) -> Taken:
     runs = group.facts.of(group.tx, {row["run_id"] for row in rows if row["run_id"] is not None})
     # At once: whoever claims next in this group is to find the hold.
     budgets.hold(group, runs.values())
-    return Taken(rows, runs, repeated=known is not None)
+    look = request.look if isinstance(request, Claim) else None
+    return Taken(rows, runs, repeated=known is not None, look=look)
 
 
 def mark_due(group: Group) -> None:
@@ -192,7 +194,7 @@ def _gather(group: Group, taken: Sequence[Taken]) -> list[Claimed]:
     """Claimed tasks with all that they need to run, read at once for all who claim."""
     rows = [row for each in taken for row in each.rows]
     given: dict[str, list[Row]] = {}
-    needy = [row["entity"] for row in rows if row["entity"] not in group.needless]
+    needy = [row["entity"] for row in rows if row["needy"]]
     if needy:
         for row in group.tx.read("needed_outputs", ids=needy):
             given.setdefault(row["task_id"], []).append(row)
@@ -201,6 +203,8 @@ def _gather(group: Group, taken: Sequence[Taken]) -> list[Claimed]:
     if around:
         for row in group.tx.read("items_around", ids=sorted(around)):
             groups.setdefault(row["root"], []).append(row)
+    whole = [row["entity"] for each in taken if each.look is None for row in each.rows]
+    records = {row["id"]: row for row in group.tx.read("tasks_by_id", ids=whole)} if whole else {}
     return [
         Claimed(
             secret=group.secret,
@@ -208,6 +212,8 @@ def _gather(group: Group, taken: Sequence[Taken]) -> list[Claimed]:
             given=given,
             runs=each.runs,
             around=groups,
+            records=records,
+            look=each.look,
             scripts=_scripts(group, each.rows, each.runs.values()),
             repeated=each.repeated,
         )
@@ -242,6 +248,9 @@ class Claimed:
     runs: Mapping[str, RunFacts]
     # The groups around a step of an item, the nearest first.
     around: dict[str, list[Row]]
+    # The whole rows, unless they are to be looked up.
+    records: dict[str, Row] = field(default_factory=dict)
+    look: Look | None = None
     scripts: dict[str, Script] = field(default_factory=dict)
     # Whether this was claimed before, for the same request.
     repeated: bool = False
@@ -259,45 +268,34 @@ class Claimed:
         return [each for each in read if each is not None]
 
     def _assignment(self, row: Row) -> Assignment | None:
-        run = self.runs.get(row["run_id"])
-        identifier, attempt, timeout = row["entity"], row["attempt"], row["timeout"]
-        item = row["item"]
-        work: Work | None = None
+        identifier, run_id, timeout = row["entity"], row["run_id"], row["timeout"]
+        told = {
+            "task_id": identifier,
+            "attempt": row["attempt"],
+            "expires_at": row["lease_expires_at"],
+            "step": row["step"],
+            "source": self,
+            "row": row,
+        }
+        if timeout is not None:
+            told["timeout"] = timeout / MICROSECONDS
+        if run_id is not None:
+            told |= _of_run(row, self.runs[run_id])
         if (script := self.scripts.get(identifier)) is not None:
             try:
-                work = script.work(self.read_field(row, "feedback"), attempt)
+                told["work"] = script.work(self.read_field(row, "feedback"), row["attempt"])
             except Unresolved:
                 log.exception("the texts of %s cannot be told", identifier)
                 return None
-        return fill(
-            Assignment,
-            {
-                "task_id": identifier,
-                "attempt": attempt,
-                "expires_at": row["lease_expires_at"],
-                "run_id": row["run_id"],
-                "step": row["step"],
-                "item_number": item,
-                "timeout": None if timeout is None else timeout / MICROSECONDS,
-                "workflow": None if run is None else run.workflow,
-                "workflow_version": None if run is None else run.version,
-                "is_step": run is not None and (row["parent_epoch"] is None or item is not None),
-                "usd_per_attempt": None if run is None else run.usd_per_attempt,
-                "work": work,
-                "source": self,
-                "row": row,
-            },
-        )
+        return fill(Assignment, told)
 
     def read_field(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON is any value
         match name:
             case "token":
                 return make_token(self.secret, row["entity"], row["attempt"])
             case "fields" | "task":
-                whole = {**row, "id": row["entity"], **dict(zip(*row["carried"], strict=True))}
+                whole = self._record(row["entity"])
                 return whole if name == "fields" else read_task(whole)
-            case "payload":
-                return read_value(_carried(row, "payload"))
             case "input":
                 run = self.runs.get(row["run_id"])
                 return None if run is None else read_value(run.input)
@@ -306,19 +304,38 @@ class Claimed:
                     each["step"] or each["id"]: read_value(each["output"])
                     for each in self.given.get(row["entity"], ())
                 }
-        return self._read_around(row, name)
+            case "item" | "feedback":
+                return self._read_around(row, name)
+        return _read_own(row, name)
+
+    def _record(self, task_id: str) -> Row:
+        return self.records[task_id] if self.look is None else self.look(task_id)
 
     def _read_around(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as above
         groups = self.around.get(row["parent_id"], [])
         if name == "item":
             return read_value(groups[0]["payload"]) if groups else None
-        said = (_carried(row, "feedback"), *(each["feedback"] for each in groups))
+        said = (row["feedback"], *(each["feedback"] for each in groups))
         return read_value(next((each for each in said if each is not None), None))
 
 
-def _carried(row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - whatever the column holds
-    names, values = row["carried"]
-    return values[names.index(name)]
+def _of_run(row: Row, run: RunFacts) -> dict[str, Any]:
+    return {
+        "run_id": run.id,
+        "item_number": row["item"],
+        "workflow": run.workflow,
+        "workflow_version": run.version,
+        "is_step": is_step(row),
+        "usd_per_attempt": run.usd_per_attempt,
+    }
+
+
+def _read_own(row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as above
+    if name == "name":
+        return row["step"] or row["name"]
+    if name == "epoch":
+        return row["epoch"]
+    return read_value(row["feedback" if name == "own_feedback" else name])
 
 
 def _place(row: Row) -> tuple[bool, int, int, str]:

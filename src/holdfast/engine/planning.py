@@ -79,8 +79,8 @@ def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
     if needs:
         # A child may have run before it was planned: it needs them from the time it is queued.
         since = [(child, need, versions[child] + 1) for child, need in needs]
-        group.add_needs(since)
-    group.inherit_needs([operation.task_id])
+        group.tx.run("insert_needs", rows=since)
+    group.tx.run("inherit_needs", ids=[operation.task_id])
     group.change_tasks("queue_children", agent=rows[0]["agent"], **named)
     pass_on(group, [operation.task_id], operation.actor)
     return TransitionResult(ok=True, status="idle")
@@ -88,7 +88,7 @@ def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
 
 def pass_on(group: Group, plans: Sequence[str], actor: str) -> None:
     """Let all below some plans wait for what those wait for, and stand still if they fail."""
-    group.inherit_needs(plans)
+    group.tx.run("inherit_needs", ids=plans)
     group.change_tasks("block_children", ids=plans, actor=actor)
     group.parents.update(plans)
 

@@ -31,7 +31,8 @@ def recall(group: Group, claim: Claim | ClaimById) -> list[Row] | None:
     if len(renewed) < len(held):
         # Waiting for it here could close a circle: claims come after all that a group locks.
         raise Contended("another process has to do with what a request was given")
-    return [_held(row) for row in held]
+    # As a claim gives them.
+    return [{**row, "name": row["title"], "needy": True} for row in held]
 
 
 def note(group: Group, request: str | None, rows: list[Row]) -> None:
@@ -47,8 +48,3 @@ def keep(group: Group) -> None:
     kept = group.tx.write("keep_pulls", rows=sorted(group.pulls.items()))
     if len(kept) < len(group.pulls):
         raise Contended("another process has served the same request")
-
-
-def _held(row: Row) -> Row:
-    """As a claim gives it."""
-    return {**row, "carried": (tuple(row), tuple(row.values()))}

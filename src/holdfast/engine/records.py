@@ -71,8 +71,7 @@ def read_task(row: Row) -> Task:
             "superseded": bool(row["superseded"]),
             "feedback": read_value(row["feedback"]),
             "question": read_value(row["question"]),
-            # Nobody claims one that calls, and so a claim does not say it.
-            "calls": row.get("calls"),
+            "calls": row["calls"],
         },
     )
 

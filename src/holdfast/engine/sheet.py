@@ -24,7 +24,6 @@ class Sheet:
 
     rows: list[tuple[object, ...]] = field(default_factory=list)
     needs: list[tuple[str, str, int]] = field(default_factory=list)
-    needless: list[str] = field(default_factory=list)
     # Those that may go on without a claim.
     ripe: list[str] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
@@ -46,7 +45,6 @@ class Sheet:
         if task.needs:
             self.needs += [(task.id, need, 1) for need in task.needs]
             return
-        self.needless.append(task.id)
         if task.conditional or (task.kind == "group" and task.item is None):
             self.ripe.append(task.id)
 
@@ -73,7 +71,6 @@ class Stencil:
         self._rows = [(row[1], row[3:-2]) for row in sheet.rows]
         self._needs = [(self.places[one], self.places[other]) for one, other, _ in sheet.needs]
         self._ready = [self.places[each] for each in sheet.ready]
-        self._needless = [self.places[each] for each in sheet.needless]
         self._ripe = [self.places[each] for each in sheet.ripe]
         self._sheet = sheet
 
@@ -84,7 +81,6 @@ class Stencil:
             for identifier, (kind, rest) in zip(ids, self._rows, strict=True)
         ]
         sheet.needs += [(ids[one], ids[other], 1) for one, other in self._needs]
-        sheet.needless += [ids[each] for each in self._needless]
         sheet.ripe += [ids[each] for each in self._ripe]
         sheet.ready += [ids[each] for each in self._ready]
         sheet.slots |= self._sheet.slots

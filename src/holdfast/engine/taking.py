@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from holdfast.engine import picker
+from holdfast.engine.asked import Look
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, Pull
 from holdfast.engine.picker import Claimed
@@ -34,6 +35,8 @@ class Taker:
     most: int = MOST
     # The same one again gets the same tasks.
     request: str | None = None
+    # How the rest of a task is read when it is asked for; without it all of it is given at once.
+    look: Look | None = None
     hungry: bool = True
     free: int = 0
 
@@ -48,6 +51,7 @@ class Taker:
             lease=self.lease,
             passed=self.passed(),
             request=self.request,
+            look=self.look,
         )
 
 

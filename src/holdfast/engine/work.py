@@ -27,7 +27,7 @@ from holdfast.engine.picker import Claimed
 from holdfast.engine.records import read_child, read_value
 from holdfast.engine.reports import Reports, small, used
 from holdfast.engine.taking import Taker
-from holdfast.errors import InvalidInput, ShuttingDown
+from holdfast.errors import InvalidInput, NotFound, ShuttingDown
 from holdfast.model.duration import Moment
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.graph_text import read_steps
@@ -115,7 +115,14 @@ class Work:
             room=room,
             passed=passing,
             deliver=deliver,
+            look=self._look,
         )
+
+    def _look(self, task_id: str) -> Row:
+        found = self._desk.view(lambda tx: tx.read("task_by_id", task_id=task_id))
+        if not found:
+            raise NotFound(task_id)
+        return found[0]
 
     @operation
     def claim_by_id(  # noqa: PLR0913 - all that a worker says of itself

@@ -153,7 +153,10 @@ class Source(Protocol):
     def read_field(self, row: Mapping[str, Any], name: str) -> Any: ...  # noqa: ANN401 - JSON
 
 
-_LATER = frozenset({"token", "task", "payload", "input", "item", "needs", "feedback"})
+_LATER = frozenset(
+    {"token", "task", "name", "epoch", "payload", "input", "item", "needs", "feedback"}
+    | {"own_feedback"}
+)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -161,30 +164,37 @@ class Assignment(Shown):
     """One lease of one task, with the token that every write under it must carry.
 
     `item` is the value of the nearest loop's item, `feedback` what was said of the work so far:
-    of the task, or of the loop or item it is part of.
+    of the task, or of the loop or item it is part of. A worker in the program itself reads its
+    `task` when it is first asked for, as that stands by then; anybody else is given it as claimed.
     """
 
     task_id: str
     attempt: int
     expires_at: int
-    run_id: str | None
-    step: str | None
-    item_number: int | None
-    timeout: float | None
-    workflow: str | None
-    workflow_version: str | None
+    run_id: str | None = None
+    step: str | None = None
+    item_number: int | None = None
+    timeout: float | None = None
+    workflow: str | None = None
+    workflow_version: str | None = None
     # Whether it carries out a step of a workflow, and not a call of a task function.
-    is_step: bool
+    is_step: bool = False
     # What it may use, in dollars, where the budget of its run says so.
-    usd_per_attempt: float | None
+    usd_per_attempt: float | None = None
     # The rest is read when it is first asked for: most steps want little of it.
     token: str = field(repr=False)
-    task: Task
+    # Not shown, because to show it may be to ask the store for it.
+    task: Task = field(repr=False)
+    # Its step, or its title where it has none.
+    name: str
+    epoch: int
     payload: Any
     input: Any
     item: Any
     needs: dict[str, Any]
     feedback: Any
+    # What was said of the task itself.
+    own_feedback: Any
     work: Work | None = None
     source: Source = field(repr=False, compare=False)
     row: Mapping[str, Any] = field(repr=False, compare=False)

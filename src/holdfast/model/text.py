@@ -101,7 +101,8 @@ def _check_nested(
         if not isinstance(key, str):
             raise InvalidInput(field, f"has the key {key!r}, which is not text")
         clean_text(field, key)
-        _check(f"{field}.{key}" if depth == 1 else field, inner, depth)
+        if type(inner) not in _HARMLESS:
+            _check(f"{field}.{key}" if depth == 1 else field, inner, depth)
 
 
 def digest(*texts: str) -> str:

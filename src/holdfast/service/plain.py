@@ -38,7 +38,7 @@ def view_plain(row: Mapping[str, Any]) -> View:
         "parent_id": row["parent_id"],
         "step": row["step"],
         "item": row["item"],
-        "calls": row.get("calls"),
+        "calls": row["calls"],
         "title": row["title"],
         "agent": row["agent"],
         "status": status,

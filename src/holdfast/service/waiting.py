@@ -55,6 +55,8 @@ class Waiter:
         self.taker.lease = engine.work.lease(offer.lease)
         self.taker.most = ask.most
         self.taker.request = ask.request
+        # Its worker is elsewhere, and is told all there is.
+        self.taker.look = None
         self.leave: Callable[[], None] | None = None
         self._served = False
 

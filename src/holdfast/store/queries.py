@@ -26,7 +26,6 @@ HEADERS = frozenset(
         "event",
         "data",
         "returning",
-        "carrying",
     }
     | {"from", "to", "version", "actor", "answers"}
 )
@@ -49,8 +48,6 @@ class Query:
     lists: frozenset[str] = frozenset()
     # Takes the time as a parameter, which the driver gives it.
     timed: bool = False
-    # Its last columns, which come in one piece for whoever wants to look into them.
-    carried: tuple[str, ...] = ()
     # Inserts new rows, by the ids that its columns begin with, and tells only how many.
     counted: bool = False
     # Where the events of what it inserted are written after it: the statement that does.
@@ -203,7 +200,6 @@ def _compile(source: Source, dialect: Dialect) -> Query:
         changes=changes,
         parameters=expanded.parameters,
         lists=expanded.lists,
-        carried=transitions.carried(headers),
         counted=transitions.is_counted(headers),
         recorded=recorded,
     )
@@ -218,7 +214,7 @@ def _entity(headers: Mapping[str, str]) -> Entity | None:
             return "task" if entity == "task" else "run"
     if changes is not None:
         raise ValueError(f"changes: {changes!r} is neither 'task' nor 'run'")
-    of_changes = {"event", "data", "returning", "carrying", "from", "to", "version", "actor"}
+    of_changes = {"event", "data", "returning", "from", "to", "version", "actor"}
     of_changes.add("answers")
     if lone := headers.keys() & of_changes:
         raise ValueError(f"{', '.join(sorted(lone))} without changes")

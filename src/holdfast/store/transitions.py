@@ -36,8 +36,6 @@ RETURNED = (
     "type",
     "data",
 )
-# The name of what a transition carries: the names of the columns, and their values.
-CARRIED = "carried"
 _INTO = f"INSERT INTO holdfast_event ({', '.join(EVENT_COLUMNS)})"
 RECORD = f"{_INTO} VALUES "
 # How many rows were inserted, and what marks one of them.
@@ -104,8 +102,8 @@ def is_counted(headers: Mapping[str, str]) -> bool:
     answers = headers.get("answers")
     if answers not in {None, "count"}:
         raise ValueError(f"answers: {answers!r} is not 'count'")
-    if answers and (lone := headers.keys() & {"returning", "carrying"}):
-        raise ValueError(f"{', '.join(sorted(lone))} of a query that answers only a count")
+    if answers and "returning" in headers:
+        raise ValueError("returning of a query that answers only a count")
     return answers is not None
 
 
@@ -119,10 +117,6 @@ def record_new(headers: Mapping[str, str], entity: str) -> str:
     new = "(SELECT value AS new_id FROM json_each(:ids))"
     chosen = f"SELECT {_returning(headers, entity, table)}"
     return f"{_INTO}\n{chosen}\nFROM {new} CROSS JOIN {table} ON {table}.id = new_id"
-
-
-def carried(headers: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(filter(None, (name.strip() for name in headers.get("carrying", "").split(","))))
 
 
 def _main_statement(body: str, table: str) -> tuple[int, str]:
@@ -153,8 +147,7 @@ def _returning(headers: Mapping[str, str], entity: str, table: str) -> str:
         "data": f"({headers.get('data') or 'NULL'})",
     }
     picked = [f"{expressions[name]} AS {name}" for name in RETURNED]
-    more = (headers.get("returning", ""), headers.get("carrying", ""))
-    return ", ".join(filter(None, [*picked, *more]))
+    return ", ".join(filter(None, [*picked, headers.get("returning", "")]))
 
 
 def _rename(expressions: str, alias: str, table: str) -> str:

@@ -67,16 +67,17 @@ class CommandStep:
     def run(self) -> Any:  # noqa: ANN401 - JSON is any value
         """Run it, once more where its answer cannot be read, and give its answer."""
         state, clock = self._post.state, self._post.engine.clock
-        task, number = self._assignment.task, self._assignment.attempt
+        task_id, number = self._assignment.task_id, self._assignment.attempt
         with (
-            files_in(state.files(task.id, number)) as files,
-            Spool(state.log(task.id, number)) as spool,
+            files_in(state.files(task_id, number)) as files,
+            Spool(state.log(task_id, number)) as spool,
         ):
             questions = self._questions()
             prompt = self._work.prompt
             if prompt is not None:
                 prompt = ask(questions.told(prompt), self._work.outputs)
-            until = None if task.timeout is None else clock.monotonic() + task.timeout
+            timeout = self._assignment.timeout
+            until = None if timeout is None else clock.monotonic() + timeout
             turn = Turn(files=files, spool=spool, prompt=prompt, until=until)
             answer = self._repair(turn, *self._take(turn))
             if answer.question is not None:
@@ -86,7 +87,7 @@ class CommandStep:
     def _questions(self) -> Questions:
         first = self._assignment.attempt == 1
         with own_reads():
-            known = {} if first else self._post.engine.work.effects(self._assignment.task.id)
+            known = {} if first else self._post.engine.work.effects(self._assignment.task_id)
         return questions_of(self._assignment, known)
 
     def _repair(self, turn: Turn, answered: Answered, answer: Answer) -> Answer:
@@ -116,9 +117,9 @@ class CommandStep:
     def _give(self, turn: Turn) -> None:
         assignment = self._assignment
         steps = assignment.needs
-        if assignment.task.item is not None:
+        if assignment.item_number is not None:
             with own_reads():
-                steps = self._post.engine.work.needed_around(assignment.task.id) | steps
+                steps = self._post.engine.work.needed_around(assignment.task_id) | steps
         turn.files.give(
             {
                 "input": assignment.input,
@@ -175,16 +176,21 @@ class CommandStep:
             self._note_stop(ended)
         if over:
             raise AttemptEnded(said)
-        task = self._assignment.task
         # One that signals its own keeper would else be given back for ever.
-        if ended.stopped == SIGNALLED and task.attempt - task.failures - task.lost <= UNPAID:
+        if ended.stopped == SIGNALLED and self._unpaid() <= UNPAID:
             raise GivenBack(said)
         complaint = "" if ended.stopped else transcript.complaint
         raise CommandFailed(f"{said}: {complaint}" if complaint else said)
 
+    def _unpaid(self) -> int:
+        """How many attempts it has had that cost it nothing, this one too."""
+        with own_reads():
+            task = self._assignment.task
+        return task.attempt - task.failures - task.lost
+
     def _note_stop(self, ended: Ended) -> None:
         """Have the attempt's record say that it stopped; nobody waits for that."""
-        task_id = self._assignment.task.id
+        task_id = self._assignment.task_id
         if ended.left:
             log.error("%d processes of %s could not be ended", ended.left, task_id)
         note = self._post.engine.workers.note_stop.submit
@@ -195,7 +201,7 @@ class CommandStep:
         if over:
             return "stopped, as its attempt is over"
         if ended.stopped == TIMEOUT:
-            return f"ran longer than {self._assignment.task.timeout:g} s"
+            return f"ran longer than {self._assignment.timeout:g} s"
         if ended.stopped == IDLE:
             return f"was silent for longer than {self._work.idle_timeout:g} s"
         if ended.stopped == SIGNALLED:
@@ -221,7 +227,7 @@ class Watching:
         self._clock = post.engine.clock
         self._context = context
         self._transcript = transcript
-        self.record = record_of(assignment.task.id, assignment.attempt)
+        self.record = record_of(assignment.task_id, assignment.attempt)
         self.record.write(self._directory)
 
     def over(self) -> bool:

@@ -25,33 +25,39 @@ from holdfast.worker.durable import (
 from holdfast.worker.office import Office
 
 
+def _as_it_is(value: object) -> object:
+    return value
+
+
 class Tenure(Flag):
     """How long an attempt may act: until it is known to be over, or its lease has run out."""
 
     __slots__ = ("deadline",)
 
     def __init__(self, deadline: float) -> None:
-        super().__init__()
+        self._set = False
         self.deadline = deadline
 
 
 class Context:
     """One attempt, as its step sees it."""
 
+    asynchronous = False
+    noted: Any = None
+    # What is to be done, besides, as soon as the attempt is over.
+    interrupt: Callable[[], object] | None = None
+
     def __init__(
         self,
         engine: Office,
         assignment: Assignment,
         ended: Tenure,
+        clean: Callable[[Any], Any] = _as_it_is,
     ) -> None:
         self._engine = engine
         self._assignment = assignment
         self._ended = ended
-        self.asynchronous = False
-        self.noted: Any = None
-        # What is to be done, besides, as soon as the attempt is over.
-        self.interrupt: Callable[[], object] | None = None
-        self.clean: Callable[[Any], Any] = _as_it_is
+        self.clean = clean
 
     @cached_property
     def _memory(self) -> Memory:
@@ -118,7 +124,7 @@ class Context:
 
     def effect_id(self, name: str) -> str:
         """The id of a named effect: the same in every attempt, another after a re-open."""
-        return f"{self.task_id}/{self._assignment.task.epoch}/{name}"
+        return f"{self.task_id}/{self._assignment.epoch}/{name}"
 
     def sleep(self, duration: float | str) -> Any:  # noqa: ANN401 - awaited in a coroutine
         """Go on later; meanwhile no worker is held, and the step then runs again from its top."""
@@ -150,7 +156,3 @@ class Context:
 def _first(flow: Flow[list[str]]) -> Flow[str]:
     ids = yield from flow
     return ids[0]
-
-
-def _as_it_is(value: object) -> object:
-    return value

@@ -19,7 +19,7 @@ from holdfast.model.duration import parse_duration
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import Status
-from holdfast.model.task import Assignment, NewTask
+from holdfast.model.task import Assignment, NewTask, Task
 from holdfast.model.text import clean_key
 from holdfast.worker.encoding import InvalidEffect, encode_effect
 from holdfast.worker.office import Office
@@ -142,11 +142,10 @@ class Memory:
         if place in known:
             return known[place]
         # A question that still stands was not answered: its hold was lifted in another way.
-        task = self._assignment.task
-        if f"{place} asked" not in known or task.question is not None:
+        if f"{place} asked" not in known or (yield self._read_task).question is not None:
             note = {"question": question, "feedback": self._assignment.feedback}
             raise Asking(question, (f"{place} asked", note))
-        return (yield from self._remember(place, task.feedback))
+        return (yield from self._remember(place, self._assignment.own_feedback))
 
     def spawn(self, name: str, tasks: list[NewTask]) -> Flow[list[str]]:
         place = self.place(name)
@@ -166,6 +165,9 @@ class Memory:
         if not all(child.status in _ENDED for child in children):
             raise Suspended(Wait(children=True))
         return [_output(child, callee) for child in children]
+
+    def _read_task(self) -> Task:
+        return self._assignment.task
 
     def _remembered(self) -> Flow[dict[str, Any]]:
         if self._known is None:

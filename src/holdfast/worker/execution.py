@@ -6,8 +6,7 @@ import logging
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from holdfast.engine.operations import Operation
 from holdfast.engine.reports import Held, Told
@@ -44,8 +43,7 @@ class UnknownFunction(Exception):
     """No function of this process can run the task as it was asked for."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Invocation:
+class Invocation(NamedTuple):
     """A function with its arguments bound; `encode` turns its result into JSON."""
 
     function: Callable[..., object]
@@ -290,8 +288,7 @@ class Execution:
                 self.finished(self)
 
     def __str__(self) -> str:
-        task = self.assignment.task
-        return f"attempt {self.assignment.attempt} of {task.step or task.title} ({task.id})"
+        return f"attempt {self.assignment.attempt} of {self.assignment.name} ({self.task_id})"
 
 
 class Sender(Protocol):

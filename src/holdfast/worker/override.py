@@ -55,5 +55,5 @@ class Override:
             log.warning("what is to run now could not be claimed: %s", error)
             given = []
         for each in given:
-            self._key = (each.task.id, each.attempt)
+            self._key = (each.task_id, each.attempt)
         return [(given, self._asked)]

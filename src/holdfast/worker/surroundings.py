@@ -59,14 +59,13 @@ def files_in(directory: Path) -> Iterator[Files]:
 
 def variables(assignment: Assignment, files: Files, url: str) -> dict[str, str]:
     """The variables of Holdfast, by which a command knows its attempt and finds its store."""
-    task = assignment.task
     most = assignment.usd_per_attempt
     named = {
-        "HOLDFAST_TASK": task.id,
-        "HOLDFAST_RUN": task.run_id,
+        "HOLDFAST_TASK": assignment.task_id,
+        "HOLDFAST_RUN": assignment.run_id,
         "HOLDFAST_ATTEMPT": str(assignment.attempt),
         "HOLDFAST_ATTEMPT_TOKEN": assignment.token,
-        "HOLDFAST_STEP": task.step,
+        "HOLDFAST_STEP": assignment.step,
         "HOLDFAST_WORKFLOW": assignment.workflow,
         "HOLDFAST_USD_PER_ATTEMPT": None if most is None else f"{most:g}",
         "HOLDFAST_INPUT": str(files.input),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Self
+from typing import NamedTuple, Self
 
 from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError
-from holdfast.model.task import Assignment
+from holdfast.model.task import Assignment, Task
 from holdfast.model.trace import derive_span_id, derive_start_span, derive_trace_id
 from holdfast.tracing import Place, Span, Tracer, Under, tracer
 from holdfast.worker.office import Office
@@ -31,20 +31,28 @@ class Untraced(nullcontext["Untraced"]):
 UNTRACED = Untraced()
 
 
+class Known(NamedTuple):
+    """What has to be asked for: the trace, and the task."""
+
+    trace_id: str
+    task: Task | None
+
+
 class Traced:
     """An attempt under way, in the trace of its run or of its lone task."""
 
-    def __init__(self, tracer: Tracer, assignment: Assignment, trace_id: str) -> None:
+    def __init__(self, tracer: Tracer, assignment: Assignment, known: Known) -> None:
         self._tracer = tracer
         self._assignment = assignment
-        self._trace_id = trace_id
+        self._trace_id, self._task = known
         self._under: Under = UNTRACED
 
     @contextmanager
     def within(self) -> Iterator[None]:
-        task, number = self._assignment.task, self._assignment.attempt
-        place = Place(trace_id=self._trace_id, parent_id=derive_span_id(task.id))
-        name = f"attempt {number} of {task.step or task.title}"
+        assignment = self._assignment
+        place = Place(trace_id=self._trace_id, parent_id=derive_span_id(assignment.task_id))
+        number = assignment.attempt
+        name = f"attempt {number} of {assignment.name}"
         with self._tracer.within(self._span(name, place, attempt=number)) as self._under:
             yield
 
@@ -53,14 +61,16 @@ class Traced:
 
     def end(self, status: str) -> None:
         """Tell of the task, which this attempt has ended."""
-        task = self._assignment.task
+        if self._task is None:
+            return
+        assignment = self._assignment
         place = Place(
             trace_id=self._trace_id,
-            span_id=derive_span_id(task.id),
-            parent_id=derive_start_span(self._assignment.run_id or task.id),
+            span_id=derive_span_id(assignment.task_id),
+            parent_id=derive_start_span(assignment.run_id or assignment.task_id),
         )
-        span = self._span(task.step or task.title, place, status=status)
-        self._tracer.record(span, task.created_at, CLOCK.now())
+        span = self._span(assignment.name, place, status=status)
+        self._tracer.record(span, self._task.created_at, CLOCK.now())
 
     def _span(self, name: str, place: Place, **more: str | int) -> Span:
         assignment = self._assignment
@@ -68,7 +78,7 @@ class Traced:
             "task": assignment.task_id,
             "run": assignment.run_id,
             "workflow": assignment.workflow,
-            "agent": assignment.task.agent,
+            "agent": None if self._task is None else self._task.agent,
             **more,
         }
         present = {f"holdfast.{key}": value for key, value in told.items() if value is not None}
@@ -85,15 +95,15 @@ def attempt(
 
 @contextmanager
 def _traced(known: Tracer, office: Office, assignment: Assignment) -> Iterator[Traced]:
-    made = Traced(known, assignment, _trace(office, assignment))
+    made = Traced(known, assignment, _know(office, assignment))
     with made.within():
         yield made
 
 
-def _trace(office: Office, assignment: Assignment) -> str:
+def _know(office: Office, assignment: Assignment) -> Known:
     root = assignment.run_id or assignment.task_id
     try:
-        return office.work.trace_of(root)
+        return Known(office.work.trace_of(root), assignment.task)
     except HoldfastError:
         # To know it is worth no attempt.
-        return derive_trace_id(root)
+        return Known(derive_trace_id(root), None)

@@ -32,9 +32,9 @@ class Versions:
 
     def hold(self, assignment: Assignment) -> None:
         """Put a task on hold until a program with its function comes along."""
-        task = assignment.task
-        self._engine.tasks.hold(task.id, "version", actor="worker")
-        self._passed[task.id] = self._functions.knows(assignment.workflow, task.step)
+        task_id = assignment.task_id
+        self._engine.tasks.hold(task_id, "version", actor="worker")
+        self._passed[task_id] = self._functions.knows(assignment.workflow, assignment.step)
         while len(self._passed) > REMEMBERED:
             del self._passed[next(iter(self._passed))]
 

@@ -19,7 +19,7 @@ def _assignment() -> tuple[Assignment, set[str]]:
     names = {each.name for each in fields(Assignment)} - AT_HOME
     task = fill(Task, {each.name: each.name for each in fields(Task)} | {"tags": ("a", "b")})
     values: dict[str, Any] = {name: name for name in names}
-    own = {"task": task, "task_id": task.id, "work": Work(command=("sh",))}
+    own = {"task": task, "task_id": task.id, "name": task.step, "work": Work(command=("sh",))}
     return fill(Assignment, values | own), names
 
 

@@ -9,7 +9,7 @@ from holdfast.clock import Clock
 from holdfast.store.database import Row, Rows
 from holdfast.store.parameters import bind, counted, plain, transition
 from holdfast.store.queries import Query
-from holdfast.store.transitions import CARRIED, Mark
+from holdfast.store.transitions import Mark
 
 _IDENTITY = "SELECT CAST(pg_current_xact_id_if_assigned() AS text)"
 _TELL_TIME = "SELECT set_config('holdfast.now', %(now)s, false)"
@@ -46,14 +46,10 @@ class PostgresqlTransaction:
         names, found = self._execute(known, rows, parameters).rows()
         if not found:
             return []
-        # Behind what is returned stands what is carried, and the transaction's id is last.
+        # Behind what is returned stands the transaction's id.
         self._xid = found[-1][-1]
-        returned = names[: len(names) - 1 - len(known.carried)]
+        returned = names[:-1]
         changed: list[Row] = [dict(zip(returned, row, strict=False)) for row in found]
-        if known.carried:
-            first = len(returned)
-            for each, row in zip(changed, found, strict=True):
-                each[CARRIED] = known.carried, row[first:-1]
         self.mark = Mark.of(changed[-1])
         return changed
 

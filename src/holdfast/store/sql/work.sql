@@ -2,15 +2,13 @@
 -- purpose: queued → running: hand the first ready tasks of one line to a worker
 -- guards: every clause of the picked row itself, re-checked when its lock is taken; of those with
 --   a concurrency key, the ones whose counter this transaction holds; for one who has not looked
---   which keys and tags there are, nothing while there are any
+--   which keys and tags there are, nothing while there are any. Whether there are needs is asked of
+--   a row alone that nothing changed since it was made: of another, some may be too new to be seen
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
---   item, lease_expires_at
--- carrying: kind, title, agent, planning_phase, blocked, holds, run_holds, due, scheduled_for,
---   skipped, tags, key, failures, max_attempts, lost, max_lost, backoff, backoff_max, epoch,
---   payload, output, error, usage, progress, worker, created_at, started_at, finished_at,
---   superseded, waits_for, total, round, max_rounds, feedback, question, verifies
+--   item, lease_expires_at, epoch, payload, feedback, CASE WHEN step IS NULL THEN title END AS name,
+--   (version > 2 OR (SELECT need_id FROM holdfast_need WHERE task_id = holdfast_task.id LIMIT 1) IS NOT NULL) AS needy
 WITH candidate AS MATERIALIZED (
   SELECT id, concurrency_key, run_now, priority, position
   FROM holdfast_task
@@ -33,14 +31,16 @@ WITH candidate AS MATERIALIZED (
   LIMIT :count {skip_locked}
 ),
 placed AS (
-  SELECT id, concurrency_key, row_number() OVER (
+  SELECT id, slot.capacity - slot.used AS room, row_number() OVER (
     PARTITION BY concurrency_key ORDER BY run_now DESC, priority DESC, position, id) AS place
-  FROM candidate
+  FROM candidate JOIN holdfast_slot AS slot ON slot.key = concurrency_key
 ),
 chosen AS (
-  SELECT placed.id
-  FROM placed LEFT JOIN holdfast_slot AS slot ON slot.key = placed.concurrency_key
-  WHERE placed.concurrency_key IS NULL OR placed.place <= slot.capacity - slot.used
+  SELECT id FROM candidate
+  WHERE concurrency_key IS NULL
+  UNION ALL
+  SELECT id FROM placed
+  WHERE place <= room
 )
 UPDATE holdfast_task SET
   status = 'running',
@@ -52,8 +52,7 @@ UPDATE holdfast_task SET
   progress = NULL, waits_for = NULL,
   version = version + 1, previous = status,
   changed_by = :worker, changed_at = (SELECT holdfast_now())
-FROM chosen
-WHERE holdfast_task.id = chosen.id
+WHERE id IN (SELECT id FROM chosen)
 
 -- name: claim_task_by_id
 -- purpose: queued or idle → running: hand one named task to a worker, whatever its place in line
@@ -61,11 +60,8 @@ WHERE holdfast_task.id = chosen.id
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
---   item, lease_expires_at
--- carrying: kind, title, agent, planning_phase, blocked, holds, run_holds, due, scheduled_for,
---   skipped, tags, key, failures, max_attempts, lost, max_lost, backoff, backoff_max, epoch,
---   payload, output, error, usage, progress, worker, created_at, started_at, finished_at,
---   superseded, waits_for, total, round, max_rounds, feedback, question, verifies
+--   item, lease_expires_at, epoch, payload, feedback, CASE WHEN step IS NULL THEN title END AS name,
+--   (version > 2 OR (SELECT need_id FROM holdfast_need WHERE task_id = holdfast_task.id LIMIT 1) IS NOT NULL) AS needy
 UPDATE holdfast_task SET
   status = 'running',
   due = true, parked = false,

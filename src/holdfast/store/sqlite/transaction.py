@@ -15,7 +15,7 @@ from holdfast.store.database import Row, Rows
 from holdfast.store.parameters import bind, check, counted, encode, plain, transition
 from holdfast.store.queries import TIME, Query
 from holdfast.store.sqlite.wide import AT_ONCE, WideQuery
-from holdfast.store.transitions import CARRIED, RECORD, RETURNED, Mark
+from holdfast.store.transitions import RECORD, RETURNED, Mark
 
 EVENT = len(RETURNED)
 RECORDS = {count: RECORD + ", ".join([f"({', '.join('?' * EVENT)})"] * count) for count in AT_ONCE}
@@ -111,14 +111,7 @@ class SqliteTransaction:
         if query.changes is not None and found:
             # What a transition returns begins with what its event holds.
             self._record([row[:EVENT] for row in found])
-        if not query.carried:
-            return [dict(zip(names, row, strict=True)) for row in found]
-        named = len(names) - len(query.carried)
-        known = (*names[:named], CARRIED)
-        return [
-            dict(zip(known, (*row[:named], (query.carried, row[named:])), strict=True))
-            for row in found
-        ]
+        return [dict(zip(names, row, strict=True)) for row in found]
 
     def _record(self, events: list[tuple[object, ...]]) -> None:
         """Write events, many with one statement: each costs the interpreter's lock once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from holdfast.clock import Clock
@@ -92,7 +92,7 @@ class RemoteExecutors(Executors):
         made = super().bind(assignment, context)
         if made.asynchronous:
             return made
-        return replace(made, function=self._with_log(made, assignment, context))
+        return made._replace(function=self._with_log(made, assignment, context))
 
     def _check(self, assignment: Assignment, work: Work) -> None:
         """Leave to others what is not allowed here; whoever looks for it finds why in its log."""

@@ -16,7 +16,7 @@ _TASK = ("id", "run_id", "step", "title", "agent", "item", "timeout", "payload",
 _COUNTS = ("attempt", "failures", "lost", "epoch", "round")
 _OF_STEP = ("workflow", "workflow_version", "is_step", "step", "run_id", "item_number")
 _OWN = (*_OF_STEP, "timeout", "usd_per_attempt")
-_VALUES = ("payload", "input", "item", "needs", "feedback")
+_VALUES = ("payload", "input", "item", "needs", "feedback", "own_feedback")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +54,16 @@ def unpack(packed: Packed) -> tuple[Assignment, Around]:
         Assignment,
         {
             **packed["own"],
+            # A server of an earlier release does not say it.
+            "own_feedback": None,
             **packed["values"],
             "task_id": task.id,
             "attempt": packed["attempt"],
             "token": packed["token"],
             "expires_at": packed["expires_at"],
             "task": task,
+            "name": task.step or task.title,
+            "epoch": task.epoch,
             "work": None if packed["work"] is None else _work(packed["work"]),
         },
     )
