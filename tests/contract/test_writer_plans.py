@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,14 +95,17 @@ def view(postgres_store_url: str) -> Iterator[Connection]:
         yield connection
 
 
-def plan_of(connection: Connection, query: Query, how: str = "FORMAT json") -> dict[str, Any]:
-    """The plan that serves every parameter, as the server makes it for a connection."""
+def plan_of(
+    connection: Connection, query: Query, given: Mapping[str, str] = {}, *, followed: bool = False
+) -> dict[str, Any]:
+    """The plan that a connection keeps for a query; one that is followed tells what it touched."""
     statement = numbered(query.text)
     known = "SELECT 1 FROM pg_prepared_statements WHERE name = %s"
     if not connection.execute(known, (query.name,)).fetchall():
         connection.execute(f"PREPARE {query.name} AS ".encode() + statement.text, prepare=False)
-    given = ", ".join(_literal(query, name) for name in statement.names)
-    asked = f"{query.name}({given})" if given else query.name
+    told = ", ".join(given.get(name) or _literal(query, name) for name in statement.names)
+    asked = f"{query.name}({told})" if told else query.name
+    how = "ANALYZE, BUFFERS, TIMING off, FORMAT json" if followed else "FORMAT json"
     answer = connection.execute(f"EXPLAIN ({how}) EXECUTE {asked}".encode(), prepare=False)
     plan: dict[str, Any] = answer.fetchall()[0]["QUERY PLAN"][0]["Plan"]
     return plan
@@ -143,12 +146,11 @@ def test_what_the_writer_asks_is_looked_up_before_there_are_statistics(
 
 def test_what_a_process_asks_by_itself_costs_the_same_beside_a_long_loop(view: Connection) -> None:
     known = queries.load("postgresql")
-    looked = "ANALYZE, BUFFERS, TIMING off, FORMAT json"
     # What is asked often has such a plan in the end, and keeps it.
     view.execute("SET plan_cache_mode = force_generic_plan")
-    first = {name: rows_of(plan_of(view, known[name], looked)) for name in UNASKED}
+    first = {name: rows_of(plan_of(view, known[name], followed=True)) for name in UNASKED}
     view.execute(CROWD.encode(), prepare=False)
-    later = {name: plan_of(view, known[name], looked) for name in UNASKED}
+    later = {name: plan_of(view, known[name], followed=True) for name in UNASKED}
     assert {name: rows_of(plan) for name, plan in later.items()} == first
     assert max(plan["Shared Hit Blocks"] for plan in later.values()) < A_FEW_PAGES
 
