@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,8 @@ WALKING |= {
     "unhold_run",
 }
 WALKING |= {"tasks_of_run_for_people", "hold_spent_runs", "raise_budget", "used_by_runs"}
+# From key to key, and about all that waits for one, is in line for an agent or has not ended.
+WALKING |= {"keys_with_room", "parked_keys", "limit_agent", "count_running_runs"}
 # Which of its failures is a run's first is asked once.
 OFTEN = HOT.keys() - {"settle_runs"}
 # With all that is done: what is asked often asks for a status, and has a better one.
@@ -124,7 +127,9 @@ def walks(query: str, plan: dict[str, Any]) -> Iterator[str]:
     if plan.get("Relation Name") in GROWING and "Scan" in plan["Node Type"]:
         index = plan.get("Index Name", "all")
         past = query in OFTEN and index in WHOLE and "status" in plan.get("Filter", "")
-        if past or "Index Cond" not in plan:
+        # Of what was asked, or of another row: what is the same for all finds all of a status.
+        named = re.search(r"[$.]|SubPlan", plan.get("Index Cond", ""))
+        if past or named is None:
             yield f"{index} of {plan['Relation Name']}"
     for each in plan.get("Plans", ()):
         yield from walks(query, each)
