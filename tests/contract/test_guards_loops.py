@@ -186,9 +186,9 @@ def test_a_loop_is_expanded_once(engine: Engine) -> None:
 
 def test_items_are_counted_by_who_saw_the_last_count(engine: Engine, store_url: str) -> None:
     named, other = (of(engine, listed(engine), "build")[0].id for _ in range(2))
-    assert keep(engine, "count_items", task_id=named, count=2, seen=1) == []
-    assert keep(engine, "count_items", task_id=named, count=2, seen=0) == [{"made": 2}]
-    assert keep(engine, "count_items", task_id=named, count=2, seen=0) == []
+    assert keep(engine, "count_items", task_id=named, count=2, seen=1, place=0) == []
+    assert keep(engine, "count_items", task_id=named, count=2, seen=0, place=0) == [{"made": 2}]
+    assert keep(engine, "count_items", task_id=named, count=2, seen=0, place=0) == []
     with raw(store_url) as read:
         (row,) = read("SELECT made FROM holdfast_task WHERE id = ?", other)
     assert row["made"] == 0
@@ -204,9 +204,10 @@ def test_the_next_idle_item_of_a_loop_starts_and_no_other(engine: Engine) -> Non
     run, (build, first, second, third) = under_way(engine, parallel=1)
     _, (_, *others) = under_way(engine, parallel=1)
     begun_ones = [engine.tasks.get(each) for each in (first, *others)]
-    assert write(engine, "start_items", loop_id=build, count=1) == {second}
-    assert write(engine, "start_items", loop_id=build, count=5) == {third}
-    assert write(engine, "start_items", loop_id=build, count=5) == set()
+    assert write(engine, "start_items", loop_id=build, first=3, count=5) == set()
+    assert write(engine, "start_items", loop_id=build, first=0, count=1) == {second}
+    assert write(engine, "start_items", loop_id=build, first=0, count=5) == {third}
+    assert write(engine, "start_items", loop_id=build, first=0, count=5) == set()
     assert [engine.tasks.get(each) for each in (first, *others)] == begun_ones
     assert engine.runs.cancel(run).ok
 

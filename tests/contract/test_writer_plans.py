@@ -1,18 +1,23 @@
-"""A statement of the writer looks up what it names, also when it was planned in an empty store."""
+"""What is asked all the time looks up what it names, also when it was planned in an empty store."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.store import queries
 from holdfast.store.postgresql.connection import Address, Connection
+from holdfast.store.postgresql.statement import numbered
 from holdfast.store.queries import Query
+from tests.contract.small_store import FILES, opened
 from tests.contract.test_query_plans import HOT
+from tests.contract.walking import rows_of
 
 GROWING = {f"holdfast_{name}" for name in ("effect", "event", "need", "run", "signal", "task")}
 # Asked by people or now and then, and about all that is running, held or newest.
@@ -36,10 +41,24 @@ WALKING |= {
     "unhold_run",
 }
 WALKING |= {"tasks_of_run_for_people", "hold_spent_runs", "raise_budget", "used_by_runs"}
+# From key to key, and about all that waits for one, is in line for an agent or has not ended.
+WALKING |= {"keys_with_room", "parked_keys", "limit_agent", "count_running_runs"}
 # Which of its failures is a run's first is asked once.
 OFTEN = HOT.keys() - {"settle_runs"}
 # With all that is done: what is asked often asks for a status, and has a better one.
 WHOLE = {"holdfast_task_parent", "holdfast_task_run"}
+# Asked by each process every few milliseconds while there is work, whoever looks or does not.
+UNASKED = [
+    "next_wake",
+    "expired_tasks",
+    "functions_wanted",
+    "ended_rows",
+    "rows_there",
+    "attempts_over",
+    "due_schedules",
+    "overdue_runs",
+]
+A_FEW_PAGES = 20
 SAMPLES: dict[str, Any] = {"text": "x", "integer": 1, "boolean": True, "real": 0.5}
 
 
@@ -73,14 +92,24 @@ def writer(postgres_store_url: str) -> Iterator[Connection]:
         yield connection
 
 
-def plan_of(writer: Connection, query: Query) -> dict[str, Any]:
-    """The plan that serves every parameter, as the server makes it for the writer."""
-    order = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", query.text)))
-    text = re.sub(r"%\((\w+)\)s", lambda found: f"${order.index(found[1]) + 1}", query.text)
-    writer.execute(f"PREPARE {query.name} AS {text.replace('%%', '%')}".encode(), prepare=False)
-    given = ", ".join(_literal(query, name) for name in order)
-    asked = f"{query.name}({given})" if given else query.name
-    answer = writer.execute(f"EXPLAIN (FORMAT json) EXECUTE {asked}".encode(), prepare=False)
+@pytest.fixture
+def view(postgres_store_url: str) -> Iterator[Connection]:
+    with Address(postgres_store_url).connect_view() as connection:
+        yield connection
+
+
+def plan_of(
+    connection: Connection, query: Query, given: Mapping[str, str] = {}, *, followed: bool = False
+) -> dict[str, Any]:
+    """The plan that a connection keeps for a query; one that is followed tells what it touched."""
+    statement = numbered(query.text)
+    known = "SELECT 1 FROM pg_prepared_statements WHERE name = %s"
+    if not connection.execute(known, (query.name,)).fetchall():
+        connection.execute(f"PREPARE {query.name} AS ".encode() + statement.text, prepare=False)
+    told = ", ".join(given.get(name) or _literal(query, name) for name in statement.names)
+    asked = f"{query.name}({told})" if told else query.name
+    how = "ANALYZE, BUFFERS, TIMING off, FORMAT json" if followed else "FORMAT json"
+    answer = connection.execute(f"EXPLAIN ({how}) EXECUTE {asked}".encode(), prepare=False)
     plan: dict[str, Any] = answer.fetchall()[0]["QUERY PLAN"][0]["Plan"]
     return plan
 
@@ -88,6 +117,8 @@ def plan_of(writer: Connection, query: Query) -> dict[str, Any]:
 def _literal(query: Query, name: str) -> str:
     if name == "rows":
         return f"'{json.dumps([[SAMPLES[column.type] for column in query.columns]])}'"
+    if name == "count":
+        return "9"
     return "'[]'" if name in query.lists or name == "tags" else "NULL"
 
 
@@ -96,7 +127,9 @@ def walks(query: str, plan: dict[str, Any]) -> Iterator[str]:
     if plan.get("Relation Name") in GROWING and "Scan" in plan["Node Type"]:
         index = plan.get("Index Name", "all")
         past = query in OFTEN and index in WHOLE and "status" in plan.get("Filter", "")
-        if past or "Index Cond" not in plan:
+        # Of what was asked, or of another row: what is the same for all finds all of a status.
+        named = re.search(r"[$.]|SubPlan", plan.get("Index Cond", ""))
+        if past or named is None:
             yield f"{index} of {plan['Relation Name']}"
     for each in plan.get("Plans", ()):
         yield from walks(query, each)
@@ -114,3 +147,22 @@ def test_what_the_writer_asks_is_looked_up_before_there_are_statistics(
     }
     found = {name: list(walks(name, plan_of(writer, query))) for name, query in asked.items()}
     assert {name: walked for name, walked in found.items() if walked} == {}
+
+
+def test_what_a_process_asks_by_itself_costs_the_same_beside_a_long_loop(view: Connection) -> None:
+    known = queries.load("postgresql")
+    # What is asked often has such a plan in the end, and keeps it.
+    view.execute("SET plan_cache_mode = force_generic_plan")
+    first = {name: rows_of(plan_of(view, known[name], followed=True)) for name in UNASKED}
+    view.execute(CROWD.encode(), prepare=False)
+    later = {name: plan_of(view, known[name], followed=True) for name in UNASKED}
+    assert {name: rows_of(plan) for name, plan in later.items()} == first
+    assert max(plan["Shared Hit Blocks"] for plan in later.values()) < A_FEW_PAGES
+
+
+def test_a_store_is_looked_at_through_such_a_connection(postgres_url: str, tmp_path: Path) -> None:
+    (tmp_path / "sql").mkdir()
+    asked = "-- name: scans\n-- purpose: whether tables are read whole\nSELECT current_setting"
+    (tmp_path / "sql" / "scans.sql").write_text(f"{asked}('enable_seqscan') AS scans\n")
+    with opened(postgres_url, files=replace(FILES, queries=tmp_path / "sql")) as database:
+        assert database.view(lambda tx: tx.read("scans")) == [{"scans": "off"}]

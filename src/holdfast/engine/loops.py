@@ -109,7 +109,7 @@ def refill(group: Group, ids: Iterable[str]) -> None:
 def _start(group: Group, loop: Row, count: int) -> list[Row]:
     if count <= 0:
         return []
-    rows = group.change_tasks("start_items", loop_id=loop["id"], count=count)
+    rows = group.change_tasks("start_items", loop_id=loop["id"], first=loop["first"], count=count)
     # RETURNING has no order; the ids of what is made next follow that of the list.
     return sorted(rows, key=lambda row: int(row["item"]))
 
@@ -139,10 +139,13 @@ def _make_items(group: Group, loop: Row, step: Step) -> None:
         )
         for place, value in enumerate(chosen)
     ]
+    (found,) = group.tx.read("first_open_item", loop_id=loop["id"], first=loop["first"])
     creation.insert_tasks(
         group, [(item, "advance") for item in items], {}, run_holds=loop["run_holds"]
     )
-    if not group.tx.write("count_items", task_id=loop["id"], count=len(items), seen=first):
+    place = first if found["place"] is None else min(first, found["place"])
+    counted = {"count": len(items), "seen": first, "place": place}
+    if not group.tx.write("count_items", task_id=loop["id"], **counted):
         message = "the items of a loop were made by another process"
         raise Contended(message)
     loop["made"] = first + len(items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -24,17 +25,20 @@ _DEFAULTS: dict[str, Any] = {
     "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
 }
-_WRITER = {
-    # A generic plan made while the tables were empty must be one that looks rows up in indexes.
-    "plan_cache_mode": "force_generic_plan",
+# A plan is kept: one made while the tables were empty must look rows up in indexes too.
+_LOOKS_UP = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
+    # What is sent is over before other processes, or compiled code, could help with it.
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+}
+_WRITER = {
+    **_LOOKS_UP,
+    "plan_cache_mode": "force_generic_plan",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "random_page_cost": "0.5",
-    # What it sends is over before other processes, or compiled code, could help with it.
-    "max_parallel_workers_per_gather": "0",
-    "jit": "off",
     # A process that is stopped in the middle of a transaction must not hold its locks for ever.
     "idle_in_transaction_session_timeout": "10s",
 }
@@ -64,10 +68,16 @@ class Address:
             raise ConnectionLost(self.redact(error)) from None
 
     def connect_writer(self, lock_timeout: float) -> Connection:
-        connection = self.connect()
         # One operation must not keep all others of a process, renewals above all, behind whatever
         # transaction of an application holds its key or its counter.
-        settings = {**_WRITER, "lock_timeout": f"{round(lock_timeout * 1000)}ms"}
+        return self._connect_with({**_WRITER, "lock_timeout": f"{round(lock_timeout * 1000)}ms"})
+
+    def connect_view(self) -> Connection:
+        # Not all that the writer sets: a list has a plan for each filter, the doctor joins much.
+        return self._connect_with(_LOOKS_UP)
+
+    def _connect_with(self, settings: Mapping[str, str]) -> Connection:
+        connection = self.connect()
         try:
             with connection.pipeline():
                 for setting in settings.items():

@@ -51,7 +51,7 @@ class PostgresqlDatabase:
         self._away = Pace(first=0.05, longest=2.0, total=settings.patience)
         self._contended = Pace(first=0.002, longest=0.25, total=settings.patience)
         self._views = Pool(
-            lambda: Session(self._address.connect()),
+            lambda: Session(self._address.connect_view()),
             close=Session.close,
             usable=lambda session: session.at_rest,
             lock=surroundings.threads.lock(),

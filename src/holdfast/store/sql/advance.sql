@@ -46,7 +46,7 @@ UPDATE holdfast_run SET
 WHERE id IN (SELECT value FROM {each ids})
   AND status = 'running'
   AND (holds & 64) = 0
-  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded)
+  AND (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded LIMIT 1) IS NOT NULL
 
 -- name: copy_run_holds
 -- purpose: copy the holds of some runs down to their open tasks, where the claim can see them
@@ -61,7 +61,7 @@ UPDATE holdfast_task SET
   changed_by = run.changed_by, changed_at = (SELECT holdfast_now())
 FROM holdfast_run AS run
 WHERE holdfast_task.run_id = run.id
-  AND run.id IN (SELECT value FROM {each ids})
+  AND holdfast_task.run_id IN (SELECT value FROM {each ids})
   AND holdfast_task.status <> 'done'
   AND holdfast_task.status IN ('idle', 'queued', 'running')
   AND holdfast_task.run_holds <> CASE WHEN run_now THEN run.holds & ~1 ELSE run.holds END

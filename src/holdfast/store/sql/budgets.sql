@@ -105,12 +105,13 @@ FROM below CROSS JOIN holdfast_task AS task WHERE task.run_id = below.id
 GROUP BY below.top
 
 -- name: overspent_attempts
--- purpose: which of some running attempts have used more than one attempt of their run may
+-- purpose: which of some running attempts have used more than one attempt of their run may;
+--   COALESCE, or PostgreSQL might begin with all that are running
 -- rows: task_id text, fence integer
 SELECT task.id, {cost task} AS used, run.budget_usd_per_attempt AS most
 FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
   JOIN holdfast_run AS run ON run.id = task.run_id
-WHERE task.status = 'running'
+WHERE COALESCE(task.status, '') = 'running'
   AND task.attempt = r.fence
   AND {cost task} > run.budget_usd_per_attempt
 

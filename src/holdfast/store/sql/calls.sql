@@ -32,14 +32,15 @@ WHERE id = r.task_id
   AND waits_for IS NULL
 
 -- name: returned_runs
--- purpose: which of some runs have ended that a task waits for, and what that task is about
+-- purpose: which of some runs have ended that a task waits for, and what that task is about;
+--   COALESCE, or PostgreSQL might begin with all that are queued
 SELECT child.id AS child, child.status, child.error, task.id, task.run_id, task.step,
   task.on_failure, caller.workflow, caller.workflow_version
 FROM holdfast_run AS child JOIN holdfast_task AS task ON task.waits_for = child.id
   JOIN holdfast_run AS caller ON caller.id = task.run_id
-WHERE child.id IN (SELECT value FROM {each ids})
+WHERE task.waits_for IN (SELECT value FROM {each ids})
   AND child.status <> 'running'
-  AND task.status = 'queued'
+  AND COALESCE(task.status, '') = 'queued'
 ORDER BY task.id
 
 -- name: returned_in_run

@@ -32,12 +32,13 @@ WHERE above.item_id IS NULL
 ORDER BY depth DESC
 
 -- name: declared_reports
--- purpose: which of some running attempts belong to steps that declare what they give
+-- purpose: which of some running attempts belong to steps that declare what they give;
+--   COALESCE, or PostgreSQL might begin with all that are running
 -- rows: task_id text, fence integer
 SELECT task.id, task.step, run.workflow, run.workflow_version
 FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
   JOIN holdfast_run AS run ON run.id = task.run_id
-WHERE task.status = 'running'
+WHERE COALESCE(task.status, '') = 'running'
   AND task.attempt = r.fence
   AND task.declares
 

@@ -129,21 +129,32 @@ WHERE id = :task_id
   AND status = 'queued'
   AND total IS NULL
 
+-- name: first_open_item
+-- purpose: the first place of a loop at which an item is open, from a place on before which none is
+SELECT min(place) AS place FROM (
+  SELECT min(position) AS place FROM holdfast_task
+  WHERE parent_id = :loop_id AND status IN ('idle', 'queued', 'running') AND status = 'idle' AND position >= :first
+  UNION ALL
+  SELECT min(position) FROM holdfast_task
+  WHERE parent_id = :loop_id AND status IN ('idle', 'queued', 'running') AND status = 'queued' AND position >= :first) AS places
+
 -- name: count_items
--- purpose: note how many items of a loop have been made
+-- purpose: note how many items of a loop have been made, and before which place all have ended
 -- guards: as many were there as the caller saw
-UPDATE holdfast_task SET made = made + :count
+UPDATE holdfast_task SET made = made + :count, ended_before = :place
 WHERE id = :task_id
   AND made = :seen
 RETURNING made
 
 -- name: loops_with_room
--- purpose: which of some loops have items left to start, and how many are under way
+-- purpose: which of some loops have items left to start, how many are under way, and before which
+--   place none is: PostgreSQL walks past what an index has held until the table is vacuumed
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.epoch, task.item,
-  task.total, task.made, task.priority,
+  task.total, task.made, task.priority, COALESCE(task.ended_before, -2147483648) AS first,
   (SELECT run.holds FROM holdfast_run AS run WHERE run.id = task.run_id) AS run_holds,
   (SELECT count(*) FROM holdfast_task AS active
-   WHERE active.parent_id = task.id AND active.status IN ('idle', 'queued', 'running') AND active.status = 'queued') AS active
+   WHERE active.parent_id = task.id AND active.status IN ('idle', 'queued', 'running') AND active.status = 'queued'
+     AND active.position >= COALESCE(task.ended_before, -2147483648)) AS active
 FROM holdfast_task AS task
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'
@@ -151,11 +162,12 @@ WHERE task.id IN (SELECT value FROM {each ids})
   AND (task.made < task.total
     OR (SELECT waiting.id FROM holdfast_task AS waiting
       WHERE waiting.parent_id = task.id AND waiting.status IN ('idle', 'queued', 'running') AND waiting.status = 'idle'
+        AND waiting.position >= COALESCE(task.ended_before, -2147483648)
       LIMIT 1) IS NOT NULL)
 
 -- name: start_items
 -- purpose: idle → queued for the next items of a loop
--- guards: idle items of this loop, in the order of the list
+-- guards: idle items of this loop, in the order of the list, from a place on before which none is
 -- changes: task
 -- event: 'task.queued'
 -- returning: kind, parent_id, item, epoch
@@ -168,6 +180,7 @@ WHERE id IN (
     WHERE parent_id = :loop_id
       AND status IN ('idle', 'queued', 'running')
       AND status = 'idle'
+      AND position >= :first
     ORDER BY position LIMIT :count)
 
 -- name: settle_groups
