@@ -36,14 +36,14 @@ def test_what_has_started_is_not_blocked_again(engine: Engine, status: Status) -
     need = create(engine)
     finish(engine, need)
     bring(engine, status, needs=(need,))
-    assert write(engine, "block_dependents", task_id=need, actor="user") == set()
+    assert write(engine, "block_dependents", ids=[need], actor="user") == set()
 
 
 def test_what_is_blocked_is_not_blocked_again(engine: Engine) -> None:
     need, other = create(engine), create(engine)
     finish(engine, need)
     create(engine, needs=(need, other))
-    assert write(engine, "block_dependents", task_id=need, actor="user") == set()
+    assert write(engine, "block_dependents", ids=[need], actor="user") == set()
 
 
 @pytest.mark.parametrize("status", [Status.IDLE, Status.QUEUED, Status.RUNNING, Status.DONE])

@@ -6,15 +6,17 @@ import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, auto
 from typing import Any
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.result import AdvanceResult, TransitionResult
+from holdfast.model.status import Hold
 from tests.simulation.comparison import compare
-from tests.simulation.plain.advance import derive, give_on
-from tests.simulation.plain.world import World
+from tests.simulation.plain.advance import derive
+from tests.simulation.plain.places import give_on
+from tests.simulation.plain.world import WAITING, World
 from tests.simulation.tables import Tables
 
 UNKNOWN_TASK = "t_" + "0" * 20
@@ -24,22 +26,25 @@ UNKNOWN_RUN = "r_" + "0" * 20
 class Phase(IntEnum):
     """In which order the writer takes the operations of one group."""
 
-    RENEW = 1
-    COMPLETE = 2
-    FAIL = 3
-    RELEASE = 4
-    LOSE = 5
-    STEER = 6
-    STEER_RUN = 7
-    ADVANCE = 8
-    CREATE = 9
-    START = 10
-    ACQUIRE_LEASE = 11
-    RENEW_LEASE = 12
-    RELEASE_LEASE = 13
-    SWEEP = 14
-    CLAIM = 15
-    CLAIM_BY_ID = 16
+    RENEW = auto()
+    COMPLETE = auto()
+    JUDGE = auto()
+    FAIL = auto()
+    GO_BACK = auto()
+    RELEASE = auto()
+    ASK = auto()
+    LOSE = auto()
+    STEER = auto()
+    STEER_RUN = auto()
+    ADVANCE = auto()
+    CREATE = auto()
+    START = auto()
+    ACQUIRE_LEASE = auto()
+    RENEW_LEASE = auto()
+    RELEASE_LEASE = auto()
+    SWEEP = auto()
+    CLAIM = auto()
+    CLAIM_BY_ID = auto()
 
 
 class Dice:
@@ -115,6 +120,16 @@ class Bench:
         """A task that may be needed by another: of the same run, or without one as well."""
         beside = [each for each in self.tasks if self.run_of(each) == self.run_of(task)]
         return _pick(beside, pick) or UNKNOWN_TASK
+
+    def asking(self, reason: Hold, pick: int) -> str:
+        """Mostly a task that waits for a person, held for that reason or an approval."""
+        found = [
+            each.id
+            for each in self.world.tasks.values()
+            if each.status in WAITING
+            and (reason in each.holds or (reason is Hold.APPROVAL and each.kind == "approval"))
+        ]
+        return self.task(pick // 4) if pick % 4 == 0 else _pick(found, pick) or self.task(pick)
 
     def run_of(self, task: str) -> str | None:
         found = self.world.tasks.get(task)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from hypothesis import strategies as st
@@ -30,7 +31,7 @@ class Kind:
         return ask
 
 
-KINDS: dict[str, Kind] = {}
+_KINDS: list[Kind] = []
 
 
 def kind(
@@ -39,10 +40,16 @@ def kind(
     """Register something to ask; `when` keeps it out while it could only be refused."""
 
     def register(build: Builder) -> Builder:
-        KINDS[build.__name__] = Kind(build=build, arguments=arguments, when=when)
+        _KINDS.append(Kind(build=build, arguments=arguments, when=when))
         return build
 
     return register
+
+
+def asked_by(*modules: ModuleType) -> dict[str, Kind]:
+    """What some modules have registered, by name."""
+    names = {module.__name__ for module in modules}
+    return {each.build.__name__: each for each in _KINDS if each.build.__module__ in names}
 
 
 def has_tasks(bench: Bench) -> object:

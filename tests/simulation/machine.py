@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
@@ -13,32 +12,36 @@ from holdfast.model.attempts import read_attempts
 from holdfast.model.status import Hold
 from tests.simulation import new_work, people_asks, worker_asks
 from tests.simulation.bench import Ask, Bench
-from tests.simulation.kinds import KINDS, Kind, picks, seconds
+from tests.simulation.kinds import Kind, asked_by, picks, seconds
 from tests.simulation.plain import reports
-
-ASKED_BY = (new_work, people_asks, worker_asks)
 
 
 class Machine(RuleBasedStateMachine):
-    """A subclass says which store; every kind of ask is a rule of its own."""
+    """A subclass says what may be asked, and of which store; every kind of ask is a rule of it."""
 
-    @abstractmethod
-    def new_bench(self) -> Bench: ...
+    kinds: ClassVar[dict[str, Kind]]
+    result: ClassVar[object]
+    """What comes of work when nobody stands in its way."""
+
+    def new_bench(self) -> Bench:
+        raise NotImplementedError
 
     def __init__(self) -> None:
         super().__init__()
         self.bench = self.new_bench()
 
-    @rule(chosen=st.lists(st.sampled_from(sorted(KINDS)), min_size=2, max_size=6), data=st.data())
-    def together(self, chosen: list[str], data: st.DataObject) -> None:
+    @rule(data=st.data())
+    def together(self, data: st.DataObject) -> None:
         """Several operations in one group; a group holds at most one for each row."""
         asks: list[Ask] = []
         taken: set[str] = set()
-        for name in chosen:
-            if not KINDS[name].when(self.bench):
+        names = st.lists(st.sampled_from(sorted(self.kinds)), min_size=2, max_size=6)
+        for name in data.draw(names, label="chosen"):
+            kind = self.kinds[name]
+            if not kind.when(self.bench):
                 continue
-            arguments = data.draw(st.fixed_dictionaries(KINDS[name].arguments), label=name)
-            ask = KINDS[name].asked_of(self.bench, arguments)
+            arguments = data.draw(st.fixed_dictionaries(kind.arguments), label=name)
+            ask = kind.asked_of(self.bench, arguments)
             if taken.isdisjoint(ask.keys):
                 asks.append(ask)
                 taken |= ask.keys
@@ -48,13 +51,20 @@ class Machine(RuleBasedStateMachine):
     def work_off(self, count: int, rounds: int) -> None:
         """A worker that serves everybody takes what is first in line and gets it done."""
         for _ in range(rounds):
-            before = len(self.bench.attempts)
-            asked = {"name": "ann", "agents": ("default", "reviewer"), "tags": ("big", "gpu")}
-            asked_more = {"lease": 10, "count": count}
-            self.bench.perform([KINDS["claim"].asked_of(self.bench, asked | asked_more)])
-            done = {"pick": 0, "live": True, "output": "same"}
-            for _ in range(len(self.bench.attempts) - before):
-                self.bench.perform([KINDS["complete"].asked_of(self.bench, done)])
+            self.do(("default", "reviewer"), self.result, count)
+
+    def do(self, agents: tuple[str, ...], output: object, count: int = 4) -> None:
+        """Take what is first in line for some agents, and report one result of it all."""
+        done = {"pick": 0, "live": True, "output": output}
+        for _ in range(self.take(agents, count)):
+            self.bench.perform([self.kinds["complete"].asked_of(self.bench, done)])
+
+    def take(self, agents: tuple[str, ...], count: int = 4) -> int:
+        """Claim what is first in line for some agents; how much that was."""
+        before = len(self.bench.attempts)
+        asked = {"name": "ann", "agents": agents, "tags": ("big", "gpu"), "lease": 10}
+        self.bench.perform([self.kinds["claim"].asked_of(self.bench, asked | {"count": count})])
+        return len(self.bench.attempts) - before
 
     @rule(by=seconds)
     def time_passes(self, by: int) -> None:
@@ -97,7 +107,7 @@ class Machine(RuleBasedStateMachine):
         bench = self.bench
         bench.clock.advance(1_000)
         for name in ("recover", "sweep"):
-            bench.perform([KINDS[name].asked_of(bench, {})])
+            bench.perform([self.kinds[name].asked_of(bench, {})])
         assert not reports.expired(bench.world)
         for run in bench.world.runs.values():
             if run.status == "running" and Hold.SLOT in run.holds:
@@ -116,9 +126,21 @@ def _rule_of(name: str, kind: Kind) -> Callable[..., None]:
     return made
 
 
-# What moves work on stands twice, so that it is drawn more often.
-OFTEN = ("create", "start", "claim", "complete", "fail", "steer")
-for _name, _kind in KINDS.items():
-    setattr(Machine, _name, _rule_of(_name, _kind))
-    if _name in OFTEN:
-        setattr(Machine, f"{_name}_again", _rule_of(f"{_name}_again", _kind))
+def has_rules(**often: int) -> Callable[[type[Machine]], type[Machine]]:
+    """Make a rule of each kind; what moves work on stands there `often`, and so is drawn."""
+
+    def add(machine: type[Machine]) -> type[Machine]:
+        for name, kind in machine.kinds.items():
+            for copy in [name, *(f"{name}_{number}" for number in range(1, often.get(name, 1)))]:
+                setattr(machine, copy, _rule_of(copy, kind))
+        return machine
+
+    return add
+
+
+@has_rules(create=2, start=2, claim=2, complete=2, fail=2, steer=2)
+class CoreMachine(Machine):
+    """Lone tasks, chains and forks, keys, places and leases."""
+
+    kinds: ClassVar[dict[str, Kind]] = asked_by(new_work, people_asks, worker_asks)
+    result: ClassVar[object] = "same"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -109,10 +109,12 @@ def create_many(bench: Bench, *, each: list[dict[str, Any]]) -> Ask:
     given=st.sampled_from([None, 1]),
 )
 def start(bench: Bench, *, name: str, key: str | None, given: object) -> Ask:
-    new = NewRun(workflow=WORKFLOWS[name], key=key, input=given)
     # Two capacities for one key in one group have no order among them.
     shared = {"road"} if name in {"widened", "narrowed"} else set()
+    return start_run(bench, NewRun(workflow=WORKFLOWS[name], key=key, input=given), shared)
 
+
+def start_run(bench: Bench, new: NewRun, shared: Collection[str] = ()) -> Ask:
     def expect(reply: object) -> object:
         ids = _ids(reply)
         if not ids:

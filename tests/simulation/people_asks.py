@@ -142,7 +142,10 @@ def hold_run(bench: Bench, *, pick: int, on: bool, reason: str) -> Ask:
 
 @kind(has_runs, pick=picks, step=st.none() | STEPS)
 def retry_run(bench: Bench, *, pick: int, step: str | None) -> Ask:
-    run = bench.run(pick)
+    return retry_from(bench, bench.run(pick), step)
+
+
+def retry_from(bench: Bench, run: str, step: str | None) -> Ask:
     return Ask(
         name="retry_run",
         phase=Phase.STEER_RUN,

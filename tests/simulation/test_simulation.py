@@ -17,10 +17,12 @@ from hypothesis.stateful import run_state_machine_as_test
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from tests.simulation.bench import Bench, Dice
-from tests.simulation.machine import Machine
+from tests.simulation.flow_machine import FlowMachine
+from tests.simulation.machine import CoreMachine, Machine
 from tests.simulation.tables import open_tables
 
 EXAMPLES = int(os.environ.get("HOLDFAST_SIMULATION", "0"))
+FEW = 50
 SETTINGS = settings(
     max_examples=EXAMPLES or 200,
     stateful_step_count=50,
@@ -33,19 +35,18 @@ SETTINGS = settings(
 
 
 @contextmanager
-def machine_on(url: str) -> Iterator[type[Machine]]:
+def machine_on(url: str, kind: type[Machine]) -> Iterator[type[Machine]]:
     """A state machine whose examples share one engine, each on an empty store."""
     clock, dice = ManualClock(), Dice()
     engine = Engine(url, clock=clock, randomness=dice)
     tables = open_tables(url)
 
-    class OnStore(Machine):
-        def new_bench(self) -> Bench:
-            tables.empty()
-            return Bench(engine=engine, clock=clock, dice=dice, tables=tables)
+    def new_bench(_: Machine) -> Bench:
+        tables.empty()
+        return Bench(engine=engine, clock=clock, dice=dice, tables=tables)
 
     try:
-        yield OnStore
+        yield type(f"{kind.__name__}OnStore", (kind,), {"new_bench": new_bench})
     finally:
         tables.close()
         engine.close()
@@ -53,5 +54,12 @@ def machine_on(url: str) -> Iterator[type[Machine]]:
 
 @pytest.mark.timeout(0 if EXAMPLES else 600)
 def test_the_engine_and_the_plain_model_never_disagree(store_url: str) -> None:
-    with machine_on(store_url) as machine:
+    with machine_on(store_url, CoreMachine) as machine:
         run_state_machine_as_test(machine, settings=SETTINGS)
+
+
+@pytest.mark.timeout(0 if EXAMPLES else 600)
+def test_nor_do_they_about_verifiers_conditions_and_people(store_url: str) -> None:
+    few = settings(SETTINGS, max_examples=EXAMPLES or FEW)
+    with machine_on(store_url, FlowMachine) as machine:
+        run_state_machine_as_test(machine, settings=few)

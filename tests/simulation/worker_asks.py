@@ -113,6 +113,8 @@ def fail(  # noqa: PLR0913 - what a worker says of a failure
     bench: Bench, *, pick: int, live: bool, error: str, retryable: bool, jitter: float
 ) -> Ask:
     who = bench.attempt(pick, live=live)
+    task = bench.world.tasks.get(who.task)
+    goes_back = task is not None and task.on_failure.action == "goto"
 
     def submit() -> Future[Any]:
         bench.dice.jitter = jitter
@@ -120,7 +122,7 @@ def fail(  # noqa: PLR0913 - what a worker says of a failure
 
     return Ask(
         name="fail",
-        phase=Phase.FAIL,
+        phase=Phase.GO_BACK if goes_back else Phase.FAIL,
         keys=frozenset({who.task}),
         submit=submit,
         expect=lambda _: reports.fail(

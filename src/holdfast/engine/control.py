@@ -93,7 +93,7 @@ def _reset(operation: ResetTask, group: Group) -> TransitionResult:
     reopening.consider(group, rows)
     reopening.reopen_around(group, operation.task_id, operation.actor)
     if rows[0]["previous"] == "done":
-        group.change_tasks("block_dependents", task_id=operation.task_id, actor=operation.actor)
+        group.change_tasks("block_dependents", ids=[operation.task_id], actor=operation.actor)
     if rows[0]["run_id"] is not None:
         reopening.bring_back(group, rows[0]["run_id"], operation.actor)
     elif rows[0]["previous"] in reopening.ENDED_BADLY:
@@ -158,20 +158,18 @@ def _settle(operation: SettleTask, group: Group) -> TransitionResult:
         rows = group.change_tasks("reject_held", **named)
     else:
         del named["note"]
+        spent = group.tx.read("out_of_rounds", task_id=operation.task_id)
         rows = group.change_tasks("approve_held", **named)
-        if rows and rows[0]["verifies"] is not None:
-            _one_more_round(group, operation)
+        if rows and spent:
+            _one_more_round(group, spent[0], operation.actor)
     return _answer_person(group, operation, rows)
 
 
-def _one_more_round(group: Group, operation: SettleTask) -> None:
+def _one_more_round(group: Group, verifier: Row, actor: str) -> None:
     """Let what a verifier rejected for the last time be done once more."""
-    found = group.tx.read("out_of_rounds", task_id=operation.task_id)
-    for verifier in found:
-        said = json.loads(verifier["error"] or "null")
-        feedback = said.get("feedback") if isinstance(said, dict) else None
-        reopening.reopen_subject(group, verifier, (), json.dumps(feedback), operation.actor)
-        group.change_tasks("block_dependents", task_id=verifier["verifies"], actor=operation.actor)
+    said = json.loads(verifier["error"] or "null")
+    feedback = said.get("feedback") if isinstance(said, dict) else None
+    reopening.reopen_subject(group, verifier, (), json.dumps(feedback), actor)
 
 
 @control.register

@@ -62,8 +62,8 @@ def _break(group: Group, failures: list[Fail]) -> dict[str, TransitionResult]:
 def _judge(group: Group, report: Complete, task: Row) -> TransitionResult:
     reply = verdicts.judge(group, report, task)
     if isinstance(reply, Fail):
-        fail(group, [reply])
-        return refuse(Refusal.INVALID_OUTPUT, task["status"], json.loads(reply.error))
+        (failed,) = fail(group, [reply])
+        return refuse(Refusal.INVALID_OUTPUT, failed.status, json.loads(reply.error))
     return reply
 
 

@@ -150,21 +150,25 @@ def reopen_around(group: Group, task_id: str, actor: str) -> list[str]:
 def reopen_subject(
     group: Group, verifier: Row, items: Sequence[int], feedback: str, actor: str
 ) -> None:
-    """Begin again with what was verified, up to the verifier; of a loop, with the items meant."""
+    """Begin again with what was verified, up to the verifier; of a loop, with the items meant.
+
+    What needs any of it beside the verifier, by somebody's word, waits for it again.
+    """
     subject = verifier["verifies"]
     scope = Scope(until=verifier["id"], apart=verifier["id"], feedback=feedback)
-    if verifier["subject_kind"] != Kind.GROUP:
-        reopen_within(group, subject, actor, STARTED, scope)
-        return
-    rows = _reopen_items(group, verifier, items, feedback, actor)
-    if not rows:
-        reopen_within(group, subject, actor, STARTED, scope)
-        return
-    supersede(group, rows, actor)
-    group.change_tasks("reopen_above", task_id=rows[0]["entity"], actor=actor)
-    group.parents.add(subject)
-    chosen = {"ids": [], "beyond": [subject], "statuses": STARTED}
-    _reopen_tasks(group, chosen, actor, scope)
+    found: list[Row] = []
+    if verifier["subject_kind"] == Kind.GROUP:
+        found = _reopen_items(group, verifier, items, feedback, actor)
+    if found:
+        supersede(group, found, actor)
+        group.change_tasks("reopen_above", task_id=found[0]["entity"], actor=actor)
+        group.parents.add(subject)
+        chosen = {"ids": [], "beyond": [subject], "statuses": STARTED}
+        rows = _reopen_tasks(group, chosen, actor, scope)
+    else:
+        rows = reopen_within(group, subject, actor, STARTED, scope)
+    again = [subject, *(row["entity"] for row in rows)]
+    group.change_tasks("block_dependents", ids=again, actor=actor)
 
 
 def _reopen_items(
@@ -227,6 +231,12 @@ def bring_back(group: Group, run_id: str, actor: str, *, retry_failed: bool = Fa
     if retry_failed:
         _retry_tasks(group, run_id, actor)
     _restart(group, run_id, actor, reopened)
+
+
+def lift_run(group: Group, run_id: str, actor: str) -> None:
+    """Let a run go on in which nothing is failed any more, because all that was is done again."""
+    if group.change_runs("lift_failing", run_id=run_id, actor=actor):
+        group.change_tasks("copy_run_holds", ids=[run_id])
 
 
 def _restart(group: Group, run_id: str, actor: str, reopened: list[Row]) -> None:

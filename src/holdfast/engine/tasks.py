@@ -159,7 +159,8 @@ class Tasks:
     def _settle(
         self, task_id: str, note: object, actor: str, *, approved: bool
     ) -> Future[TransitionResult]:
-        kept = encode_json("note", note, limit=validation.JSON_SCALAR_LIMIT)
+        limit = validation.JSON_SCALAR_LIMIT
+        kept = None if note is None else encode_json("note", note, limit=limit)
         return self._desk.submit(SettleTask(**_about(task_id, actor), approved=approved, note=kept))
 
     @operation

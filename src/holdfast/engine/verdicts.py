@@ -50,6 +50,7 @@ def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
     if group.change_tasks("reject_round", rows=[row]):
         feedback = json.dumps(verdict.feedback)
         reopening.reopen_subject(group, task, verdict.items, feedback, "verifier")
+        reopening.lift_run(group, task["run_id"], "verifier")
         reopening.let_go(group, report.task_id, "verifier")
         return TransitionResult(ok=True, status="queued")
     loss = Loss(
@@ -101,6 +102,7 @@ def go_to(group: Group, task: Row, step: str, feedback: str) -> None:
     (target,) = group.tx.read("task_beside", task_id=task["id"], step=step)
     scope = reopening.Scope(apart=task["id"], feedback=feedback)
     reopening.reopen_within(group, target["id"], "goto", reopening.STARTED, scope)
+    reopening.lift_run(group, task["run_id"], "goto")
     reopening.let_go(group, task["id"], "goto")
 
 

@@ -1,13 +1,17 @@
-"""The plain model of what follows from the state: failing runs, runs that end, places given on."""
+"""The plain model of what follows from the state: conditions, failing runs, runs that end."""
 
 from __future__ import annotations
 
 from holdfast.model.status import Hold
-from tests.simulation.plain.world import BROKEN, Run, World
+from tests.simulation.plain import conditions
+from tests.simulation.plain.places import end
+from tests.simulation.plain.world import BROKEN, World
 
 
 def derive(world: World) -> None:
-    """Mark and end the runs whose tasks say so."""
+    """Decide what was waiting to be decided, then mark and end the runs whose tasks say so."""
+    while conditions.decide(world):
+        pass
     for run in world.runs.values():
         if run.status != "running":
             continue
@@ -19,28 +23,3 @@ def derive(world: World) -> None:
             run.error = "cancelled" if broken[0].error is None else broken[0].error
         elif all(task.status == "done" for task in tasks):
             end(world, run, "completed")
-
-
-def end(world: World, run: Run, status: str) -> None:
-    if run.has_slot and run.slot is not None:
-        world.freed[run.slot] += 1
-    run.status = status
-
-
-def give_on(world: World) -> None:
-    """Offer every place that was given back to the runs that wait for it."""
-    for key, count in list(world.freed.items()):
-        admit(world, key, count)
-    world.freed.clear()
-
-
-def admit(world: World, key: str, count: int) -> None:
-    """Let the oldest waiting runs in, as far as there is room."""
-    waiting = [
-        run
-        for run in sorted(world.runs.values(), key=lambda run: run.id)
-        if run.slot == key and run.status == "running" and Hold.SLOT in run.holds
-    ]
-    for run in waiting[:count]:
-        if world.room(key):
-            run.holds &= ~Hold.SLOT

@@ -45,6 +45,7 @@ def _start(world: World, task: Task, worker: Worker) -> Assigned:
     task.owner = worker.name
     task.expires_at = world.now + worker.lease
     given = None if task.run is None else world.runs[task.run].input
-    needed = {need: world.tasks[need] for need in task.needs}
-    outputs = {found.step or need: found.output for need, found in needed.items()}
+    needed = [world.tasks[need] for need in task.needs]
+    verified = [world.tasks[each.verifies] for each in needed if each.verifies is not None]
+    outputs = {each.step or each.id: each.output for each in (*needed, *verified)}
     return (task.id, task.attempt, task.expires_at, given, outputs)

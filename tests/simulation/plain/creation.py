@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypedDict
 
-from holdfast.model.graph import Workflow
+from holdfast.model.graph import Step, Workflow
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask
-from tests.simulation.plain.advance import admit
+from tests.simulation.plain.places import admit
 from tests.simulation.plain.world import NONE, TERMINAL, Run, Task, World
 
 Made = list[tuple[str, bool]] | str
@@ -108,14 +108,20 @@ def start(world: World, new: NewRun, identifier: str, tasks: Sequence[str]) -> M
 
 
 def _add_steps(world: World, workflow: Workflow, run: Run, ids: dict[str, str]) -> None:
+    needs = _needs(workflow.steps)
     for step in workflow.steps:
         task = Task(
             id=ids[step.id],
-            title=step.id,
+            title=step.approval or step.id,
             run=run.id,
             step=step.id,
+            kind="work" if step.approval is None else "approval",
             agent=step.agent,
-            needs={ids[need] for need in step.needs},
+            needs={ids[need] for need in needs[step.id]},
+            verifies=None if step.verifies is None else ids[step.verifies],
+            max_rounds=step.max_rounds,
+            on_failure=step.on_failure,
+            when=step.when,
             tags=frozenset(step.tags),
             priority=step.priority,
             **_budgets(step.retry),
@@ -124,6 +130,25 @@ def _add_steps(world: World, workflow: Workflow, run: Run, ids: dict[str, str]) 
             task.slot = f"task:{step.concurrency.key}"
             world.capacity[task.slot] = step.concurrency.limit
         world.tasks[task.id] = task
+
+
+def _needs(steps: Sequence[Step]) -> dict[str, set[str]]:
+    """What each step needs: of a verified one its verifier, but for what that one builds on."""
+    written = {step.id: {*step.needs, *filter(None, [step.verifies])} for step in steps}
+    verifiers = {step.verifies: step.id for step in steps if step.verifies is not None}
+
+    def builds_on(step: str, other: str) -> bool:
+        return any(need == other or builds_on(need, other) for need in written[step])
+
+    return {
+        name: {
+            need
+            if (verifier := verifiers.get(need)) in {None, name} or builds_on(str(verifier), name)
+            else str(verifier)
+            for need in needs
+        }
+        for name, needs in written.items()
+    }
 
 
 def _names(workflow: Workflow) -> list[str]:

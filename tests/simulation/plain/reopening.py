@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from holdfast.model.status import Hold
-from tests.simulation.plain.advance import admit
+from tests.simulation.plain.places import admit
 from tests.simulation.plain.world import BROKEN, NONE, TERMINAL, Answer, Task, World
 
 
@@ -59,6 +59,26 @@ def reopen(world: World, task_id: str, leaving: Collection[str] = TERMINAL) -> A
     return ("ok", "queued")
 
 
+def reopen_subject(world: World, verifier: Task, feedback: object) -> None:
+    """Do again what was verified, and what stands between that and its verifier."""
+    assert verifier.verifies is not None
+    subject = world.tasks[verifier.verifies]
+    if subject.status == "idle":
+        return
+    between = world.dependents(subject.id) & world.needed(verifier.id)
+    for identifier in (between | {subject.id}) - {verifier.id}:
+        _reopen_alone(world, world.tasks[identifier], feedback)
+
+
+def go_to(world: World, source: Task, step: str, feedback: object) -> None:
+    """Begin again at a step further up, and with all that needs it but who goes back."""
+    (target,) = (each for each in world.of_run(str(source.run)) if each.step == step)
+    if target.status == "idle":
+        return
+    for identifier in world.dependents(target.id) - {source.id}:
+        _reopen_alone(world, world.tasks[identifier], feedback)
+
+
 def bring_back(world: World, run_id: str, *, whole: bool) -> None:
     """Let a run go on after its end; `whole` also retries everything that ended badly in it."""
     run = world.runs[run_id]
@@ -70,6 +90,9 @@ def bring_back(world: World, run_id: str, *, whole: bool) -> None:
         run.holds &= ~(Hold.FAILING | Hold.SLOT)
         run.holds |= NONE if run.slot is None else Hold.SLOT
     if whole:
+        for task in world.of_run(run_id):
+            if task.status in BROKEN and task.out_of_rounds:
+                _retry_round(world, task)
         for task in world.of_run(run_id):
             if task.status in BROKEN:
                 _retry_alone(task)
@@ -83,14 +106,24 @@ def _retry_tree(world: World, task_id: str) -> None:
             _retry_alone(world.tasks[identifier])
 
 
+def _retry_round(world: World, verifier: Task) -> None:
+    reopen_subject(world, verifier, last_feedback(verifier))
+    verifier.epoch += 1
+
+
+def last_feedback(verifier: Task) -> object:
+    return verifier.error.get("feedback") if isinstance(verifier.error, dict) else None
+
+
 def _retry_alone(task: Task) -> None:
     task.status = "queued"
     task.generation += 1
-    task.failures = task.lost = 0
+    task.failures = task.lost = task.round = 0
+    task.decided = False
     task.scheduled_for, task.run_now, task.error = None, False, None
 
 
-def _reopen_alone(world: World, task: Task) -> None:
+def _reopen_alone(world: World, task: Task, feedback: object = None) -> None:
     if task.status == "running" and task.slot is not None:
         world.freed[task.slot] += 1
     task.leave_running("superseded")
@@ -98,6 +131,8 @@ def _reopen_alone(world: World, task: Task) -> None:
         task.status = "queued"
     task.generation += 1
     task.epoch += 1
-    task.failures = task.lost = 0
+    task.failures = task.lost = task.round = 0
+    task.decided = task.skipped = False
     task.scheduled_for, task.run_now = None, False
     task.output = task.error = None
+    task.feedback = feedback

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from holdfast.model.status import Hold
+from tests.simulation.plain import failures, verdicts
 from tests.simulation.plain.world import Answer, Task, World
 
+TOLD = frozenset({"completed", "failed", "rejected"})
 LOST = "lost: the worker stopped renewing its lease"
 
 
@@ -11,7 +14,9 @@ def complete(world: World, task_id: str, fence: int, output: object) -> Answer:
     task = world.tasks.get(task_id)
     if task is None or not _holds_lease(task, fence):
         return _late(task, fence, ("completed", output))
-    _leave(world, task, "done", ("completed", output))
+    if task.verifies is not None:
+        return verdicts.judge(world, task, output)
+    world.leave(task, "done", ("completed", output))
     task.output, task.error = output, None
     return ("ok", "done")
 
@@ -22,12 +27,7 @@ def fail(  # noqa: PLR0913 - as many things are said of a failure
     task = world.tasks.get(task_id)
     if task is None or not _holds_lease(task, fence):
         return _late(task, fence, ("failed", error))
-    task.failures += 1
-    again = retryable and task.failures < task.max_attempts
-    _leave(world, task, "queued" if again else "failed", ("failed", error))
-    delay = min(task.backoff_max, task.backoff * 2 ** (task.failures - 1))
-    task.scheduled_for = world.now + int(jitter * delay) if again else None
-    task.output, task.error = None, error
+    failures.fail(world, task, error, retryable=retryable, jitter=jitter)
     return ("ok", task.status)
 
 
@@ -35,8 +35,18 @@ def release(world: World, task_id: str, fence: int, until: int | None) -> Answer
     task = world.tasks.get(task_id)
     if task is None or not _holds_lease(task, fence):
         return _late(task, fence, ("released", None))
-    _leave(world, task, "queued", ("released", None))
+    world.leave(task, "queued", ("released", None))
     task.scheduled_for = until
+    return ("ok", "queued")
+
+
+def ask(world: World, task_id: str, fence: int, question: object) -> Answer:
+    task = world.tasks.get(task_id)
+    if task is None or not _holds_lease(task, fence):
+        return _late(task, fence, ("asked", None))
+    world.leave(task, "queued", ("released", None))
+    task.holds |= Hold.QUESTION
+    task.question, task.scheduled_for = question, None
     return ("ok", "queued")
 
 
@@ -49,13 +59,13 @@ def expired(world: World) -> list[Task]:
 
 
 def recover(world: World) -> list[Answer]:
-    answers: list[Answer] = []
-    for task in sorted(expired(world), key=lambda task: task.id):
-        task.lost += 1
-        _leave(world, task, "queued" if task.lost < task.max_lost else "failed", ("lost", None))
-        task.scheduled_for, task.error = None, LOST
-        answers.append(("ok", task.status))
-    return answers
+    found = sorted(expired(world), key=lambda task: task.id)
+    told: dict[str, Answer] = {}
+    # Who begins again further up comes last: whatever is lost with it is lost before that.
+    for task in sorted(found, key=lambda task: task.on_failure.action == "goto"):
+        failures.lose(world, task, LOST)
+        told[task.id] = ("ok", task.status)
+    return [told[task.id] for task in found]
 
 
 def renew(world: World, task_id: str, fence: int, lease: int) -> Answer:
@@ -68,8 +78,7 @@ def renew(world: World, task_id: str, fence: int, lease: int) -> Answer:
         task.expires_at = world.now + lease
         return ("ok", "running")
     outcome, _ = task.endings.get(fence, ("", None))
-    reasons = {"cancelled": "cancelled", "completed": "already_terminal"}
-    reasons["failed"] = "already_terminal"
+    reasons = dict.fromkeys(TOLD, "already_terminal") | {"cancelled": "cancelled"}
     return (reasons.get(outcome, "stale_token"), task.status)
 
 
@@ -85,7 +94,7 @@ def guard(world: World, task_id: str, fence: int) -> Answer:
     outcome, _ = task.endings.get(fence, ("", None))
     if outcome == "cancelled":
         return ("cancelled", task.status)
-    if outcome in {"completed", "failed"}:
+    if outcome in TOLD:
         return ("already_terminal", task.status)
     return ("already_claimed" if task.attempt > fence else "lease_expired", task.status)
 
@@ -94,21 +103,15 @@ def _holds_lease(task: Task, fence: int) -> bool:
     return task.status == "running" and task.attempt == fence
 
 
-def _leave(world: World, task: Task, status: str, ending: tuple[str, object]) -> None:
-    task.leave_running(*ending)
-    task.status = status
-    if task.slot is not None:
-        world.freed[task.slot] += 1
-
-
 def _late(task: Task | None, fence: int, said: tuple[str, object]) -> Answer:
     if task is None:
         return ("not_found", None)
     ending = task.endings.get(fence, ("", None))
     if ending[0] == "cancelled":
         return ("already_terminal", task.status)
-    if ending == said:
+    told = "completed" if ending[0] == "rejected" else ending[0]
+    if (told, ending[1]) == said:
         return ("repeated", task.status)
-    if ending[0] in {"completed", "failed"}:
+    if ending[0] in TOLD:
         return ("result_conflict", task.status)
     return ("stale_token", task.status)

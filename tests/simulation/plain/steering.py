@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from holdfast.model.status import Hold
-from tests.simulation.plain.advance import end
+from tests.simulation.plain.places import end
 from tests.simulation.plain.reopening import bring_back
 from tests.simulation.plain.world import OPEN, TERMINAL, WAITING, Answer, Task, World
 
@@ -55,7 +55,8 @@ def reset(world: World, task_id: str) -> Answer:
     task.status = "idle"
     task.generation += 1
     task.epoch += 1
-    task.failures = task.lost = 0
+    task.failures = task.lost = task.round = 0
+    task.decided = task.skipped = False
     task.scheduled_for, task.run_now = None, False
     task.output = task.error = None
     if task.run is not None:
@@ -130,7 +131,9 @@ def edit(world: World, task_id: str, changes: Mapping[str, object], *, fresh: bo
     attempts, losses = changes.get("max_attempts"), changes.get("max_lost")
     spent = isinstance(attempts, int) and attempts <= task.failures
     spent |= isinstance(losses, int) and losses <= task.lost
-    if task.status not in WAITING or spent:
+    # What waits for its condition is given no time.
+    untimed = "scheduled_for" in changes and task.undecided
+    if task.status not in WAITING or spent or untimed:
         return refuse(task)
     for name, value in changes.items():
         chosen = frozenset(value) if isinstance(value, tuple) else value

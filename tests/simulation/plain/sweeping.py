@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.status import Hold
-from tests.simulation.plain.advance import admit
+from tests.simulation.plain.places import admit
 from tests.simulation.plain.world import OPEN, Answer, Lease, World
 
 

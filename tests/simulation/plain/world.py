@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from holdfast.model.graph import OnFailure
+from holdfast.model.reference import Reference
 from holdfast.model.status import Hold
 
 OPEN = frozenset({"idle", "queued", "running"})
@@ -24,6 +26,7 @@ class Task:
     run: str | None = None
     parent: str | None = None
     step: str | None = None
+    kind: str = "work"
     agent: str = "default"
     status: str = "queued"
     needs: set[str] = field(default_factory=set)
@@ -46,6 +49,17 @@ class Task:
     backoff_max: int = 0
     generation: int = 1
     epoch: int = 1
+    verifies: str | None = None
+    round: int = 0
+    max_rounds: int = 1
+    on_failure: OnFailure = field(default_factory=OnFailure)
+    detours: int = 0
+    when: Reference | None = None
+    decided: bool = False
+    """Whether its condition was looked at, and held."""
+    skipped: bool = False
+    feedback: object = None
+    question: object = None
     output: object = None
     error: object = None
     owner: str | None = None
@@ -57,6 +71,14 @@ class Task:
         if self.status == "running":
             self.endings[self.attempt] = (outcome, said)
             self.owner = self.expires_at = None
+
+    @property
+    def undecided(self) -> bool:
+        return self.when is not None and not self.decided
+
+    @property
+    def out_of_rounds(self) -> bool:
+        return self.verifies is not None and self.round >= self.max_rounds
 
     @property
     def place(self) -> tuple[bool, int, int, str]:
@@ -122,12 +144,28 @@ class World:
         """Whether nothing but its place in line and being idle keeps a task from starting."""
         return (
             task.status in WAITING
+            and task.kind == "work"
+            and not task.undecided
             and not self.blocked(task)
             and not task.holds
             and not self.run_holds(task)
             and self.due(task)
             and self.room(task.slot)
         )
+
+    def leave(self, task: Task, status: str, ending: tuple[str, object]) -> None:
+        """End the attempt of a task that runs, and give back its place."""
+        task.leave_running(*ending)
+        task.status = status
+        if task.slot is not None:
+            self.freed[task.slot] += 1
+
+    def needed(self, task_id: str) -> set[str]:
+        """All that a task needs, directly or through others."""
+        found: set[str] = set()
+        while more := set().union(*(self.tasks[each].needs for each in {task_id} | found)) - found:
+            found |= more
+        return found
 
     def dependents(self, task_id: str) -> set[str]:
         """The tasks that need a task, directly or through others, and the task itself."""

@@ -118,7 +118,7 @@ WHERE id = :task_id
 
 -- name: block_dependents
 -- purpose: block what needs a task that is no longer done
--- guards: not started, not blocked yet, and the need is not done
+-- guards: not started, and not blocked yet
 -- changes: task
 -- event: 'task.blocked'
 -- data: '{"blocked":true}'
@@ -126,7 +126,7 @@ UPDATE holdfast_task SET
   blocked = true,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
-WHERE id IN (SELECT task_id FROM holdfast_need WHERE need_id = :task_id)
+WHERE id IN (SELECT task_id FROM holdfast_need WHERE need_id IN (SELECT value FROM {each ids}))
   AND NOT blocked
   AND status IN ('idle', 'queued')
 
@@ -186,7 +186,8 @@ WHERE id IN (
 
 -- name: retry_run_tasks
 -- purpose: failed or cancelled → queued for every such task of a run, budgets renewed, due at once;
---   an item that had not begun waits for its turn again, and what called a run that completed calls anew
+--   an item that had not begun waits for its turn again, what called a run that completed calls anew,
+--   and a verifier out of rounds judges anew
 -- guards: ended without success, and it counts
 -- changes: task
 -- event: 'task.retried'
@@ -199,8 +200,8 @@ UPDATE holdfast_task SET
     SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND NOT child.superseded)
     THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, failures = 0, lost = 0, round = 0,
-  epoch = epoch + CASE WHEN calls IS NOT NULL AND EXISTS (
-    SELECT 1 FROM holdfast_run AS run WHERE run.parent_id = holdfast_task.id AND run.parent_epoch = holdfast_task.epoch AND run.status = 'completed')
+  epoch = epoch + CASE WHEN (verifies IS NOT NULL AND round >= max_rounds) OR (calls IS NOT NULL AND EXISTS (
+    SELECT 1 FROM holdfast_run AS run WHERE run.parent_id = holdfast_task.id AND run.parent_epoch = holdfast_task.epoch AND run.status = 'completed'))
     THEN 1 ELSE 0 END,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
@@ -250,8 +251,8 @@ WHERE id = :run_id
 -- name: reopen_tasks
 -- purpose: a task and everything that transitively needs it → queued again, in a new epoch
 -- guards: reached from a named task, which is in a status the caller may leave, or from what needs
---   a re-opened group, and it counts; where it ends with a verifier, only what that one needs; an
---   idle one stays idle, and an item becomes it, because its loop starts it; what follows up is
+--   a re-opened group, and it counts; where it ends with a verifier, only what that one needs and
+--   what is named; an idle one stays idle, and an item becomes it, because its loop starts it; what follows up is
 --   for the named task alone
 -- changes: task
 -- event: CASE WHEN previous = 'running' THEN 'task.superseded' ELSE 'task.reopened' END
@@ -284,7 +285,7 @@ WHERE id IN (
     SELECT id FROM reached)
   AND NOT superseded
   AND id <> COALESCE(CAST(:apart AS text), '')
-  AND (CAST(:until AS text) IS NULL OR id IN (
+  AND (CAST(:until AS text) IS NULL OR id IN (SELECT value FROM {each ids}) OR id IN (
     WITH RECURSIVE before (id) AS (
       SELECT need.need_id FROM holdfast_need AS need WHERE need.task_id = CAST(:until AS text)
       UNION SELECT need.need_id FROM holdfast_need AS need JOIN before ON need.task_id = before.id)

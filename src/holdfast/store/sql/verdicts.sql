@@ -137,11 +137,11 @@ WHERE task.status = 'running'
   AND task.attempt = r.fence
 
 -- name: spent_verifiers
--- purpose: the verifiers of a run that failed with no round left
+-- purpose: the verifiers of a run that ended badly with no round left
 SELECT task.id, task.verifies, task.error, subject.kind AS subject_kind
 FROM holdfast_task AS task JOIN holdfast_task AS subject ON subject.id = task.verifies
 WHERE task.run_id = :run_id
-  AND task.status = 'failed'
+  AND task.status IN ('failed', 'cancelled')
   AND task.round >= task.max_rounds
   AND NOT task.superseded
 
@@ -153,7 +153,8 @@ WHERE task.run_id = :run_id
 -- data: COALESCE('{"error":' || error || '}', '{}')
 -- returning: kind, parent_id
 UPDATE holdfast_task SET
-  status = :verdict, output = :note, error = CASE WHEN :verdict = 'failed' THEN :note END,
+  status = :verdict, output = COALESCE(CAST(:note AS text), 'null'),
+  error = CASE WHEN :verdict = 'failed' THEN COALESCE(CAST(:note AS text), '"rejected"') END,
   finished_at = (SELECT holdfast_now()),
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
@@ -164,8 +165,8 @@ WHERE id = :task_id
   AND run_holds = 0
 
 -- name: approve_held
--- purpose: lift hold approval: the task runs again, a verifier with one more round, and what called
---   a run that completed calls anew
+-- purpose: lift hold approval: the task runs again, a verifier out of rounds anew with one more, and
+--   what called a run that completed calls anew
 -- guards: queued and held for it
 -- changes: task
 -- event: 'task.approved'
@@ -173,8 +174,8 @@ WHERE id = :task_id
 -- returning: kind, verifies, calls
 UPDATE holdfast_task SET
   holds = holds & ~2,
-  epoch = epoch + CASE WHEN calls IS NOT NULL AND EXISTS (
-    SELECT 1 FROM holdfast_run AS run WHERE run.parent_id = holdfast_task.id AND run.parent_epoch = holdfast_task.epoch AND run.status = 'completed')
+  epoch = epoch + CASE WHEN (verifies IS NOT NULL AND round >= max_rounds) OR (calls IS NOT NULL AND EXISTS (
+    SELECT 1 FROM holdfast_run AS run WHERE run.parent_id = holdfast_task.id AND run.parent_epoch = holdfast_task.epoch AND run.status = 'completed'))
     THEN 1 ELSE 0 END,
   max_rounds = CASE WHEN verifies IS NOT NULL AND round >= max_rounds THEN round + 1 ELSE max_rounds END,
   version = version + 1, previous = status,
@@ -242,9 +243,9 @@ WHERE task.id = :task_id
   AND COALESCE(other.parent_id, '') = COALESCE(task.parent_id, '')
 
 -- name: out_of_rounds
--- purpose: a verifier that was given one more round, and what it verifies
+-- purpose: a verifier that has rejected for the last time, and what it verifies
 SELECT task.id, task.verifies, task.error, subject.kind AS subject_kind
 FROM holdfast_task AS task JOIN holdfast_task AS subject ON subject.id = task.verifies
 WHERE task.id = :task_id
-  AND task.round + 1 = task.max_rounds
+  AND task.round >= task.max_rounds
   AND subject.status = 'done'

@@ -1,0 +1,55 @@
+"""The plain model of attempts that failed: tried again, or ended as their step says."""
+
+from __future__ import annotations
+
+from holdfast.model.status import Hold
+from tests.simulation.plain import reopening
+from tests.simulation.plain.world import Task, World
+
+
+def fail(world: World, task: Task, error: object, *, retryable: bool, jitter: float) -> None:
+    task.failures += 1
+    task.output = None
+    if not retryable or task.failures >= task.max_attempts:
+        give_up(world, task, ("failed", error), error, error)
+        return
+    world.leave(task, "queued", ("failed", error))
+    delay = min(task.backoff_max, task.backoff * 2 ** (task.failures - 1))
+    task.scheduled_for, task.error = world.now + int(jitter * delay), error
+
+
+def lose(world: World, task: Task, error: str) -> None:
+    task.lost += 1
+    if task.lost >= task.max_lost:
+        give_up(world, task, ("lost", None), error, error)
+        return
+    world.leave(task, "queued", ("lost", None))
+    task.scheduled_for, task.error = None, error
+
+
+def give_up(
+    world: World, task: Task, ending: tuple[str, object], error: object, feedback: object
+) -> None:
+    """End an attempt after which there is no other, and do what the step says of that."""
+    plan = task.on_failure
+    goes_back = plan.action == "goto" and task.detours < plan.max_rounds
+    statuses = {"skip": "done", "ask": "queued"}
+    world.leave(task, "queued" if goes_back else statuses.get(plan.action, "failed"), ending)
+    task.error, task.scheduled_for = error, None
+    task.skipped = plan.action == "skip"
+    if plan.action != "fail":
+        task.output = None
+    if goes_back:
+        _begin_again(task)
+        task.detours += 1
+        task.epoch += 1
+        task.round, task.decided = 0, False
+        reopening.go_to(world, task, str(plan.step), feedback)
+    elif plan.action == "ask":
+        _begin_again(task)
+        task.holds |= Hold.APPROVAL
+
+
+def _begin_again(task: Task) -> None:
+    task.generation += 1
+    task.failures = task.lost = 0
