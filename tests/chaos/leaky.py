@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from holdfast.store.database import Row, Rows
 from holdfast.store.postgresql import database as postgresql
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
@@ -16,7 +18,7 @@ class LeakySqliteTransaction(SqliteTransaction):
         self._connection.execute("BEGIN IMMEDIATE")
         return changed
 
-    def insert(self, query: str, /, *, rows: Rows) -> int:
+    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
         inserted = super().insert(query, rows=rows)
         self._connection.execute("COMMIT")
         self._connection.execute("BEGIN IMMEDIATE")
@@ -30,7 +32,7 @@ class LeakyPostgresqlTransaction(PostgresqlTransaction):
         self._session.execute("BEGIN")
         return changed
 
-    def insert(self, query: str, /, *, rows: Rows) -> int:
+    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
         inserted = super().insert(query, rows=rows)
         self._session.execute("COMMIT")
         self._session.execute("BEGIN")

@@ -31,7 +31,7 @@ def written(sample: TaskRow, keys: list[str | None]) -> Rows:
 
 
 def insert(engine: Engine, rows: Rows) -> int:
-    return engine.database.transact(lambda tx: tx.insert("insert_tasks", rows=rows))
+    return engine.database.transact(lambda tx: tx.insert("insert_tasks", rows=rows)())
 
 
 def test_as_many_rows_as_were_made_are_told_and_each_has_its_event(
@@ -62,7 +62,7 @@ def test_an_insert_leaves_the_mark_by_which_its_commit_is_found(
     engine: Engine, store_url: str, sample: TaskRow
 ) -> None:
     def work(tx: Transaction) -> Mark:
-        tx.insert("insert_tasks", rows=written(sample, [None, None]))
+        tx.insert("insert_tasks", rows=written(sample, [None, None]))()
         mark: Mark = vars(tx)["mark"]
         return mark
 

@@ -96,7 +96,7 @@ class GatedTransaction:
         self._gate.pass_by(query, self._inner)
         return self._inner.change(query, rows=rows, **parameters)
 
-    def insert(self, query: str, /, *, rows: Rows) -> int:
+    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
         self._gate.pass_by(query, self._inner)
         return self._inner.insert(query, rows=rows)
 

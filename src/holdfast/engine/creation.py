@@ -123,9 +123,7 @@ def _insert(group: Group, sheet: Sheet) -> None:
         return
     _define_slots(group, sheet.slots)
     group.crowded.update(sheet.slots)
-    if group.tx.insert("insert_tasks", rows=sheet.rows) != len(sheet.rows):
-        message = "a key was taken by another process"
-        raise Contended(message)
+    group.insert("insert_tasks", sheet.rows, keyed=bool(sheet.keys))
     _check_buried(group, "task", sheet.keys)
     group.wakes = group.wakes or sheet.wakes
     group.ready.update(sheet.ready)
@@ -171,9 +169,10 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
     workflows = {(run.workflow, run.workflow_version, run.definition) for run in new}
     workflows |= {each for run in new for each in run.called}
     group.tx.run("insert_workflows", rows=sorted(workflows))
-    inserted = group.tx.insert(
+    keys = {run.key for run in new if run.key is not None}
+    group.insert(
         "insert_runs",
-        rows=[
+        [
             (
                 run.run_id,
                 run.workflow,
@@ -193,11 +192,9 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
             )
             for run in sorted(new, key=lambda run: (run.key or "", run.run_id))
         ],
+        keyed=bool(keys),
     )
-    if inserted != len(new):
-        message = "a key was taken by another process"
-        raise Contended(message)
-    _check_buried(group, "run", {run.key for run in new if run.key is not None})
+    _check_buried(group, "run", keys)
     _insert_traces(group, [(run.run_id, run.trace) for run in new if run.trace])
     sheet = Sheet()
     for run in new:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from holdfast.engine.facts import Facts
@@ -10,6 +11,7 @@ from holdfast.engine.graphs import Graphs
 from holdfast.ids import Ids
 from holdfast.model.status import TERMINAL, Hold
 from holdfast.store.database import Row, Rows, Transaction
+from holdfast.store.patience import Contended
 
 
 @dataclass(kw_only=True)
@@ -47,6 +49,8 @@ class Group:
     granted: list[str] = field(default_factory=list)
     # Whether there are usage limits to forget.
     lifted: bool = False
+    # How many rows inserts have made, as far as that has not been asked, and how many they must.
+    unsettled: list[tuple[Callable[[], int], int]] = field(default_factory=list)
     # Whether something became ready, and what of it this group has given to nobody so far.
     wakes: bool = False
     ready: set[str] = field(default_factory=set)
@@ -81,6 +85,20 @@ class Group:
     def wake(self) -> None:
         """Note that there may be ready tasks, whichever they are."""
         self.wakes = self.unsure = True
+
+    def insert(self, query: str, rows: Rows, *, keyed: bool) -> None:
+        """Make new rows; where a key could have kept one out, go on only when all are there."""
+        made = self.tx.insert(query, rows=rows)
+        self.unsettled.append((made, len(rows)))
+        if keyed:
+            self.settle()
+
+    def settle(self) -> None:
+        """Begin again unless all was inserted that should be."""
+        unsettled, self.unsettled = self.unsettled, []
+        if any(made() != wanted for made, wanted in unsettled):
+            message = "a key was taken by another process"
+            raise Contended(message)
 
     def change_runs(
         self, query: str, *, rows: Rows | None = None, **parameters: object

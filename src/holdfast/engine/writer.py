@@ -155,6 +155,7 @@ class Writer:
         self._crowded = group.crowded if parked == slots.PARKED_AT_ONCE else set()
         limits.keep(group)
         batch.together(LiftLimit, lambda chosen: limits.lift(group, chosen))
+        group.settle()
         # Last of all that another process may be waited for: nothing is locked after it.
         pulls.keep(group)
         if self._dialect == "postgresql" and self._is_news(group):

@@ -74,10 +74,11 @@ class Transaction(Protocol):
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         """Run a transition; its events are recorded, and what is returned is what happened."""
 
-    def insert(self, query: str, /, *, rows: Rows) -> int:
-        """Run a transition that makes new rows, by the ids they begin with: how many it made.
+    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
+        """Run a transition that makes new rows, by the ids they begin with.
 
-        Each of them has its event. It is for who goes on only where it is as many as were given.
+        What is given back tells how many it made, each with its event, and waits for that only when
+        it is called. It is for who goes on only where it is as many as were given.
         """
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from holdfast.clock import Clock
@@ -53,8 +53,12 @@ class PostgresqlTransaction:
         self.mark = Mark.of(changed[-1])
         return changed
 
-    def insert(self, query: str, /, *, rows: Rows) -> int:
-        _, found = self._execute(counted(self._queries[query]), rows, {}).rows()
+    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
+        answer = self._execute(counted(self._queries[query]), rows, {})
+        return lambda: self._count(answer)
+
+    def _count(self, answer: Answer) -> int:
+        _, found = answer.rows()
         if not found:
             return 0
         ((inserted, entity, version, at, kind, self._xid),) = found

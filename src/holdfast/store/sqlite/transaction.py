@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -49,7 +49,7 @@ class SqliteTransaction:
             self.mark = Mark.of(changed[-1])
         return changed
 
-    def insert(self, query: str, /, *, rows: Rows) -> int:
+    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
         known = counted(self._catalogue.queries[query])
         connection, inserted = self._connection, 0
         with self._failure_noticed():
@@ -60,7 +60,7 @@ class SqliteTransaction:
                 connection.execute(known.recorded, {"ids": encode([row[0] for row in rows])})
                 found = connection.execute(LAST_EVENT).fetchall()
                 self.mark = Mark.of(dict(zip(MARKED, found[0], strict=True)))
-        return inserted
+        return lambda: inserted
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         return self.read(query, rows=rows, **parameters)
