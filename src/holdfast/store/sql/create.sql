@@ -63,7 +63,7 @@ WHERE kind = 'run'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"run_holds":'
 --   || run_holds || ',"priority":' || priority || ',"position":' || position
 --   || ',"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null') || '}'
--- returning: key
+-- returning: key, blocked
 INSERT INTO holdfast_task (id, kind, run_id, parent_id, step, title, agent, status, blocked,
   run_holds, due, scheduled_for, priority, position, tags, key, body_digest, concurrency_key,
   max_attempts, max_lost, backoff, backoff_max, timeout, payload, changed_by, changed_at,
