@@ -15,7 +15,7 @@ MAX_NAME = 200
 MAX_TEXT = 10_000
 
 
-def _make_encoder() -> Callable[[object], str]:
+def make_encoder() -> Callable[[object], str]:
     """An encoder to be used again and again: `JSONEncoder` makes one for each value it is given.
 
     It looks for no circles; whoever encodes has looked how deep a value is.
@@ -32,7 +32,7 @@ def _make_encoder() -> Callable[[object], str]:
     return lambda value: "".join(pieces(value, 0))
 
 
-_encode = _make_encoder()
+_encode = make_encoder()
 _HARMLESS = frozenset({type(None), bool, int})
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*\Z")
 
