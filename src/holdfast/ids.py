@@ -49,6 +49,7 @@ class Ids:
     """Hands out ids that grow strictly within this process and are unique across processes."""
 
     def __init__(self, clock: Clock, randomness: Randomness) -> None:
+        self.clock = clock
         self._now = clock.now
         self._randomness = randomness
         self._lock = threading.Lock()

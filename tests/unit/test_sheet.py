@@ -66,5 +66,6 @@ def test_a_task_is_ripe_that_needs_nothing_and_no_claim() -> None:
     first, asked, each = (row[0] for row in sheet.rows[:3])
     assert sheet.needless == [first, asked, each]
     assert sheet.ripe == [asked, each]
+    assert sheet.ready == [first, asked, each]
     assert sheet.slots == {"task:k": 3}
     assert sheet.wakes

@@ -128,6 +128,7 @@ def _insert(group: Group, sheet: Sheet) -> None:
         raise Contended(message)
     _check_buried(group, "task", sheet.keys)
     group.wakes = group.wakes or sheet.wakes
+    group.ready.update(sheet.ready)
     group.ripe += sheet.ripe
     group.needless.update(sheet.needless)
     if sheet.needs:

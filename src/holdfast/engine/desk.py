@@ -31,7 +31,9 @@ class Commits(Protocol):
 
     def submit_all(self, operations: Sequence[Operation]) -> Future[list[Any]]: ...
 
-    def enter(self, entry: Entry[Operation], entered: Callable[[], None]) -> None: ...
+    def enter(
+        self, entry: Entry[Operation], entered: Callable[[], None], *, here: bool = False
+    ) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,7 +50,11 @@ class Group:
     granted: list[str] = field(default_factory=list)
     # Whether there are usage limits to forget.
     lifted: bool = False
+    # Whether something became ready, and what of it this group has given to nobody so far.
     wakes: bool = False
+    ready: set[str] = field(default_factory=set)
+    # Whether more may be ready than the statements of this group said.
+    unsure: bool = False
     tells: bool = False
     served: bool = False
 
@@ -62,6 +66,7 @@ class Group:
         for row in changed:
             status = row["status"]
             if status == "running":
+                self.ready.discard(row["entity"])
                 if row["run_id"] is not None:
                     note_start(row["entity"], row["run_id"])
             elif row["previous"] == "running":
@@ -71,9 +76,15 @@ class Group:
                 self.ripe.append(row["entity"])
             if status == "queued":
                 self.wakes = True
+                if not row.get("blocked"):
+                    self.ready.add(row["entity"])
             elif status in TERMINAL:
                 self._observe_terminal(row)
         return changed
+
+    def wake(self) -> None:
+        """Note that there may be ready tasks, whichever they are."""
+        self.wakes = self.unsure = True
 
     def add_needs(self, rows: Rows) -> None:
         """Let tasks need others: a task, what it needs, and since which of its versions."""

@@ -71,7 +71,7 @@ class _Commits:
     def submit_all(self, operations: Sequence[Operation]) -> Future[list[Any]]:
         return gather(self.submit_many(operations))
 
-    def enter(self, *_: object) -> None:
+    def enter(self, *_: object, **__: object) -> None:
         raise WrongThread("a report inside another's transaction is waited for; use complete")
 
 

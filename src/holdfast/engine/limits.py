@@ -35,11 +35,13 @@ def lift(group: Group, lifts: Sequence[LiftLimit]) -> list[TransitionResult]:
     """Have agents be at no limit any more; repeated where one is at none."""
     agents = sorted({each.agent for each in lifts})
     ended = {agent for agent in agents if group.tx.write("end_limit", agent=agent)}
-    group.wakes |= bool(ended)
+    if ended:
+        group.wake()
     return [TransitionResult(ok=True, repeated=each.agent not in ended) for each in lifts]
 
 
 def look(group: Group) -> None:
     """Who waits for an agent whose limit has lifted is ready, though nothing of it was changed."""
     if group.tx.read("lifted_limits"):
-        group.wakes = group.lifted = True
+        group.lifted = True
+        group.wake()

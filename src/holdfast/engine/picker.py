@@ -81,7 +81,7 @@ def _take(group: Group, request: Claim | ClaimById) -> Taken:
 
 def mark_due(group: Group) -> None:
     if group.tx.write("mark_due", count=DUE_AT_ONCE):
-        group.wakes = True
+        group.wake()
 
 
 def _claim(group: Group, request: Claim) -> list[Row]:

@@ -57,7 +57,8 @@ def put(group: Group, operations: Sequence[PutSchedule]) -> list[Schedule | Hold
             for o in accepted
         ],
     )
-    group.wakes |= bool(changed)
+    if changed:
+        group.wake()
     rows = group.tx.read("schedules_by_name", names=[o.name for o in accepted])
     kept = {row["name"]: read_schedule(row) for row in rows}
     return [refused.get(o.name) or kept[o.name] for o in operations]
@@ -106,7 +107,8 @@ def _resume(group: Group, name: str) -> list[Row]:
         changed += group.tx.write(
             "resume_schedule", name=name, from_version=row["version"], upcoming=upcoming
         )
-    group.wakes |= bool(changed)
+    if changed:
+        group.wake()
     return changed
 
 

@@ -29,11 +29,16 @@ class Sheet:
     ripe: list[str] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     slots: dict[str, int] = field(default_factory=dict)
+    # Whether one of them is queued, and which of those wait for no other.
     wakes: bool = False
+    ready: list[str] = field(default_factory=list)
 
     def add(self, task: TaskRow, actor: str, *, waits: bool, run_holds: int) -> None:
         self.rows.append((*columns(vars(task)), waits, run_holds, actor))
-        self.wakes = self.wakes or task.status == "queued"
+        if task.status == "queued":
+            self.wakes = True
+            if not waits:
+                self.ready.append(task.id)
         if task.key is not None:
             self.keys.add(task.key)
         if task.concurrency_key is not None:
@@ -69,6 +74,7 @@ class Stencil:
         self._needs = [(self.places[one], self.places[other]) for one, other, _ in sheet.needs]
         self._needless = [self.places[each] for each in sheet.needless]
         self._ripe = [self.places[each] for each in sheet.ripe]
+        self._ready = [self.places[each] for each in sheet.ready]
         self._sheet = sheet
 
     def stamp(self, sheet: Sheet, drawn: Drawn, actor: str, run_holds: int) -> None:
@@ -80,6 +86,7 @@ class Stencil:
         sheet.needs += [(ids[one], ids[other], 1) for one, other in self._needs]
         sheet.needless += [ids[each] for each in self._needless]
         sheet.ripe += [ids[each] for each in self._ripe]
+        sheet.ready += [ids[each] for each in self._ready]
         sheet.slots |= self._sheet.slots
         sheet.wakes = sheet.wakes or self._sheet.wakes
 

@@ -44,7 +44,7 @@ def free(group: Group) -> None:
     keys = sorted(freed)
     hold(group, keys)
     group.tx.write("free_slots", rows=sorted(freed.items()))
-    group.wakes = True
+    group.wake()
     for key in keys:
         let_in(group, key, freed[key])
 
@@ -54,7 +54,7 @@ def let_in(group: Group, key: str, count: int) -> None:
     if key.startswith(RUN_PREFIX):
         admit(group, key, count)
     elif group.tx.write("unpark_tasks", key=key, count=count):
-        group.wakes = True
+        group.wake()
         # There may be more of them now than there is room.
         group.crowded.add(key)
 

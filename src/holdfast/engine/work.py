@@ -244,12 +244,15 @@ class Work:
         """Give a task back until a wait is over, and remember a note with it; it costs nothing."""
         return self._desk.submit(self.reports.suspend(self._held(task_id, token), wait, note=note))
 
-    def tell(self, report: Entry[Operation], entered: Callable[[], None]) -> None:
+    def tell(
+        self, report: Entry[Operation], entered: Callable[[], None], *, here: bool = False
+    ) -> None:
         """Have a report written; the writer tells its entry the answer or the error.
 
-        `entered` is called as soon as whatever is claimed comes after it.
+        `entered` is called as soon as whatever is claimed comes after it; and it may be written
+        `here`, by this thread, where nobody else is writing.
         """
-        self._desk.commits.enter(report, entered)
+        self._desk.commits.enter(report, entered, here=here)
 
     @operation
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> Future[Recorded]:

@@ -76,6 +76,8 @@ from holdfast.store.macros import Dialect
 
 O = TypeVar("O")  # noqa: E741 - an operation
 LIMITS_AT_ONCE = 1_000
+# How often others are told, in seconds, of what this process makes ready and takes at once.
+SHOWN_EVERY = 0.05
 
 
 class Writer:
@@ -101,6 +103,7 @@ class Writer:
         self._crowded: set[str] = set()
         # Whether tasks may be parked, as far as this process can tell: others' are the sweep's.
         self._parked = True
+        self._hinted = -SHOWN_EVERY
         self.last: Group | None = None
         self.handed: Handed = []
 
@@ -154,10 +157,22 @@ class Writer:
         batch.together(LiftLimit, lambda chosen: limits.lift(group, chosen))
         # Last of all that another process may be waited for: nothing is locked after it.
         pulls.keep(group)
-        if self._dialect == "postgresql" and (group.wakes or group.tells):
+        if self._dialect == "postgresql" and self._is_news(group):
             group.tx.run("send_hint", sender=self._name)
         self.last = group
         return batch.replies
+
+    def _is_news(self, group: Group) -> bool:
+        """Whether other processes are to hear of a group: each hint wakes every one of them.
+
+        What was ready and is taken is nothing to them, but for those who show how things go on.
+        """
+        now = self._ids.clock.monotonic()
+        news = group.tells or group.unsure or bool(group.ready)
+        if not news and not (group.wakes and now >= self._hinted + SHOWN_EVERY):
+            return False
+        self._hinted = now
+        return True
 
 
 def arrange(group: Group, batch: Batch) -> None:

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
+from contextvars import Context
 from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.errors import ShuttingDown, StoreBusy, StoreUnreachable, UnknownOutcome
@@ -169,6 +170,8 @@ class GroupCommit(Generic[O]):
         self._arrived = threads.condition()
         self._inbox: list[Entry[O]] = []
         self._idle = False
+        # Whether somebody who had an operation to write writes in the thread's place.
+        self._lent = False
         self._closed = False
         self._waiting: deque[Entry[O]] = deque()
         self._thread: Running | None = None
@@ -185,12 +188,15 @@ class GroupCommit(Generic[O]):
         self._enter((asked,))
         return asked.future
 
-    def enter(self, entry: Entry[O], entered: Callable[[], None]) -> None:
+    def enter(self, entry: Entry[O], entered: Callable[[], None], *, here: bool = False) -> None:
         """Have an operation written, and its entry told the reply or the error.
 
         `entered` is called when it is sure to be in the next group that is taken, if not too long.
+        Who has nothing else to do may write it `here`, unless somebody is writing: to wake another
+        thread, and be woken by it, takes longer than many a group.
         """
-        self._enter((entry,), entered)
+        if self._enter((entry,), entered, here=here):
+            self._write_here()
 
     def submit_many(self, operations: Sequence[O]) -> list[Future[Any]]:
         entries = [Asked(operation) for operation in operations]
@@ -207,8 +213,13 @@ class GroupCommit(Generic[O]):
         return whole.future
 
     def _enter(
-        self, entries: Sequence[Entry[O]], entered: Callable[[], None] = lambda: None
-    ) -> None:
+        self,
+        entries: Sequence[Entry[O]],
+        entered: Callable[[], None] = lambda: None,
+        *,
+        here: bool = False,
+    ) -> bool:
+        """Put operations in line; whether whoever did is to write them `here`."""
         refuse_to_wait()
         # Before the lock, which another thread may have held when the process was forked.
         self._home.check()
@@ -217,8 +228,12 @@ class GroupCommit(Generic[O]):
                 raise ShuttingDown("the engine is closing and takes no more operations")
             self._inbox += entries
             entered()
-            if self._idle:
+            if self._lent or not self._idle:
+                return False
+            if not here:
                 self._arrived.notify()
+            self._lent = here
+        return here
 
     def step(self) -> int:
         """Write one group; the number of operations in it, 0 when nothing was waiting."""
@@ -257,11 +272,27 @@ class GroupCommit(Generic[O]):
 
     def _wait(self) -> bool:
         with self._arrived:
-            while not (self._inbox or self._waiting or self._closed):
+            while self._lent or not (self._inbox or self._waiting or self._closed):
                 self._idle = True
                 self._arrived.wait()
                 self._idle = False
             return not self._closed
+
+    def _write_here(self) -> None:
+        """Write one group in the place of the thread, which is asleep; it goes on with the rest."""
+        _thread.writes = True
+        try:
+            # What is logged of it is not about the step that this thread has run.
+            Context().run(self.step)
+        except BaseException:
+            self._abandon()
+            raise
+        finally:
+            _thread.writes = False
+            with self._arrived:
+                self._lent = False
+                if self._inbox or self._waiting or self._closed:
+                    self._arrived.notify()
 
     def _drain(self) -> None:
         while self.step() or self._waiting:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import Context
@@ -42,6 +43,7 @@ class Crew(Generic[T]):
         self._starting = False
         self._closed = False
         self._members: list[Running] = []
+        self._here = threading.local()
 
     def run(self, jobs: Sequence[T]) -> None:
         """Have jobs done; raises when a thread is wanted for them and cannot be had."""
@@ -51,14 +53,21 @@ class Crew(Generic[T]):
         if start:
             self._start()
 
-    def offer(self, job: T) -> bool:
-        """Have a job done next by one of those who are here; false when nobody can."""
+    def offer(self, job: T, *, free: bool = False) -> bool:
+        """Have a job done next by one of those who are here; false when nobody can.
+
+        One of them who is about to be `free` does it without another being woken.
+        """
         with self._changed:
-            if self._closed or not (self._idle or self._standing):
+            if self._closed or not (free or self._idle or self._standing):
                 return False
             self._jobs.appendleft(job)
-            self._call_somebody()
+            if not free:
+                self._call_somebody()
         return True
+
+    def has_member_here(self) -> bool:
+        return getattr(self._here, "member", False)
 
     def take_back(self, jobs: Sequence[U]) -> list[U]:
         """Those of some jobs that nobody has begun, and nobody will."""
@@ -97,6 +106,7 @@ class Crew(Generic[T]):
 
     def _live(self) -> None:
         self._starting = False
+        self._here.member = True
         taken = self._take()
         while taken is not None:
             job, start = taken

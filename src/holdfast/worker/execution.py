@@ -83,13 +83,15 @@ def _nothing(*_: object) -> None:
 class Execution:
     """`vacated` is called when its function has returned, so that its place is free.
 
-    And `finished` when what was said to its report has been heard.
+    And `finished` when what was said to its report has been heard. `alone` tells whether its
+    worker has nothing else to do, so that the thread it ran in may as well write its report.
     """
 
     reported = False
     abandoned = False
     returned = False
     silent = False
+    threaded = False
     raised: str | None = None
     traced: Traced | Untraced = UNTRACED
     stop: Callable[[], object] | None = None
@@ -103,12 +105,14 @@ class Execution:
         timeout_at: float | None,
         vacated: Callable[[], object] = _nothing,
         finished: Callable[[Execution], object] = _nothing,
+        alone: Callable[[], bool] = lambda: False,
     ) -> None:
         self.engine = engine
         self.assignment = assignment
         self.timeout_at = timeout_at
         self.vacated = vacated
         self.finished = finished
+        self.alone = alone
         self.ended = Tenure(deadline)
         self.context = Context(engine, assignment, self.ended)
         self.task_id = assignment.task_id
@@ -149,6 +153,7 @@ class Execution:
 
     def call(self, invocation: Invocation) -> None:
         """Run a plain function in this thread, and report; nobody waits for the answer."""
+        self.threaded = True
         log_about(self)
         with attempt(self.engine, self.assignment) as self.traced:
             try:
@@ -269,7 +274,10 @@ class Execution:
         return True
 
     def post(self, courier: Courier) -> None:
-        self.engine.work.tell(courier, self._vacate if courier.last else _nothing)
+        if not courier.last:
+            self.engine.work.tell(courier, _nothing)
+            return
+        self.engine.work.tell(courier, self._vacate, here=self.threaded and self.alone())
 
     def in_time(self) -> bool:
         return self.engine.clock.monotonic() < self.deadline

@@ -63,7 +63,9 @@ class WorkDesk(Protocol):
 
     def take(self, taker: Taker) -> Callable[[], None]: ...
 
-    def tell(self, report: Entry[Operation], entered: Callable[[], None]) -> None: ...
+    def tell(
+        self, report: Entry[Operation], entered: Callable[[], None], *, here: bool = False
+    ) -> None: ...
 
     def taker(  # noqa: PLR0913 - all that a worker says of itself
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Self
 
 from holdfast.engine.picker import Claimed
@@ -14,6 +14,7 @@ from holdfast.model.task import Assignment
 from holdfast.model.worker import EVICT
 from holdfast.store.group import is_writer
 from holdfast.threads import program_ends, take_turns_sooner
+from holdfast.worker.asking import Asking
 from holdfast.worker.disk import disk_of
 from holdfast.worker.execution import (
     Execution,
@@ -65,12 +66,13 @@ class Worker(Startable):
         self._running: dict[tuple[str, int], Execution] = {}
         self._arrived: list[Arrival] = []
         self._busy = 0
-        self._asked = self._looked = self._pulled = engine.clock.monotonic()
-        self._hinted = True
+        self._asked = self._looked = engine.clock.monotonic()
         self._gone = False
-        self._pulling: Future[None] | None = None
+        self._seen: set[tuple[str, int]] = set()
+        self._asking = Asking(engine, may=self._may_ask, again=self._wake.set, end=self.drain)
         # Bound once, and not anew for each of a thousand steps.
         self._vacated, self._finished = self._vacate, self._finish
+        self._is_alone = self._has_one
         self._runner = Runner(engine.threads, self._take_up, self._give_up)
         self._heartbeat = Heartbeat(engine, self._executions)
         self._versions = Versions(engine, functions)
@@ -176,7 +178,7 @@ class Worker(Startable):
         # Leases count from before the request, on a clock that counts suspend.
         self._asked = self._engine.clock.monotonic()
         # What it has heard may wait to be obeyed, and a step given back for it must not come again.
-        stopping = self._heard or self._stopping.is_set()
+        stopping = self._heard or self._stopping.is_set() or program_ends()
         return 0 if stopping or self._disk.low else self._options.concurrency - self._busy
 
     def _deliver(self, claimed: Claimed) -> None:
@@ -186,23 +188,32 @@ class Worker(Startable):
         with self._lock:
             self._busy += len(claimed)
         # There may be more; where every place is taken, the report that frees one brings it.
-        self._hinted |= self._taker.hungry and self._taker.free > 0
+        self._asking.hinted |= self._taker.hungry and self._taker.free > 0
         # Whoever is free begins at once; the worker's own thread is one more to wait for.
-        taken = self._runner.offer(arrival)
+        taken = self._runner.offer(arrival, free=is_writer() and self._runner.is_thread_of_step())
         if not taken:
             with self._lock:
                 self._arrived.append(arrival)
-        if not taken or self._hinted:
+        if not taken or self._asking.hinted:
             self._wake.set()
 
     def _hint(self) -> None:
         """There may be work that this process knows nothing of."""
-        self._hinted = True
-        self._wake.set()
+        self._asking.hinted = True
+        # Whoever brings the news asks: the worker's own thread is one more to wait for.
+        asked = False
+        with suppress(HoldfastError):
+            asked = self._asking.ask(self._taker)
+        # It may be about what runs here, too.
+        if not asked or self._running:
+            self._wake.set()
 
     def _vacate(self) -> None:
         with self._lock:
             self._busy -= 1
+
+    def _has_one(self) -> bool:
+        return self._busy == 1
 
     def _pull(self) -> None:
         try:
@@ -236,7 +247,7 @@ class Worker(Startable):
             self._begin_now()
             if not self._stopping.is_set():
                 self._versions.lift()
-                self._ask_for_more()
+                self._asking.ask(self._taker)
             pause = self._look()
         except ShuttingDown:
             self._stopping.set()
@@ -244,24 +255,9 @@ class Worker(Startable):
             log.exception("could not look for work; trying again in %s s", pause)
         self._wake.wait(pause)
 
-    def _ask_for_more(self) -> None:
-        """What this process makes ready comes by itself; the rest has to be asked for."""
-        asked, now = self._pulling, self._engine.clock.monotonic()
-        late = now >= self._pulled + self._engine.settings.poll
-        if not (self._hinted or late) or self._busy >= self._options.concurrency or self._disk.low:
-            return
-        if asked is not None and not asked.done():
-            return
-        self._hinted, self._pulled = False, now
-        self._pulling = self._engine.work.pull.submit(self._taker)
-        # A hint that comes meanwhile is about what this one may have missed.
-        self._pulling.add_done_callback(self._pulled_once)
-        if asked is not None:
-            asked.result()
-
-    def _pulled_once(self, _: Future[None]) -> None:
-        if self._hinted:
-            self._wake.set()
+    def _may_ask(self) -> bool:
+        room = self._busy < self._options.concurrency
+        return room and not self._disk.low and not self._stopping.is_set()
 
     def _close(self) -> None:
         for unsubscribe in self._unsubscribe:
@@ -280,8 +276,11 @@ class Worker(Startable):
             return LOOK_EVERY
         self._looked = now
         live = {each.key for each in self._executions() if not each.ended.is_set()}
-        self._end_others(self._engine.work.left(live))
-        return self._engine.settings.poll
+        # Most steps are over before a second look: only of those that last is it worth asking.
+        lasting, self._seen = live & self._seen, live
+        if lasting:
+            self._end_others(self._engine.work.left(lasting))
+        return LOOK_EVERY if live - lasting else self._engine.settings.poll
 
     def _begin_arrived(self) -> None:
         with self._lock:
@@ -324,6 +323,7 @@ class Worker(Startable):
             timeout_at=None if timeout is None else self._engine.clock.monotonic() + timeout,
             vacated=self._vacated,
             finished=self._finished,
+            alone=self._is_alone,
         )
         if self._clean is not None:
             execution.context.clean = self._clean

@@ -48,9 +48,16 @@ class Runner:
         """Whether this is the thread, the coroutine or the `asyncio.to_thread` of a step."""
         return _inside.get() is self
 
-    def offer(self, arrival: Arrival) -> bool:
-        """Have a thread that has nothing to do take up what has arrived; whether there was one."""
-        return self._crew.offer(arrival)
+    def is_thread_of_step(self) -> bool:
+        """Whether this is the thread of a plain function."""
+        return self._crew.has_member_here()
+
+    def offer(self, arrival: Arrival, *, free: bool = False) -> bool:
+        """Have a thread that has nothing to do take up what has arrived; whether there was one.
+
+        The thread of a step that has ended says that it is `free`.
+        """
+        return self._crew.offer(arrival, free=free)
 
     def close(self) -> None:
         """Let threads and loop go, once they have done what they have begun."""

@@ -122,7 +122,13 @@ class RemoteWork:
         ]
         return gather(self._sending.submit_many(asked))
 
-    def tell(self, report: Entry[Operation], entered: Callable[[], None]) -> None:
+    def tell(
+        self,
+        report: Entry[Operation],
+        entered: Callable[[], None],
+        *,
+        here: bool = False,  # noqa: ARG002 - it is the server that writes
+    ) -> None:
         self._sending.enter(report, entered)
 
     @operation
