@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from holdfast.model.graph import OnFailure, Step, Workflow
 from holdfast.model.reference import Reference
+from holdfast.model.step import every
 from tests.simulation.new_work import ONCE, ONE_AT_A_TIME, SHORT
 
 ASK, SKIP = OnFailure(action="ask"), OnFailure(action="skip")
@@ -28,8 +31,14 @@ def verified(subject: OnFailure, verifier: OnFailure) -> tuple[Step, ...]:
     )
 
 
+def loop(name: str, over: str, *steps: Step, **more: Any) -> Step:
+    return Step(id=name, for_each=Reference.parse("for_each", over), steps=steps, **more)
+
+
+SIDES = (Step(id="left", retry=ONCE), Step(id="right", retry=SHORT, priority=1))
+AGAIN = OnFailure(action="goto", step="build", max_rounds=1)
 FAIL = OnFailure()
-FLOWS = {
+FLOWS: dict[str, tuple[Step, ...]] = {
     "verified": verified(FAIL, FAIL),
     "asking": verified(ASK, ASK),
     "skipping": verified(SKIP, SKIP),
@@ -45,6 +54,35 @@ FLOWS = {
         Step(id="last", needs=("gate",)),
     ),
 }
-WORKFLOWS = {name: Workflow.define(name, steps) for name, steps in FLOWS.items()}
-STEPS = sorted({step.id for steps in FLOWS.values() for step in steps})
-INPUTS = ({"wanted": True}, {"wanted": 0})
+LOOPS = {
+    "items": (
+        loop("build", "input.list", *verified(FAIL, FAIL), parallel=2),
+        Step(id="last", needs=("build",), retry=ONCE),
+    ),
+    "asked": (loop("build", "input.list", *verified(SKIP, ASK), retry=ONCE),),
+    "planned": (
+        Step(id="plan", retry=ONCE),
+        loop("build", "steps.plan.list", *SIDES, needs=("plan",), parallel=2),
+        Step(id="check", verifies="build", agent="reviewer", max_rounds=2, retry=ONCE),
+        Step(id="make", needs=("build",), retry=ONCE),
+        Step(id="test", needs=("make",), retry=ONCE, on_failure=AGAIN),
+    ),
+    "nested": (
+        loop(
+            "build",
+            "input.nested",
+            loop("inner", "item", Step(id="make", retry=ONCE), parallel=2),
+            Step(id="gate", approval="Go on?", needs=("inner",)),
+            when=Reference.parse("when", "input.wanted"),
+            parallel=2,
+        ),
+        Step(id="last", needs=("build",)),
+    ),
+}
+WORKFLOWS = {name: Workflow.define(name, steps) for name, steps in (FLOWS | LOOPS).items()}
+STEPS = sorted({step.id for flow in WORKFLOWS.values() for step in every(flow.steps)})
+INPUTS = (
+    {"wanted": True, "list": ["x", "y", "z"], "nested": [["x", "y"], []]},
+    {"wanted": 0, "list": [], "nested": []},
+    {"wanted": 1, "list": ["x"], "nested": [["x"], ["y", "z"], ["x"]]},
+)
