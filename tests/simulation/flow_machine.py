@@ -13,17 +13,26 @@ from tests.simulation.kinds import Kind, asked_by
 from tests.simulation.machine import Machine, has_rules
 
 _OF_RUNS = ("steer", "hold", "block", "unblock", "edit", "cancel_run", "hold_run", "advance")
-_KINDS = {
-    **{name: asked_by(people_asks)[name] for name in _OF_RUNS},
-    **asked_by(worker_asks),
-    **asked_by(flow_asks),
-}
+
+
+def _kinds_but(left_out: str) -> dict[str, Kind]:
+    """What may be asked of such runs; their results are told otherwise than those of others."""
+    people = {name: asked_by(people_asks)[name] for name in _OF_RUNS}
+    found = people | asked_by(worker_asks) | asked_by(flow_asks)
+    del found[left_out]
+    return found
 
 
 class Verified(Machine):
-    """What any run with verifiers may come to."""
+    """What any run with verifiers may come to; a subclass says of which workflows."""
 
     result: ClassVar[object] = ACCEPT
+    workflows: ClassVar[st.SearchStrategy[str]]
+
+    @initialize(data=st.data(), given=INPUTS)
+    def first(self, data: st.DataObject, given: object) -> None:
+        name = data.draw(self.workflows)
+        self.bench.perform([flow_asks.begin(self.bench, name=name, given=given)])
 
     @rule(verdict=RESULTS)
     def come_to_a_verdict(self, verdict: object) -> None:
@@ -50,26 +59,16 @@ class Verified(Machine):
 class FlowMachine(Verified):
     """Runs with verifiers, conditions, approvals, questions and ways to fail."""
 
-    kinds: ClassVar[dict[str, Kind]] = {
-        name: each for name, each in _KINDS.items() if name != "begin_loop"
-    }
-
-    @initialize(name=FLOWS, given=INPUTS)
-    def first(self, name: str, given: object) -> None:
-        self.bench.perform([flow_asks.begin(self.bench, name=name, given=given)])
+    workflows: ClassVar[st.SearchStrategy[str]] = FLOWS
+    kinds: ClassVar[dict[str, Kind]] = _kinds_but("begin_loop")
 
 
 @has_rules(complete=2, settle=3, retry_flow=3, steer=2)
 class LoopMachine(Verified):
     """Runs that go through lists, item by item or side by side, inside each other too."""
 
-    kinds: ClassVar[dict[str, Kind]] = {
-        name: each for name, each in _KINDS.items() if name != "begin"
-    }
-
-    @initialize(name=LOOPS, given=INPUTS)
-    def first(self, name: str, given: object) -> None:
-        self.bench.perform([flow_asks.begin(self.bench, name=name, given=given)])
+    workflows: ClassVar[st.SearchStrategy[str]] = LOOPS
+    kinds: ClassVar[dict[str, Kind]] = _kinds_but("begin")
 
     @rule(verdict=RESULTS)
     def go_through(self, verdict: object) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 from holdfast.model.graph import OnFailure, Step, Workflow
 from holdfast.model.reference import Reference
 from holdfast.model.step import every
 from tests.simulation.new_work import ONCE, ONE_AT_A_TIME, SHORT
+from tests.simulation.stories import ASK, SKIP, STORIES, loop
 
-ASK, SKIP = OnFailure(action="ask"), OnFailure(action="skip")
 BACK = OnFailure(action="goto", step="make", max_rounds=2)
 
 
@@ -29,10 +29,6 @@ def verified(subject: OnFailure, verifier: OnFailure) -> tuple[Step, ...]:
         ),
         Step(id="pack", needs=("make",), retry=ONCE),
     )
-
-
-def loop(name: str, over: str, *steps: Step, **more: Any) -> Step:
-    return Step(id=name, for_each=Reference.parse("for_each", over), steps=steps, **more)
 
 
 SIDES = (Step(id="left", retry=ONCE), Step(id="right", retry=SHORT, priority=1))
@@ -68,14 +64,7 @@ LOOPS = {
         Step(id="test", needs=("make",), retry=ONCE, on_failure=AGAIN),
     ),
     "nested": (
-        loop(
-            "build",
-            "input.nested",
-            loop("inner", "item", Step(id="make", retry=ONCE), parallel=2),
-            Step(id="gate", approval="Go on?", needs=("inner",)),
-            when=Reference.parse("when", "input.wanted"),
-            parallel=2,
-        ),
+        replace(STORIES["nested"][0], when=Reference.parse("when", "input.wanted")),
         Step(id="last", needs=("build",)),
     ),
 }
