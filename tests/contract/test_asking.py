@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -20,11 +20,15 @@ def quiet(store_url: str) -> Iterator[Engine]:
         yield engine
 
 
+def asking_of(engine: Engine, may: Callable[[], bool], again: Callable[[], None]) -> Asking:
+    return Asking(engine, may=may, again=again, end=lambda: None)
+
+
 def test_a_hint_is_followed_by_whoever_brings_it_and_one_meanwhile_is_not_lost(
     quiet: Engine,
 ) -> None:
     hand, again = Hand(quiet, room=1), list[None]()
-    asking = Asking(quiet, may=lambda: True, again=lambda: again.append(None))
+    asking = asking_of(quiet, lambda: True, lambda: again.append(None))
     assert asking.ask(hand.taker)
     assert not asking.ask(hand.taker)
     asking.hinted = True
@@ -39,7 +43,7 @@ def test_a_hint_is_followed_by_whoever_brings_it_and_one_meanwhile_is_not_lost(
 
 def test_who_takes_nothing_asks_for_nothing_and_keeps_the_hint(quiet: Engine) -> None:
     hand, takes = Hand(quiet, room=1), [False, True]
-    asking = Asking(quiet, may=lambda: takes.pop(0), again=lambda: None)
+    asking = asking_of(quiet, lambda: takes.pop(0), lambda: None)
     assert not asking.ask(hand.taker)
     assert asking.hinted
     quiet.tasks.create.submit(NewTask(title="one"))

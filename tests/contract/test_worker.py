@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import AttemptEnded, Context, Holdfast, InvalidInput, TaskFailed
+from holdfast.worker.pool import LOOK_EVERY
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -164,7 +165,9 @@ def test_a_cancel_stops_a_coroutine_and_its_guard_refuses(hf: Holdfast) -> None:
 def test_a_cancel_by_another_process_stops_a_step_long_before_its_next_renewal(
     store_url: str,
 ) -> None:
-    with Holdfast(store_url, lease=7200, renewal=3600) as hf, Holdfast(store_url) as other:
+    # And nothing but a hint has the worker look.
+    seldom = {"lease": 7200, "renewal": 3600, "poll": 3600}
+    with Holdfast(store_url, **seldom) as hf, Holdfast(store_url) as other:
         began, ended = threading.Event(), threading.Event()
 
         @hf.task
@@ -173,9 +176,12 @@ def test_a_cancel_by_another_process_stops_a_step_long_before_its_next_renewal(
             if eventually(lambda: ctx.ended):
                 ended.set()
 
-        with hf.worker():
+        with hf.worker() as worker:
             handle = plain.enqueue()
             assert began.wait(PATIENCE)
+            # Once it looks no more by itself.
+            now = hf.engine.clock.monotonic
+            assert eventually(lambda: now() > worker._looked + 3 * LOOK_EVERY)  # noqa: SLF001
             assert other.tasks.cancel(handle.id).ok
             assert ended.wait(PATIENCE)
         assert [each.outcome for each in hf.tasks.attempts(handle.id)] == ["cancelled"]

@@ -16,15 +16,22 @@ log = logging.getLogger("holdfast.worker")
 class Asking:
     """One question at a time, by whatever thread has heard that there may be something.
 
-    `may` tells whether the worker takes anything now, and `again` has its own thread ask.
+    `may` tells whether the worker takes anything now, `again` has its own thread ask, and `end`
+    hears that nothing will ever be given.
     """
 
     def __init__(
-        self, engine: Office, *, may: Callable[[], bool], again: Callable[[], None]
+        self,
+        engine: Office,
+        *,
+        may: Callable[[], bool],
+        again: Callable[[], None],
+        end: Callable[[], None],
     ) -> None:
         self._engine = engine
         self._may = may
         self._again = again
+        self._end = end
         self._lock = engine.threads.lock()
         self._asked: Future[None] | None = None
         self._asked_at = engine.clock.monotonic()
@@ -45,7 +52,9 @@ class Asking:
 
     def _hear(self, asked: Future[None]) -> None:
         error = asked.exception()
-        if error is not None and not isinstance(error, ShuttingDown):
+        if isinstance(error, ShuttingDown):
+            self._end()
+        elif error is not None:
             pause = self._engine.settings.poll
             log.error("could not look for work; trying again in %s s: %s", pause, error)
         elif self.hinted:

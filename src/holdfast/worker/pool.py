@@ -68,7 +68,8 @@ class Worker(Startable):
         self._busy = 0
         self._asked = self._looked = engine.clock.monotonic()
         self._gone = False
-        self._asking = Asking(engine, may=self._may_ask, again=self._wake.set)
+        self._seen: set[tuple[str, int]] = set()
+        self._asking = Asking(engine, may=self._may_ask, again=self._wake.set, end=self.drain)
         # Bound once, and not anew for each of a thousand steps.
         self._vacated, self._finished = self._vacate, self._finish
         self._is_alone = self._has_one
@@ -200,10 +201,12 @@ class Worker(Startable):
         """There may be work that this process knows nothing of."""
         self._asking.hinted = True
         # Whoever brings the news asks: the worker's own thread is one more to wait for.
+        asked = False
         with suppress(HoldfastError):
-            if self._asking.ask(self._taker):
-                return
-        self._wake.set()
+            asked = self._asking.ask(self._taker)
+        # It may be about what runs here, too.
+        if not asked or self._running:
+            self._wake.set()
 
     def _vacate(self) -> None:
         with self._lock:
@@ -273,8 +276,11 @@ class Worker(Startable):
             return LOOK_EVERY
         self._looked = now
         live = {each.key for each in self._executions() if not each.ended.is_set()}
-        self._end_others(self._engine.work.left(live))
-        return self._engine.settings.poll
+        # Most steps are over before a second look: only of those that last is it worth asking.
+        lasting, self._seen = live & self._seen, live
+        if lasting:
+            self._end_others(self._engine.work.left(lasting))
+        return LOOK_EVERY if live - lasting else self._engine.settings.poll
 
     def _begin_arrived(self) -> None:
         with self._lock:
