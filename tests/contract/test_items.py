@@ -27,6 +27,15 @@ def test_nobody_starts_an_item_but_its_loop(engine: Engine, asked: str) -> None:
     assert work_off(engine, run) == ["one 0", "one 1"]
 
 
+def test_items_that_were_moved_begin_in_that_order_and_give_in_that_of_the_list(
+    engine: Engine,
+) -> None:
+    run = begin(engine, loop("input", body=ONE), given=["a", "b", "c"])
+    assert engine.tasks.edit(of(engine, run, "build")[3].id, {"position": 0}).ok
+    assert work_off(engine, run) == ["one 0", "one 2", "one 1"]
+    assert of(engine, run, "build")[0].output == ["one a", "one b", "one c"]
+
+
 @pytest.mark.parametrize("ended", [False, True])
 def test_an_item_begun_again_is_done_only_by_its_steps(engine: Engine, *, ended: bool) -> None:
     run = begin(engine, loop("input", body=ONE), Step(id="last", needs=("build",)), given=["a"])

@@ -9,7 +9,7 @@ from holdfast.model.graph import OnFailure, Step
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from tests.contract.stages import break_for_good, finish, take
-from tests.contract.test_loops import begin, ready
+from tests.contract.test_loops import begin, loop, ready
 from tests.contract.test_verifiers import REJECT, current, do, judge
 
 ONCE = RetryPolicy(max_attempts=1)
@@ -93,6 +93,17 @@ def test_what_needs_the_work_past_its_verifier_waits_for_it_again(engine: Engine
     assert ready(engine, run) == ["implement None"]
     do(engine, run, "implement")
     assert ready(engine, run) == ["verify None", "aside None"]
+
+
+def test_what_counts_no_more_brings_nothing_back_that_needs_it(engine: Engine) -> None:
+    run = begin(engine, loop("input", body=(Step(id="one"),)), Step(id="aside"), given=["a"])
+    one, aside = current(engine, run, "one").id, current(engine, run, "aside").id
+    assert engine.tasks.block(aside, [one]).ok
+    do(engine, run, "one", "aside")
+    assert engine.runs.retry(run, step="build").ok
+    before = engine.runs.tasks(run)
+    assert engine.tasks.reopen(one).reason is Refusal.INVALID_TRANSITION
+    assert engine.runs.tasks(run) == before
 
 
 def test_a_run_that_goes_back_before_what_had_failed_does_not_fail(engine: Engine) -> None:

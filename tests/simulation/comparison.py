@@ -12,8 +12,14 @@ from tests.simulation.tables import Row, Tables
 COMPARED = ("holdfast_need", "holdfast_task", "holdfast_run", "holdfast_slot", "holdfast_lease")
 
 
-def compare(world: World, tables: Tables) -> None:
-    found = dict(zip(COMPARED, tables.all_rows(*COMPARED), strict=True))
+Found = dict[str, list[Row]]
+
+
+def read(tables: Tables) -> Found:
+    return dict(zip(COMPARED, tables.all_rows(*COMPARED), strict=True))
+
+
+def compare(world: World, found: Found) -> None:
     needs: dict[str, set[str]] = {}
     for row in found["holdfast_need"]:
         needs.setdefault(row["task_id"], set()).add(row["need_id"])
@@ -43,7 +49,7 @@ def _stored_task(row: Row, needs: dict[str, set[str]]) -> object:
         "title": row["title"],
         "run": row["run_id"],
         "parent": row["parent_id"],
-        "kind": row["kind"],
+        "kind": (row["kind"], row["item"], row["total"], bool(row["superseded"])),
         "agent": row["agent"],
         "status": row["status"],
         "needs": needs.get(row["id"], set()),
@@ -74,7 +80,7 @@ def _plain_task(world: World, task: Task) -> object:
         "title": task.title,
         "run": task.run,
         "parent": task.parent,
-        "kind": task.kind,
+        "kind": (task.kind, task.item, task.total, task.superseded),
         "agent": task.agent,
         "status": task.status,
         "needs": task.needs,

@@ -15,16 +15,26 @@ from tests.simulation.plain import people, reports
 from tests.simulation.plain.world import WAITING
 from tests.simulation.worker_asks import LIVE
 
-ACCEPT: dict[str, object] = {"verdict": "accept"}
-REJECT: dict[str, object] = {"verdict": "reject", "feedback": "no"}
-RESULTS = st.sampled_from([ACCEPT, ACCEPT, REJECT, REJECT, "no verdict", []])
+ACCEPT: dict[str, object] = {"verdict": "accept", "list": ["a", "b"]}
+REJECT: dict[str, object] = {"verdict": "reject", "feedback": "no", "list": []}
+SECOND: dict[str, object] = {**REJECT, "items": [1]}
+RESULTS = st.sampled_from([ACCEPT, ACCEPT, REJECT, REJECT, SECOND, "no verdict", []])
 SETTLED = {"approve": people.approve, "reject": people.reject, "answer": people.answer}
 NOTES = st.sampled_from(["fine", "not fine", None])
 
 
-@kind(name=st.sampled_from(sorted(flows.WORKFLOWS)), given=st.sampled_from(flows.INPUTS))
+FLOWS, LOOPS = st.sampled_from(sorted(flows.FLOWS)), st.sampled_from(sorted(flows.LOOPS))
+INPUTS = st.sampled_from(flows.INPUTS)
+
+
+@kind(name=FLOWS, given=INPUTS)
 def begin(bench: Bench, *, name: str, given: object) -> Ask:
     return start_run(bench, NewRun(workflow=flows.WORKFLOWS[name], input=given))
+
+
+@kind(name=LOOPS, given=INPUTS)
+def begin_loop(bench: Bench, *, name: str, given: object) -> Ask:
+    return begin(bench, name=name, given=given)
 
 
 @kind(has_attempts, pick=picks, live=LIVE, output=RESULTS)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast.model.graph import OnFailure, Step, Workflow
 from holdfast.model.reference import Reference
+from holdfast.model.step import every
 from tests.simulation.new_work import ONCE, ONE_AT_A_TIME, SHORT
+from tests.simulation.stories import ASK, SKIP, STORIES, loop
 
-ASK, SKIP = OnFailure(action="ask"), OnFailure(action="skip")
 BACK = OnFailure(action="goto", step="make", max_rounds=2)
 
 
@@ -28,8 +31,10 @@ def verified(subject: OnFailure, verifier: OnFailure) -> tuple[Step, ...]:
     )
 
 
+SIDES = (Step(id="left", retry=ONCE), Step(id="right", retry=SHORT, priority=1))
+AGAIN = OnFailure(action="goto", step="build", max_rounds=1)
 FAIL = OnFailure()
-FLOWS = {
+FLOWS: dict[str, tuple[Step, ...]] = {
     "verified": verified(FAIL, FAIL),
     "asking": verified(ASK, ASK),
     "skipping": verified(SKIP, SKIP),
@@ -45,6 +50,28 @@ FLOWS = {
         Step(id="last", needs=("gate",)),
     ),
 }
-WORKFLOWS = {name: Workflow.define(name, steps) for name, steps in FLOWS.items()}
-STEPS = sorted({step.id for steps in FLOWS.values() for step in steps})
-INPUTS = ({"wanted": True}, {"wanted": 0})
+LOOPS = {
+    "items": (
+        loop("build", "input.list", *verified(FAIL, FAIL), parallel=2),
+        Step(id="last", needs=("build",), retry=ONCE),
+    ),
+    "asked": (loop("build", "input.list", *verified(SKIP, ASK), retry=ONCE),),
+    "planned": (
+        Step(id="plan", retry=ONCE),
+        loop("build", "steps.plan.list", *SIDES, needs=("plan",), parallel=2),
+        Step(id="check", verifies="build", agent="reviewer", max_rounds=2, retry=ONCE),
+        Step(id="make", needs=("build",), retry=ONCE),
+        Step(id="test", needs=("make",), retry=ONCE, on_failure=AGAIN),
+    ),
+    "nested": (
+        replace(STORIES["nested"][0], when=Reference.parse("when", "input.wanted")),
+        Step(id="last", needs=("build",)),
+    ),
+}
+WORKFLOWS = {name: Workflow.define(name, steps) for name, steps in (FLOWS | LOOPS).items()}
+STEPS = sorted({step.id for flow in WORKFLOWS.values() for step in every(flow.steps)})
+INPUTS = (
+    {"wanted": True, "list": ["x", "y", "z"], "nested": [["x", "y"], []]},
+    {"wanted": 0, "list": [], "nested": []},
+    {"wanted": 1, "list": ["x"], "nested": [["x"], ["y", "z"], ["x"]]},
+)

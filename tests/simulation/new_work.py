@@ -119,10 +119,9 @@ def start_run(bench: Bench, new: NewRun, shared: Collection[str] = ()) -> Ask:
         ids = _ids(reply)
         if not ids:
             return creation.start(bench.world, new, "", [""] * len(new.workflow.steps))
-        made = sorted(
-            (row for row in bench.tables.rows("holdfast_task") if row["run_id"] == ids[0]),
-            key=lambda row: row["id"],
-        )
+        rows = bench.tables.rows("holdfast_task")
+        own = [row for row in rows if row["run_id"] == ids[0] and row["parent_id"] is None]
+        made = sorted(own, key=lambda row: row["id"])
         tasks = [row["id"] for row in made]
         if ids[0] not in bench.runs:
             assert [row["step"] for row in made] == [step.id for step in new.workflow.steps]

@@ -16,13 +16,13 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.store.database import is_postgresql
 from tests.simulation.bench import Bench, Dice
-from tests.simulation.flow_machine import FlowMachine
+from tests.simulation.flow_machine import FlowMachine, LoopMachine
 from tests.simulation.machine import CoreMachine, Machine
 from tests.simulation.tables import open_tables
 
 EXAMPLES = int(os.environ.get("HOLDFAST_SIMULATION", "0"))
-FEW = 50
 SETTINGS = settings(
     max_examples=EXAMPLES or 200,
     stateful_step_count=50,
@@ -59,7 +59,9 @@ def test_the_engine_and_the_plain_model_never_disagree(store_url: str) -> None:
 
 
 @pytest.mark.timeout(0 if EXAMPLES else 600)
-def test_nor_do_they_about_verifiers_conditions_and_people(store_url: str) -> None:
-    few = settings(SETTINGS, max_examples=EXAMPLES or FEW)
-    with machine_on(store_url, FlowMachine) as machine:
-        run_state_machine_as_test(machine, settings=few)
+@pytest.mark.parametrize("kind", [FlowMachine, LoopMachine])
+def test_nor_do_they_about_verifiers_people_and_loops(store_url: str, kind: type[Machine]) -> None:
+    few = 12 if is_postgresql(store_url) else 30
+    with machine_on(store_url, kind) as machine:
+        chosen = settings(SETTINGS, max_examples=EXAMPLES or few)
+        run_state_machine_as_test(machine, settings=chosen)

@@ -33,7 +33,8 @@ def _assigned(bench: Bench, reply: object, expected: list[claims.Assigned]) -> o
     given: list[claims.Assigned] = []
     for each in reply:
         assert isinstance(each, Assignment)
-        given.append((each.task.id, each.attempt, each.expires_at, each.input, each.needs))
+        about = (each.input, each.needs, each.item, each.feedback)
+        given.append((each.task.id, each.attempt, each.expires_at, *about))
         bench.attempts.append(Attempt(task=each.task.id, fence=each.attempt, token=each.token))
     assert given == expected, f"claimed {given}, expected {expected}"
     return reply

@@ -19,8 +19,8 @@ class Worker:
         return task.agent in self.agents and task.tags <= set(self.tags)
 
 
-Assigned = tuple[str, int, int, object, dict[str, object]]
-"""Task, attempt, expiry, the run's input, and what the needed steps gave."""
+Assigned = tuple[str, int, int, object, dict[str, object], object, object]
+"""Task, attempt, expiry, the run's input, what the needed steps gave, the item, the feedback."""
 
 
 def claim(world: World, worker: Worker, count: int) -> list[Assigned]:
@@ -48,4 +48,7 @@ def _start(world: World, task: Task, worker: Worker) -> Assigned:
     needed = [world.tasks[need] for need in task.needs]
     verified = [world.tasks[each.verifies] for each in needed if each.verifies is not None]
     outputs = {each.step or each.id: each.output for each in (*needed, *verified)}
-    return (task.id, task.attempt, task.expires_at, given, outputs)
+    items = [each.value for each in world.around(task) if each.is_item]
+    said = [each.feedback for each in (task, *world.around(task)) if each.feedback is not None]
+    about = (next(iter(items), None), next(iter(said), None))
+    return (task.id, task.attempt, task.expires_at, given, outputs, *about)

@@ -33,15 +33,33 @@ def look_up(world: World, task: Task, reference: Reference) -> object:
     root, *path = reference.parts
     if root == "input":
         value = world.runs[str(task.run)].input
+    elif root == "item":
+        value = next(each.value for each in world.around(task) if each.is_item)
     else:
         name, *path = path
-        (step,) = (each for each in world.of_run(str(task.run)) if each.step == name)
-        if step.status != "done":
+        step = _beside(world, task, name)
+        if step is None:
             raise LookupError(f"step {name!r} is not done")
         if step.skipped:
             return None
         value = step.output
+    shown = reference.parts[: len(reference.parts) - len(path)]
     for part in path:
-        assert isinstance(value, dict)
-        value = value[part]
+        shown = (*shown, part)
+        value = _enter(value, part, ".".join(shown))
     return value
+
+
+def _enter(value: object, part: str, shown: str) -> object:
+    if isinstance(value, dict):
+        return value[part]
+    raise LookupError(f"{shown} leads into {type(value).__name__}, which holds no other values")
+
+
+def _beside(world: World, task: Task, name: str) -> Task | None:
+    """The nearest step of that name that is done: of the same item, of those around it, or none."""
+    for place in (*(each.id for each in world.around(task)), None):
+        for each in world.of_run(task.run):
+            if each.parent == place and each.step == name and each.status == "done":
+                return each
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from holdfast.model.graph import Step, Workflow
@@ -100,36 +100,98 @@ def start(world: World, new: NewRun, identifier: str, tasks: Sequence[str]) -> M
         holds=NONE if limit is None else Hold.SLOT,
     )
     world.runs[identifier] = run
-    _add_steps(world, new.workflow, run, dict(zip(_names(new.workflow), tasks, strict=True)))
+    place = _Place(run=identifier, ids=dict(zip(_names(new.workflow), tasks, strict=True)))
+    _add_steps(world, new.workflow.steps, place)
     if limit is not None and run.slot is not None:
         world.capacity[run.slot] = limit.limit
         admit(world, run.slot, 1)
     return [(identifier, True)]
 
 
-def _add_steps(world: World, workflow: Workflow, run: Run, ids: dict[str, str]) -> None:
-    needs = _needs(workflow.steps)
-    for step in workflow.steps:
+@dataclass(frozen=True, kw_only=True)
+class _Place:
+    """Where the tasks of some steps belong, and what they are called."""
+
+    run: str
+    ids: dict[str, str]
+    parent: str | None = None
+    item: int | None = None
+    priority: int = 0
+
+
+def _add_steps(world: World, steps: Sequence[Step], place: _Place) -> None:
+    needs, ids = _needs(steps), place.ids
+    for step in steps:
         task = Task(
             id=ids[step.id],
             title=step.approval or step.id,
-            run=run.id,
+            run=place.run,
+            parent=place.parent,
             step=step.id,
-            kind="work" if step.approval is None else "approval",
+            kind=str(step.kind),
             agent=step.agent,
             needs={ids[need] for need in needs[step.id]},
+            made_from=step,
+            item=None if step.for_each is not None else place.item,
+            gives=_gives(step, steps),
             verifies=None if step.verifies is None else ids[step.verifies],
             max_rounds=step.max_rounds,
             on_failure=step.on_failure,
             when=step.when,
             tags=frozenset(step.tags),
-            priority=step.priority,
+            priority=place.priority + step.priority,
             **_budgets(step.retry),
         )
         if step.concurrency is not None:
             task.slot = f"task:{step.concurrency.key}"
             world.capacity[task.slot] = step.concurrency.limit
         world.tasks[task.id] = task
+
+
+def _gives(step: Step, steps: Sequence[Step]) -> bool:
+    """Whether what a step gives is what its item gives: nothing but a verifier of it needs it."""
+    needing = [each for each in steps if step.id in each.needs and each.verifies != step.id]
+    return step.verifies is None and not needing
+
+
+def add_item(world: World, loop: Task, place: int, value: object) -> None:
+    step = str(loop.step)
+    identifier = _name(world, loop, step, place)
+    world.tasks[identifier] = Task(
+        id=identifier,
+        title=f"{step}.{place + 1}",
+        run=loop.run,
+        parent=loop.id,
+        step=step,
+        kind="group",
+        status="idle",
+        item=place,
+        value=value,
+        position=place,
+        priority=loop.priority,
+    )
+
+
+def add_body(world: World, loop: Task, item: Task) -> None:
+    step = loop.made_from
+    assert step is not None
+    ids = {
+        each.id: _name(world, item, each.id, None if each.for_each is not None else item.item)
+        for each in step.steps
+    }
+    place = _Place(
+        run=str(loop.run),
+        ids=ids,
+        parent=item.id,
+        item=item.item,
+        priority=loop.priority - step.priority,
+    )
+    _add_steps(world, step.steps, place)
+
+
+def _name(world: World, parent: Task, step: str, item: int | None) -> str:
+    place = (parent.id, parent.epoch, step, item)
+    return world.names.get(place, f"missing: {place}")
 
 
 def _needs(steps: Sequence[Step]) -> dict[str, set[str]]:

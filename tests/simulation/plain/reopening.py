@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from holdfast.model.status import Hold
+from tests.simulation.plain import groups
 from tests.simulation.plain.places import admit
 from tests.simulation.plain.world import BROKEN, NONE, TERMINAL, Answer, Task, World
+
+STARTED = TERMINAL | {"queued", "running"}
 
 
 def retry(world: World, task_id: str) -> Answer:
@@ -39,7 +42,9 @@ def retry_from(world: World, run_id: str, step: str) -> Answer:
     found = [task for task in world.of_run(run_id) if task.step == step]
     if not found:
         return ("unknown_step", None)
-    answer = reopen(world, found[0].id, TERMINAL | {"queued", "running"})
+    # Of a loop the loop, before its items.
+    first = min(found, key=lambda task: (task.item is not None, task.id))
+    answer = reopen(world, first.id, STARTED)
     return ("ok", "running") if answer[0] == "ok" else answer
 
 
@@ -48,35 +53,70 @@ def reopen(world: World, task_id: str, leaving: Collection[str] = TERMINAL) -> A
     named = world.tasks.get(task_id)
     if named is None:
         return ("not_found", None)
-    if named.status not in leaving:
+    if named.status not in leaving or named.superseded:
         return ("invalid_transition", named.status)
-    for identifier in world.dependents(task_id):
-        _reopen_alone(world, world.tasks[identifier])
+    _reopen_all(world, world.dependents(task_id))
+    _reopen_beyond(world, groups.bring_back_around(world, named))
     if named.run is not None:
         bring_back(world, named.run, whole=True)
     else:
         _retry_tree(world, task_id)
-    return ("ok", "queued")
+    return ("ok", named.status)
 
 
-def reopen_subject(world: World, verifier: Task, feedback: object) -> None:
+def reopen_subject(
+    world: World, verifier: Task, feedback: object, items: Collection[int] = ()
+) -> None:
     """Do again what was verified, and what stands between that and its verifier."""
     assert verifier.verifies is not None
     subject = world.tasks[verifier.verifies]
-    if subject.status == "idle":
-        return
-    between = world.dependents(subject.id) & world.needed(verifier.id)
-    for identifier in (between | {subject.id}) - {verifier.id}:
-        _reopen_alone(world, world.tasks[identifier], feedback)
+    between = world.needed(verifier.id)
+    meant = [
+        item
+        for item in world.children(subject)
+        if item.is_item and item.status in TERMINAL and (not items or item.item in items)
+    ]
+    if meant:
+        for item in meant:
+            _reopen_item(world, item, feedback)
+        groups.bring_back_around(world, meant[0])
+        _reopen_all(world, (world.dependents(subject.id) & between) - {subject.id}, feedback)
+    elif subject.status != "idle":
+        reached = (world.dependents(subject.id) & between) | {subject.id}
+        _reopen_all(world, reached - {verifier.id}, feedback)
+        groups.bring_back_around(world, subject)
+
+
+def _reopen_item(world: World, item: Task, feedback: object) -> None:
+    """An item begins again in its turn, with other steps."""
+    groups.supersede(world, item)
+    item.status, item.feedback = "idle", feedback
+    item.generation += 1
+    item.epoch += 1
+    item.output = item.error = None
 
 
 def go_to(world: World, source: Task, step: str, feedback: object) -> None:
     """Begin again at a step further up, and with all that needs it but who goes back."""
-    (target,) = (each for each in world.of_run(str(source.run)) if each.step == step)
-    if target.status == "idle":
-        return
-    for identifier in world.dependents(target.id) - {source.id}:
-        _reopen_alone(world, world.tasks[identifier], feedback)
+    beside = [each for each in world.of_run(source.run) if each.parent == source.parent]
+    (target,) = (each for each in beside if each.step == step and not each.is_item)
+    if target.status != "idle":
+        _reopen_all(world, world.dependents(target.id) - {source.id}, feedback)
+        _reopen_beyond(world, groups.bring_back_around(world, target), feedback)
+
+
+def _reopen_beyond(world: World, around: Collection[Task], feedback: object = None) -> None:
+    """What needs a group that has come back from its end is to be done again too."""
+    for group in around:
+        _reopen_all(world, world.dependents(group.id) - {group.id}, feedback)
+
+
+def _reopen_all(world: World, ids: Collection[str], feedback: object = None) -> None:
+    again = [world.tasks[each] for each in sorted(ids) if not world.tasks[each].superseded]
+    for task in again:
+        _reopen_alone(world, task, feedback)
+    for task in again:
+        groups.supersede(world, task)
 
 
 def bring_back(world: World, run_id: str, *, whole: bool) -> None:
@@ -95,7 +135,7 @@ def bring_back(world: World, run_id: str, *, whole: bool) -> None:
                 _retry_round(world, task)
         for task in world.of_run(run_id):
             if task.status in BROKEN:
-                _retry_alone(task)
+                _retry_alone(world, task)
     if ended and run.slot is not None:
         admit(world, run.slot, 1)
 
@@ -103,7 +143,7 @@ def bring_back(world: World, run_id: str, *, whole: bool) -> None:
 def _retry_tree(world: World, task_id: str) -> None:
     for identifier in world.tree(task_id):
         if world.tasks[identifier].status in BROKEN:
-            _retry_alone(world.tasks[identifier])
+            _retry_alone(world, world.tasks[identifier])
 
 
 def _retry_round(world: World, verifier: Task) -> None:
@@ -115,8 +155,9 @@ def last_feedback(verifier: Task) -> object:
     return verifier.error.get("feedback") if isinstance(verifier.error, dict) else None
 
 
-def _retry_alone(task: Task) -> None:
-    task.status = "queued"
+def _retry_alone(world: World, task: Task) -> None:
+    # An item that had not begun waits for its turn again.
+    task.status = "idle" if task.is_item and not world.children(task) else "queued"
     task.generation += 1
     task.failures = task.lost = task.round = 0
     task.decided = False
@@ -127,8 +168,8 @@ def _reopen_alone(world: World, task: Task, feedback: object = None) -> None:
     if task.status == "running" and task.slot is not None:
         world.freed[task.slot] += 1
     task.leave_running("superseded")
-    if task.status != "idle":
-        task.status = "queued"
+    task.status = "idle" if task.is_item or task.status == "idle" else "queued"
+    task.total = None
     task.generation += 1
     task.epoch += 1
     task.failures = task.lost = task.round = 0

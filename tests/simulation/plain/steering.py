@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from holdfast.model.status import Hold
+from tests.simulation.plain import groups
 from tests.simulation.plain.places import end
 from tests.simulation.plain.reopening import bring_back
-from tests.simulation.plain.world import OPEN, TERMINAL, WAITING, Answer, Task, World
+from tests.simulation.plain.world import TERMINAL, WAITING, Answer, Task, World
 
 
 def enqueue(world: World, task_id: str) -> Answer:
     task = world.tasks.get(task_id)
-    if task is None or task.status != "idle":
+    if task is None or task.status != "idle" or task.is_item:
         return refuse(task)
     task.status = "queued"
     return ("ok", "queued")
@@ -20,7 +21,7 @@ def enqueue(world: World, task_id: str) -> Answer:
 
 def run_now(world: World, task_id: str) -> Answer:
     task = world.tasks.get(task_id)
-    if task is None or task.status not in WAITING:
+    if task is None or task.status not in WAITING or task.is_item:
         return refuse(task)
     task.status, task.run_now, task.scheduled_for = "queued", True, None
     task.holds &= ~Hold.PAUSED
@@ -32,17 +33,8 @@ def cancel(world: World, task_id: str) -> Answer:
     if task is None or task.status in TERMINAL:
         return refuse(task, "already_terminal")
     for identifier in world.descendants(task_id):
-        cancel_alone(world, world.tasks[identifier])
+        groups.cancel_alone(world, world.tasks[identifier])
     return ("ok", "cancelled")
-
-
-def cancel_alone(world: World, task: Task) -> None:
-    if task.status not in OPEN:
-        return
-    if task.status == "running" and task.slot is not None:
-        world.freed[task.slot] += 1
-    task.leave_running("cancelled")
-    task.status = "cancelled"
 
 
 def reset(world: World, task_id: str) -> Answer:
@@ -50,15 +42,19 @@ def reset(world: World, task_id: str) -> Answer:
     if task is None or task.status in {"idle", "running"}:
         return refuse(task)
     needing = [each for each in world.tasks.values() if task_id in each.needs]
-    if any(each.attempt or each.status not in WAITING for each in needing):
+    made = [each for each in world.around(task)[:1] if each.kind == "group"]
+    ended = task.superseded or any(each.status == "done" for each in made)
+    if ended or any(each.attempt or each.status not in WAITING for each in needing):
         return ("started_dependents", task.status)
-    task.status = "idle"
+    groups.supersede(world, task)
+    task.status, task.total = "idle", None
     task.generation += 1
     task.epoch += 1
     task.failures = task.lost = task.round = 0
     task.decided = task.skipped = False
     task.scheduled_for, task.run_now = None, False
     task.output = task.error = None
+    groups.bring_back_around(world, task)
     if task.run is not None:
         bring_back(world, task.run, whole=False)
     return ("ok", "idle")
@@ -149,7 +145,7 @@ def cancel_run(world: World, run_id: str) -> Answer:
         return ("already_terminal", run.status)
     end(world, run, "cancelled")
     for task in world.of_run(run_id):
-        cancel_alone(world, task)
+        groups.cancel_alone(world, task)
     return ("ok", "cancelled")
 
 

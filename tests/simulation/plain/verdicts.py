@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.simulation.plain import failures, reopening
 from tests.simulation.plain.world import Answer, Task, World
 
 NO_VERDICT = "a verifier's output must hold `verdict`: `accept`, or `reject` with `feedback`"
 
 
-def judge(world: World, task: Task, output: object) -> Answer:
-    said = output.get("verdict") if isinstance(output, dict) else None
+def judge(world: World, task: Task, told: object) -> Answer:
+    output = told if isinstance(told, dict) else {}
+    said = output.get("verdict")
     if said == "accept":
         world.leave(task, "done", ("completed", output))
         task.output, task.error = output, None
         return ("ok", "done")
-    if not isinstance(output, dict) or said != "reject":
-        failures.fail(world, task, NO_VERDICT, retryable=True, jitter=1.0)
+    mistake = NO_VERDICT if said != "reject" else _unknown_item(world, task, output)
+    if mistake is not None:
+        failures.fail(world, task, mistake, retryable=True, jitter=1.0)
         return ("invalid_output", task.status)
     _reject(world, task, output)
     return ("ok", task.status)
 
 
-def _reject(world: World, task: Task, output: dict[str, object]) -> None:
+def _unknown_item(world: World, task: Task, output: dict[str, Any]) -> str | None:
+    subject = world.tasks[str(task.verifies)]
+    total = subject.total or 0
+    unknown = [place for place in output.get("items", ()) if place >= total]
+    if subject.kind != "group" or not unknown:
+        return None
+    there = f"there is no item {unknown[0]}; there are {total}, counted from 0"
+    return f"a verdict's `items`: {there}"
+
+
+def _reject(world: World, task: Task, output: dict[str, Any]) -> None:
     task.round += 1
     feedback = output.get("feedback")
     if task.out_of_rounds:
@@ -34,4 +48,4 @@ def _reject(world: World, task: Task, output: dict[str, object]) -> None:
     task.epoch += 1
     task.failures = task.lost = 0
     task.output, task.error, task.scheduled_for, task.decided = output, None, None, False
-    reopening.reopen_subject(world, task, feedback)
+    reopening.reopen_subject(world, task, feedback, output.get("items", ()))

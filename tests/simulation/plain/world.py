@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from holdfast.model.graph import OnFailure
+from holdfast.model.graph import OnFailure, Step
 from holdfast.model.reference import Reference
 from holdfast.model.status import Hold
 
@@ -49,6 +49,13 @@ class Task:
     backoff_max: int = 0
     generation: int = 1
     epoch: int = 1
+    made_from: Step | None = None
+    total: int | None = None
+    """Of a loop, how long its list is, once that is known."""
+    item: int | None = None
+    value: object = None
+    gives: bool = True
+    superseded: bool = False
     verifies: str | None = None
     round: int = 0
     max_rounds: int = 1
@@ -71,6 +78,10 @@ class Task:
         if self.status == "running":
             self.endings[self.attempt] = (outcome, said)
             self.owner = self.expires_at = None
+
+    @property
+    def is_item(self) -> bool:
+        return self.kind == "group" and self.item is not None
 
     @property
     def undecided(self) -> bool:
@@ -110,6 +121,10 @@ class Lease:
     expires_at: int
 
 
+Place = tuple[str, int, str, int | None]
+"""Whose part a task is, in which epoch of that, its step, and which item of a loop it is."""
+
+
 @dataclass(kw_only=True)
 class World:
     now: int = 0
@@ -120,8 +135,26 @@ class World:
     freed: Counter[str] = field(default_factory=Counter)
     """Places that ended tasks and runs gave back, and that nobody was offered yet."""
 
-    def of_run(self, run: str) -> list[Task]:
-        return [task for task in self.tasks.values() if task.run == run]
+    names: dict[Place, str] = field(default_factory=dict)
+    """What the store called the tasks it made itself; the model takes that on trust."""
+
+    def of_run(self, run: str | None) -> list[Task]:
+        """The tasks of a run that count."""
+        tasks = [task for task in self.tasks.values() if task.run == run and not task.superseded]
+        return sorted(tasks, key=lambda task: task.id)
+
+    def children(self, task: Task) -> list[Task]:
+        """The tasks of a group that count."""
+        below = [each for each in self.tasks.values() if each.parent == task.id]
+        return sorted((each for each in below if not each.superseded), key=lambda each: each.id)
+
+    def around(self, task: Task) -> list[Task]:
+        """The groups that a task is part of, the nearest first."""
+        found: list[Task] = []
+        while task.parent is not None:
+            task = self.tasks[task.parent]
+            found.append(task)
+        return found
 
     def blocked(self, task: Task) -> bool:
         return any(self.tasks[need].status != "done" for need in task.needs)

@@ -250,10 +250,10 @@ WHERE id = :run_id
 
 -- name: reopen_tasks
 -- purpose: a task and everything that transitively needs it → queued again, in a new epoch
--- guards: reached from a named task, which is in a status the caller may leave, or from what needs
---   a re-opened group, and it counts; where it ends with a verifier, only what that one needs and
---   what is named; an idle one stays idle, and an item becomes it, because its loop starts it; what follows up is
---   for the named task alone
+-- guards: reached from a named task, which counts and is in a status the caller may leave, or from
+--   what needs a re-opened group, and it counts; where it ends with a verifier, only what that one
+--   needs and what is named; an idle one stays idle, and an item becomes it, because its loop starts
+--   it; what follows up is for the named task alone
 -- changes: task
 -- event: CASE WHEN previous = 'running' THEN 'task.superseded' ELSE 'task.reopened' END
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
@@ -279,6 +279,7 @@ WHERE id IN (
       SELECT named.id FROM holdfast_task AS named
       WHERE named.id IN (SELECT value FROM {each ids})
         AND named.status IN (SELECT value FROM {each statuses})
+        AND NOT named.superseded
       UNION SELECT need.task_id FROM holdfast_need AS need
       WHERE need.need_id IN (SELECT value FROM {each beyond})
       UNION SELECT need.task_id FROM holdfast_need AS need JOIN reached ON need.need_id = reached.id)

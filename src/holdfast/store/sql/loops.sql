@@ -192,7 +192,7 @@ WHERE id IN (
 UPDATE holdfast_task SET
   status = 'done', finished_at = (SELECT holdfast_now()), error = NULL,
   output = CASE WHEN item IS NULL THEN (
-    SELECT '[' || COALESCE(string_agg(COALESCE(child.output, 'null'), ',' ORDER BY child.position), '') || ']'
+    SELECT '[' || COALESCE(string_agg(COALESCE(child.output, 'null'), ',' ORDER BY child.item), '') || ']'
     FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND NOT child.superseded)
   ELSE (
     SELECT CASE WHEN count(*) = 1 THEN min(COALESCE(child.output, 'null'))
