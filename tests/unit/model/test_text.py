@@ -1,4 +1,4 @@
-"""JSON as it is kept: one text for each value, whichever encoder the interpreter has."""
+"""JSON as it is kept: one text for each value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ FINITE = SCALARS.filter(lambda value: value not in {float("inf"), -float("inf")}
 VALUES = st.recursive(
     FINITE, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=4)
 )
-ODD = {"b": [1, -0.5, 'é"\\\n'], "a": {"z": None, "y": True}}
 
 
 @given(VALUES)
@@ -27,19 +26,6 @@ def test_a_value_is_read_again_as_it_was_given_and_has_one_text(value: object) -
     assert json.loads(kept) == value
     plain = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     assert kept == plain
-
-
-def test_no_encoder_is_made_for_each_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(json.JSONEncoder, "iterencode")
-    assert text.encode_json("field", ODD, limit=100).startswith('{"a":{"y":true,"z":null},"b":')
-
-
-def test_an_interpreter_without_an_encoder_of_its_own_gives_the_same_text(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    usual = text.make_encoder()(ODD)
-    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
-    assert text.make_encoder()(ODD) == usual
 
 
 def test_a_value_that_holds_itself_is_refused() -> None:
