@@ -86,7 +86,8 @@ def _measure(measures: Mapping[str, Measure], pairs: int) -> list[Line]:
 def _named(scenarios: Scenarios, sizes: Sizes) -> dict[str, Measure]:
     among = f"among {sizes.finished:,} finished tasks, beside none"
     return {
-        "tasks, beside the same by hand": scenarios.tasks,
+        "tasks made and drained, beside the same by hand": scenarios.tasks,
+        "waiting tasks drained, beside the same by hand": scenarios.waiting_tasks,
         "five-step pipelines, beside the same by hand": scenarios.pipelines,
         f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits": scenarios.alone,
         f"tasks {among}": scenarios.drained,

@@ -76,6 +76,11 @@ class Scenarios:
                 check_same(ours, theirs)
         return pair
 
+    def waiting_tasks(self, database: str, number: int) -> Pair:
+        """Lone tasks that are there already: claimed, completed."""
+        with self._places.new(database) as ours, self._places.new(database) as theirs:
+            return take(number, partial(self._drain_waiting, ours), partial(self._waiting, theirs))
+
     def pipelines(self, database: str, number: int) -> Pair:
         """Runs of five steps, each needing the one before."""
         with self._places.new(database) as ours, self._places.new(database) as theirs:
@@ -123,6 +128,12 @@ class Scenarios:
             seconds += timed(lambda: made.drain("t_", size, self._sizes.batch))
         return size / seconds
 
+    def _drain_waiting(self, url: str) -> float:
+        size = self._sizes.tasks
+        with program(url) as made:
+            made.enqueue(size)
+            return size / timed(lambda: made.drain("t_", size, self._sizes.batch))
+
     def _drain_pipelines(self, url: str) -> float:
         size = self._sizes.pipelines
         with program(url) as made:
@@ -159,6 +170,13 @@ class Scenarios:
     def _tasks(self, url: str) -> float:
         with written_by_hand(url) as hand:
             return self._rate(hand, hand.create_tasks, self._sizes.tasks)
+
+    def _waiting(self, url: str) -> float:
+        size, batch = self._sizes.tasks, self._sizes.batch
+        with written_by_hand(url) as hand:
+            for count in in_batches(size, batch):
+                hand.create_tasks(count)
+            return size / timed(lambda: by_hand.drain(hand, batch))
 
     def _pipelines(self, url: str) -> float:
         with written_by_hand(url) as hand:
