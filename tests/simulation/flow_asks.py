@@ -70,13 +70,14 @@ def _somebody_asks(bench: Bench) -> bool:
 
 @kind(_somebody_asks, pick=picks, what=st.sampled_from([*SETTLED, "approve"]), note=NOTES)
 def settle(bench: Bench, *, pick: int, what: str, note: object) -> Ask:
-    task = bench.asking(Hold.QUESTION if what == "answer" else Hold.APPROVAL, pick)
+    asked = Hold.QUESTION if what == "answer" else Hold.APPROVAL
+    task, said = bench.asking(asked, pick), note or ("this" if what == "answer" else None)
     return Ask(
         name=what,
         phase=Phase.STEER,
         keys=frozenset({task}),
-        submit=lambda: getattr(bench.engine.tasks, what).submit(task, note),
-        expect=lambda _: SETTLED[what](bench.world, task, note),
+        submit=lambda: getattr(bench.engine.tasks, what).submit(task, said),
+        expect=lambda _: SETTLED[what](bench.world, task, said),
     )
 
 

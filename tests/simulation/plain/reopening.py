@@ -107,8 +107,8 @@ def go_to(world: World, source: Task, step: str, feedback: object) -> None:
 
 def _reopen_beyond(world: World, around: Collection[Task], feedback: object = None) -> None:
     """What needs a group that has come back from its end is to be done again too."""
-    for group in around:
-        _reopen_all(world, world.dependents(group.id) - {group.id}, feedback)
+    needing = {each for group in around for each in world.dependents(group.id) - {group.id}}
+    _reopen_all(world, needing, feedback)
 
 
 def _reopen_all(world: World, ids: Collection[str], feedback: object = None) -> None:
