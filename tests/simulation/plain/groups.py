@@ -6,10 +6,11 @@ from tests.simulation.plain.world import BROKEN, OPEN, TERMINAL, Task, World
 
 
 def supersede(world: World, task: Task) -> None:
-    """End for good whatever a task had made in the epoch before."""
+    """End for good what a loop or an item had made in the epoch before."""
     for identifier in world.descendants(task.id) - {task.id}:
         made = world.tasks[identifier]
-        if not made.superseded:
+        # The children that people gave to a lone task are not of its making.
+        if made.run is not None and not made.superseded:
             cancel_alone(world, made)
             made.superseded = True
 
