@@ -23,8 +23,8 @@ class Machine(RuleBasedStateMachine):
     result: ClassVar[object]
     """What comes of work when nobody stands in its way."""
 
-    def new_bench(self) -> Bench:
-        raise NotImplementedError
+    new_bench: Callable[[], Bench]
+    """Gives it an engine, with nothing in its store."""
 
     def __init__(self) -> None:
         super().__init__()
