@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.engine.operations import Sweep
 from holdfast.engine.writer import SHOWN_EVERY
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
@@ -98,3 +99,21 @@ def test_the_end_of_a_run_is_told_at_once(quiet: Engine, others: Others) -> None
         assert not others.hear_of_a_commit()
     hand.complete()
     assert others.hear_of_a_commit()
+
+
+def test_a_step_that_others_were_not_told_of_is_told_by_a_sweep_a_little_later(
+    quiet: Engine, others: Others, clock: ManualClock
+) -> None:
+    hand = Hand(quiet, room=1)
+    quiet.runs.start.submit(NewRun(workflow=CHAIN))
+    others.hear_of_a_commit()
+    hand.complete()
+    assert not others.hear_of_a_commit()
+    quiet.commits.submit(Sweep())
+    assert not others.hear_of_a_commit()
+    clock.advance(SHOWN_EVERY)
+    quiet.commits.submit(Sweep())
+    assert others.hear_of_a_commit()
+    quiet.commits.submit(Sweep())
+    clock.advance(SHOWN_EVERY)
+    assert not others.hear_of_a_commit()

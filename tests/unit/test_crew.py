@@ -125,3 +125,16 @@ def test_what_is_offered_is_done_by_whoever_stands_by() -> None:
         assert crew.offer(took.set)
         assert took.wait(PATIENCE)
         meeting.wait()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_what_was_left_to_a_thread_that_dies_is_done_by_another() -> None:
+    done = threading.Event()
+    with closing(crew_of(Counted())) as crew:
+
+        def die() -> None:
+            assert crew.offer(done.set, free=True)
+            raise SystemError("for a test")
+
+        crew.run([die])
+        assert done.wait(PATIENCE)

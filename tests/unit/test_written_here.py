@@ -8,8 +8,9 @@ from contextlib import closing
 
 import pytest
 
-from holdfast.errors import ShuttingDown
-from holdfast.store.group import Entry, is_writer
+from holdfast.errors import ShuttingDown, WrongThread
+from holdfast.store.group import Entry
+from holdfast.store.writing import is_writer
 from tests.unit.test_group import Desk, Note
 
 PATIENCE = 30
@@ -110,6 +111,19 @@ def test_closing_waits_for_whoever_writes_and_the_rest_comes_after(desk: Desk) -
     assert desk.numbers == [[1], [2]]
     with pytest.raises(ShuttingDown):
         enter(desk, Told("d"))
+
+
+def test_whoever_is_called_back_by_a_commit_cannot_wait_for_its_end(desk: Desk) -> None:
+    refused: list[BaseException] = []
+
+    def close() -> None:
+        with pytest.raises(WrongThread) as caught:
+            desk.group.close()
+        refused.append(caught.value)
+
+    desk.hook = close
+    enter(desk, Told("a"))
+    assert len(refused) == 1
 
 
 def test_who_dies_while_it_writes_leaves_nobody_waiting(desk: Desk) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from holdfast.errors import WrongThread
 from holdfast.store.database import about_to_wait, holds_store
-from holdfast.store.group import is_writer
+from holdfast.store.writing import is_writer
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -126,6 +126,7 @@ class Engine:
             runs=self.runs,
             schedules=self.schedules,
             outcomes=self.outcomes,
+            owed=self._writer.owed,
         )
 
     def start(self) -> Engine:
@@ -221,6 +222,7 @@ class Engine:
         group = self._writer.last
         if group is None:
             return
+        self._writer.note_commit(group)
         handed, self._writer.handed = self._writer.handed, []
         hand_over(handed)
         if group.wakes or group.tells or not group.served:

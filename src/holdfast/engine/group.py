@@ -57,6 +57,8 @@ class Group:
     # Whether more may be ready than the statements of this group said.
     unsure: bool = False
     tells: bool = False
+    # Whether other processes are told of it.
+    hinted: bool = False
     served: bool = False
 
     def change_tasks(

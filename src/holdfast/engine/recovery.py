@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from math import inf
 
 from holdfast.clock import MICROSECONDS, Clock
@@ -33,6 +34,7 @@ class Recovery:
         runs: Runs,
         schedules: Schedules,
         outcomes: Outcomes,
+        owed: Callable[[], float],
     ) -> None:
         self._desk = desk
         self._clock = clock
@@ -41,6 +43,7 @@ class Recovery:
         self._runs = runs
         self._schedules = schedules
         self._outcomes = outcomes
+        self._owed = owed
         loop = Loop(threads, "holdfast-recovery", self._look, rest=REST)
         self.start, self.close = loop.start, loop.close
         # Something was scheduled: look again when it may be due.
@@ -67,9 +70,10 @@ class Recovery:
         row = self._desk.view(lambda tx: tx.read("next_wake"))[0]
         if row["waiting"]:
             return 0.0
-        if row["at"] is None:
-            return self._desk.settings.recovery
-        return float((row["at"] - row["now"]) / MICROSECONDS)
+        due = self._desk.settings.recovery
+        if row["at"] is not None:
+            due = float((row["at"] - row["now"]) / MICROSECONDS)
+        return min(due, self._owed())
 
     def _look(self) -> float | None:
         pause, now = self._desk.settings.recovery, self._clock.monotonic()

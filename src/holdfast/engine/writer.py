@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import chain
+from math import inf
 from typing import Any, TypeVar
 
 from holdfast.engine import (
@@ -103,7 +104,8 @@ class Writer:
         self._crowded: set[str] = set()
         # Whether tasks may be parked, as far as this process can tell: others' are the sweep's.
         self._parked = True
-        self._hinted = -SHOWN_EVERY
+        self._hinted = -inf
+        self._owes = False
         self.last: Group | None = None
         self.handed: Handed = []
 
@@ -158,22 +160,38 @@ class Writer:
         group.settle()
         # Last of all that another process may be waited for: nothing is locked after it.
         pulls.keep(group)
-        if self._dialect == "postgresql" and self._is_news(group):
-            group.tx.run("send_hint", sender=self._name)
+        self._tell_others(group, swept=bool(batch.of(Sweep)))
         self.last = group
         return batch.replies
 
-    def _is_news(self, group: Group) -> bool:
+    def note_commit(self, group: Group) -> None:
+        """Remember whether others were told of a group, or are to be told later."""
+        if group.hinted:
+            self._hinted, self._owes = self._ids.clock.monotonic(), False
+        elif self._dialect == "postgresql":
+            self._owes |= group.wakes
+
+    def owed(self) -> float:
+        """In how many seconds others are to hear of what they were not told at once."""
+        return self._quiet() if self._owes else inf
+
+    def _tell_others(self, group: Group, *, swept: bool) -> None:
+        if self._dialect == "postgresql" and self._is_news(group, swept=swept):
+            group.tx.run("send_hint", sender=self._name)
+            group.hinted = True
+
+    def _is_news(self, group: Group, *, swept: bool) -> bool:
         """Whether other processes are to hear of a group: each hint wakes every one of them.
 
-        What was ready and is taken is nothing to them, but for those who show how things go on.
+        What was ready and is taken is nothing to them, but for those who show how things go on or
+        wait for a step: they hear of it a little later, with the next hint or a sweep.
         """
-        now = self._ids.clock.monotonic()
-        news = group.tells or group.unsure or bool(group.ready)
-        if not news and not (group.wakes and now >= self._hinted + SHOWN_EVERY):
-            return False
-        self._hinted = now
-        return True
+        if group.tells or group.unsure or group.ready:
+            return True
+        return (group.wakes or (swept and self._owes)) and self._quiet() <= 0
+
+    def _quiet(self) -> float:
+        return self._hinted + SHOWN_EVERY - self._ids.clock.monotonic()
 
 
 def arrange(group: Group, batch: Batch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
@@ -11,37 +10,24 @@ from concurrent.futures import Future
 from contextvars import Context
 from typing import Any, Generic, Protocol, TypeVar
 
-from holdfast.errors import ShuttingDown, StoreBusy, StoreUnreachable, UnknownOutcome
+from holdfast.errors import (
+    ShuttingDown,
+    StoreBusy,
+    StoreUnreachable,
+    UnknownOutcome,
+    WrongThread,
+)
 from holdfast.settings import MEBIBYTE, Settings
 from holdfast.store.database import Transaction, refuse_to_wait
 from holdfast.store.process import HomeProcess
 from holdfast.store.reply import Reply
+from holdfast.store.writing import thread
 from holdfast.threads import Running, Threads
 
 logger = logging.getLogger(__name__)
 
 # What all of a group sends lies in memory several times over, and keeps the others waiting.
 GROUP_BYTES = 16 * MEBIBYTE
-
-
-_thread = threading.local()
-
-
-def is_writer() -> bool:
-    """Whether this thread writes for everybody else, and so must not wait for a reply."""
-    return getattr(_thread, "writes", False)
-
-
-def once_told(callback: Callable[[], None]) -> None:
-    """Call back when everybody was told whose group is being answered; elsewhere at once.
-
-    To wake another thread before that would have both want the interpreter.
-    """
-    waiting: list[Callable[[], None]] | None = getattr(_thread, "waiting", None)
-    if waiting is None:
-        callback()
-    else:
-        waiting.append(callback)
 
 
 T = TypeVar("T")
@@ -243,6 +229,7 @@ class GroupCommit(Generic[O]):
             self._on_take()
         group = self._take()
         if group:
+            thread.own = self._lent and len(group) == 1
             self._write(group)
         return len(group)
 
@@ -250,6 +237,10 @@ class GroupCommit(Generic[O]):
         """Write what is waiting, then stop; in a forked child there is nothing to stop."""
         if not self._home.here():
             return
+        if getattr(thread, "writes", None) is self:
+            raise WrongThread(
+                "close() would wait for the commit that calls it; let it return first"
+            )
         with self._arrived:
             self._closed = True
             self._arrived.notify_all()
@@ -259,7 +250,7 @@ class GroupCommit(Generic[O]):
             self._drain()
 
     def _loop(self) -> None:
-        _thread.writes = True
+        thread.writes = self
         try:
             while self._wait():
                 self.step()
@@ -268,7 +259,7 @@ class GroupCommit(Generic[O]):
             self._abandon()
             raise
         finally:
-            _thread.writes = False
+            thread.writes = None
 
     def _wait(self) -> bool:
         with self._arrived:
@@ -280,7 +271,7 @@ class GroupCommit(Generic[O]):
 
     def _write_here(self) -> None:
         """Write one group in the place of the thread, which is asleep; it goes on with the rest."""
-        _thread.writes = True
+        thread.writes = self
         try:
             # What is logged of it is not about the step that this thread has run.
             Context().run(self.step)
@@ -288,7 +279,7 @@ class GroupCommit(Generic[O]):
             self._abandon()
             raise
         finally:
-            _thread.writes = False
+            thread.writes, thread.own = None, False
             with self._arrived:
                 self._lent = False
                 if self._inbox or self._waiting or self._closed:
@@ -359,12 +350,12 @@ class GroupCommit(Generic[O]):
         except Exception:
             logger.exception("a hook failed after a commit; the commit stands")
         waiting: list[Callable[[], None]] = []
-        _thread.waiting = waiting
+        thread.waiting = waiting
         try:
             for entry, reply in zip(group, replies, strict=True):
                 entry.answer(reply)
         finally:
-            _thread.waiting = None
+            thread.waiting = None
         for wake in waiting:
             wake()
 

@@ -112,9 +112,21 @@ class Crew(Generic[T]):
             job, start = taken
             if start:
                 self._start_for_the_next()
-            # What a step leaves in its context is not for the next one.
-            Context().run(self._work, job)
+            try:
+                # What a step leaves in its context is not for the next one.
+                Context().run(self._work, job)
+            except BaseException:
+                self._fall_out()
+                raise
             taken = self._take(after=1)
+
+    def _fall_out(self) -> None:
+        """Leave what this thread would have done next to another."""
+        with self._changed:
+            self._busy -= 1
+            start = self._call_somebody()
+        if start:
+            self._start_for_the_next()
 
     def _start_for_the_next(self) -> None:
         try:

@@ -12,7 +12,7 @@ from holdfast.engine.taking import MOST
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError
 from holdfast.model.task import Assignment
 from holdfast.model.worker import EVICT
-from holdfast.store.group import is_writer
+from holdfast.store.writing import is_writer, writes_own
 from holdfast.threads import program_ends, take_turns_sooner
 from holdfast.worker.asking import Asking
 from holdfast.worker.disk import disk_of
@@ -190,7 +190,7 @@ class Worker(Startable):
         # There may be more; where every place is taken, the report that frees one brings it.
         self._asking.hinted |= self._taker.hungry and self._taker.free > 0
         # Whoever is free begins at once; the worker's own thread is one more to wait for.
-        taken = self._runner.offer(arrival, free=is_writer() and self._runner.is_thread_of_step())
+        taken = self._runner.offer(arrival, free=writes_own() and self._runner.is_thread_of_step())
         if not taken:
             with self._lock:
                 self._arrived.append(arrival)
