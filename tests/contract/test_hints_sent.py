@@ -107,8 +107,10 @@ def test_a_step_that_others_were_not_told_of_is_told_by_a_sweep_a_little_later(
     hand = Hand(quiet, room=1)
     quiet.runs.start.submit(NewRun(workflow=CHAIN))
     others.hear_of_a_commit()
+    assert quiet.recovery.step() > SHOWN_EVERY
     hand.complete()
     assert not others.hear_of_a_commit()
+    assert quiet.recovery.step() <= SHOWN_EVERY
     quiet.commits.submit(Sweep())
     assert not others.hear_of_a_commit()
     clock.advance(SHOWN_EVERY)

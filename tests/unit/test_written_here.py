@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import ShuttingDown, WrongThread
 from holdfast.store.group import Entry
-from holdfast.store.writing import is_writer
+from holdfast.store.writing import is_writer, writes_own
 from tests.unit.test_group import Desk, Note
 
 PATIENCE = 30
@@ -66,6 +66,19 @@ def test_an_operation_is_written_by_the_thread_that_brings_it(desk: Desk) -> Non
     assert (told.thread, told.reply) == (threading.current_thread().name, 1)
     assert wrote == [True]
     assert not is_writer()
+
+
+def test_who_writes_for_others_too_is_not_the_only_one_to_be_told(desk: Desk) -> None:
+    alone: list[bool] = []
+    at_the_commit(desk, lambda: alone.append(writes_own()))
+    enter(desk, Told("a"))
+    other = Told("b")
+    desk.group._inbox.append(other)  # noqa: SLF001 - brought by somebody before the writer woke
+    at_the_commit(desk, lambda: alone.append(writes_own()))
+    enter(desk, Told("c"))
+    assert other.heard.is_set()
+    assert alone == [True, False]
+    assert not writes_own()
 
 
 def test_what_comes_meanwhile_is_left_to_the_writers_thread(desk: Desk) -> None:

@@ -79,22 +79,11 @@ class Tasks:
         self, task: NewTask, *, actor: str = USER, connection: object = None
     ) -> Future[Created]:
         """Create one task; the same key with the same body gives back the existing one."""
-        return self.creating(task, _first, actor=actor, connection=connection)
-
-    def creating(
-        self,
-        task: NewTask,
-        read: Callable[[list[Created]], T],
-        *,
-        actor: str = USER,
-        connection: object = None,
-    ) -> Future[T]:
-        """The same, for whoever makes something else of the answer."""
         starting = Starting()
         task = starting.follow(task)
         row = self._row(task, self._desk.ids)
         operation = CreateTasks(tasks=(row,), actor=validation.actor(actor))
-        told = starting.telling(read, task.title, task.trace)
+        told = starting.telling(_first, task.title, task.trace)
         return self._desk.submit(operation, connection, read=told)
 
     @operation
