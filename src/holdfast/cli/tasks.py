@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -190,19 +191,34 @@ def finalize(
     json: Json = False,
 ) -> None:
     """Queue the children of a plan: as a chain in their order, or by what each needs."""
+    links = None if graph is None else [_link(each) for each in graph]
     with opened() as service:
         found = service.addresses.task(address)
         if dry_run:
             say_preview(service.previews.finalize(found), "plan finalize", found, json=json)
             return
-        needs = None
-        if graph is not None:
-            find = service.addresses.task
-            needs = {
-                find(child): [find(need) for need in needed.split(",") if need]
-                for child, _, needed in (each.partition(":") for each in graph)
-            }
+        needs = None if links is None else _merge(links, service.addresses.task)
         say_answer(service.commands.finalize_plan(found, needs), json=json)
+
+
+def _link(text: str) -> tuple[str, list[str]]:
+    """A child and what it needs; of none, nothing stands behind the colon."""
+    child, colon, needed = text.partition(":")
+    if not colon:
+        reason = (
+            f"{text!r} does not say what it needs: write CHILD:NEED, as t_b:t_a or t_c:t_a,t_b, "
+            f"and `{text}:` for a child that needs nothing"
+        )
+        raise InvalidInput("graph", reason)
+    return child, [each for each in needed.split(",") if each]
+
+
+def _merge(links: list[tuple[str, list[str]]], find: Callable[[str], str]) -> dict[str, list[str]]:
+    """All that each child needs, wherever it was said."""
+    needs: dict[str, list[str]] = {}
+    for child, needed in links:
+        needs.setdefault(find(child), []).extend(find(each) for each in needed)
+    return needs
 
 
 def _fields(

@@ -90,6 +90,23 @@ def test_a_plan_may_be_a_graph(engine: Engine, typed: Typed) -> None:
     assert [engine.tasks.get(each).blocked for each in ids] == [False, False, True]
 
 
+def test_what_a_child_needs_may_be_told_in_parts_and_must_be_told(
+    engine: Engine, typed: Typed
+) -> None:
+    plan = typed.json("task", "add", "feature", "--idle")["id"]
+    typed.ok("plan", "start", plan)
+    a, b, c = [typed.json("plan", "add", plan, title)["id"] for title in ("a", "b", "c")]
+    for dry in ([], ["--dry-run"]):
+        told = typed.refused(2, "plan", "finalize", plan, "--graph", f"{c}:{a}", "--graph", b, *dry)
+        assert f"graph: '{b}' does not say what it needs: write CHILD:NEED" in told
+        assert f"`{b}:` for a child that needs nothing" in told
+    assert engine.tasks.get(plan).planning_phase == "active"
+    graph = [part for need in (f"{c}:{a}", f"{c}:{b}", f"{b}:") for part in ("--graph", need)]
+    typed.ok("plan", "finalize", plan, *graph)
+    assert typed.json("show", c)["blocked_by"] == [a, b]
+    assert [engine.tasks.get(each).blocked for each in (a, b)] == [False, False]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
