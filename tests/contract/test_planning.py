@@ -58,6 +58,44 @@ def test_finalizing_may_be_given_a_graph(engine: Engine) -> None:
     assert states(engine, [one, two, three]) == ["ready", "ready", "blocked"]
 
 
+@pytest.mark.parametrize("begun", ["queued", "running", "done"])
+@pytest.mark.parametrize("shape", ["chain", "graph"])
+def test_what_comes_after_a_child_that_has_begun_waits_for_it_and_for_all_before_it(
+    engine: Engine, begun: str, shape: str
+) -> None:
+    parent, (one, two, three) = plan(engine, "one", "two", "three")
+    if begun == "queued":
+        assert engine.tasks.enqueue(two).ok
+    attempt = None if begun == "queued" else take(engine, two)
+    if attempt is not None and begun == "done":
+        assert engine.work.complete(two, attempt.token).ok
+    graph = {three: [one, two]} if shape == "graph" else None
+    assert engine.tasks.finalize_plan(parent, graph=graph).ok
+    attempt = attempt or take(engine, two)
+    assert engine.tasks.get(one).state == "ready"
+    finish(engine, one)
+    if begun != "done":
+        assert engine.tasks.blocked_by(three) == [two]
+        assert engine.work.complete(two, attempt.token).ok
+    finish(engine, three)
+    assert engine.tasks.get(parent).status is Status.DONE
+    assert engine.tasks.reopen(two).ok
+    assert states(engine, [one, two, three]) == ["done", "ready", "blocked"]
+    diagnosis = engine.doctor()
+    assert diagnosis.ok, str(diagnosis)
+
+
+def test_nothing_comes_after_a_child_that_failed_before_its_plan_was_finalized(
+    engine: Engine,
+) -> None:
+    parent, (one, two) = plan(engine, "one", "two")
+    break_for_good(engine, one)
+    assert engine.tasks.finalize_plan(parent).ok
+    assert states(engine, [one, two]) == ["failed", "stalled"]
+    assert engine.tasks.retry(one).ok
+    assert states(engine, [one, two]) == ["ready", "blocked"]
+
+
 def test_a_child_that_ran_before_it_was_planned_needs_the_others_only_from_then_on(
     engine: Engine,
 ) -> None:
@@ -71,11 +109,12 @@ def test_a_child_that_ran_before_it_was_planned_needs_the_others_only_from_then_
     assert diagnosis.ok, str(diagnosis)
 
 
-@pytest.mark.parametrize("told", ["cycle", "no idle child"])
+@pytest.mark.parametrize("told", ["cycle", "is no child", "has begun"])
 def test_a_graph_that_cannot_be_is_refused_whole(engine: Engine, told: str) -> None:
-    parent, (one, two) = plan(engine, "one", "two")
-    other = create(engine)
-    graph = {one: [two], two: [one]} if told == "cycle" else {one: [other]}
+    parent, (one, two, begun) = plan(engine, "one", "two", "begun")
+    assert engine.tasks.enqueue(begun).ok
+    graphs = {"cycle": {one: [two], two: [one]}, "is no child": {one: [create(engine)]}}
+    graph = graphs.get(told, {begun: [one]})
     with pytest.raises(InvalidInput, match=told):
         engine.tasks.finalize_plan(parent, graph=graph)
     assert engine.tasks.get(parent).planning_phase is PlanningPhase.ACTIVE

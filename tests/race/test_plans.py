@@ -64,6 +64,16 @@ def test_finalize_against_what_happens_to_a_child(stage: Stage, kind: str) -> No
     stage.explore(scenario)
 
 
+def test_finalize_against_the_end_of_a_child_that_had_begun(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "one", "two", finalized=False)
+        world.start("one")
+        return [finalize(world)], [world.complete("one")]
+
+    for outcome in stage.explore(scenario):
+        assert outcome.history("two")[-1] in {"task.queued", "task.unblocked"}
+
+
 def test_finalize_against_cancel_of_the_plan(stage: Stage) -> None:
     def scenario(world: World) -> Plans:
         plan(world, "one", "two", finalized=False)

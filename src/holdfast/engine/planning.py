@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from holdfast.engine import reopening
 from holdfast.engine.answers import refuse
@@ -37,7 +37,7 @@ def reorder(operation: ReorderPlan, group: Group) -> TransitionResult:
     if not found or found[0]["planning_phase"] != "active":
         return _refused(group, operation.task_id, "only a plan that is being made can be reordered")
     children = group.tx.read("plan_children", task_id=operation.task_id)
-    _check_order(operation.order, [row["id"] for row in children])
+    _check_order(operation.order, _not_begun(children))
     places = [(child, place) for place, child in enumerate(operation.order)]
     named = {"task_id": operation.task_id, "actor": operation.actor}
     group.change_tasks("reorder_children", rows=places, **named)
@@ -69,15 +69,15 @@ def _forget_order(group: Group, plan_id: str, actor: str) -> None:
 
 def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
     named = {"task_id": operation.task_id, "actor": operation.actor}
-    found = group.tx.read("plan_children", task_id=operation.task_id)
-    versions = {row["id"]: row["version"] for row in found}
-    needs = _needs(operation, list(versions))
-    _refuse_cycle([*needs, *_waits_before(group, operation.task_id, list(versions))])
+    children = group.tx.read("plan_children", task_id=operation.task_id)
+    needs = _needs(operation, children)
+    _refuse_cycle([*needs, *_waits_before(group, operation.task_id, children)])
     rows = group.change_tasks("finalize_plan", **named)
     if not rows:
         return _finalized_before(group, operation)
     if needs:
         # A child may have run before it was planned: it needs them from the time it is queued.
+        versions = {row["id"]: row["version"] for row in children}
         since = [(child, need, versions[child] + 1) for child, need in needs]
         group.tx.run("insert_needs", rows=since)
     group.tx.run("inherit_needs", ids=[operation.task_id])
@@ -113,29 +113,52 @@ def _rerun_children(group: Group, task_id: str, actor: str) -> None:
             _rerun_children(group, row["entity"], actor)
 
 
-def _needs(operation: FinalizePlan, children: list[str]) -> list[tuple[str, str]]:
-    """Each child needs the one before it, or what the graph says."""
+def _not_begun(children: Sequence[Row]) -> list[str]:
+    return [row["id"] for row in children if row["status"] == "idle"]
+
+
+def _needs(operation: FinalizePlan, children: Sequence[Row]) -> list[tuple[str, str]]:
+    """Each child that has not begun needs the one before it, or what the graph says."""
     if operation.graph is None:
-        return list(zip(children[1:], children, strict=False))
+        return list(_chain(children))
+    known = {row["id"] for row in children}
+    waiting = _not_begun(children)
     for child, need in operation.graph:
         for each in (child, need):
-            if each not in children:
-                raise InvalidInput("graph", f"{each} is no idle child of this plan")
+            if each not in known:
+                raise InvalidInput("graph", f"{each} is no child of this plan")
+        if child not in waiting:
+            raise InvalidInput("graph", f"{child} has begun, and can be made to wait for nothing")
     return list(operation.graph)
 
 
-def _waits_before(group: Group, plan: str, children: list[str]) -> list[tuple[str, str]]:
+def _chain(children: Sequence[Row]) -> Iterator[tuple[str, str]]:
+    """Who has begun did so by itself: it stands for nothing before it, which is waited for too."""
+    unfinished: list[str] = []
+    before: str | None = None
+    for row in children:
+        child = row["id"]
+        if row["status"] == "idle":
+            needs = [*unfinished, *([] if before is None else [before])]
+            yield from ((child, need) for need in dict.fromkeys(needs))
+            unfinished = []
+        unfinished += [] if row["status"] == "done" else [child]
+        before = child
+
+
+def _waits_before(group: Group, plan: str, children: Sequence[Row]) -> list[tuple[str, str]]:
     """Who waits for whom already, in the plan and outside it.
 
     A plan waits for its children, and they will wait for whatever it needs.
     """
-    found = group.tx.read("needs_behind", ids=[plan, *children])
+    ids = [row["id"] for row in children]
+    found = group.tx.read("needs_behind", ids=[plan, *ids])
     before = [(row["task_id"], row["need_id"]) for row in found]
     inherited = [need for task, need in before if task == plan]
     return [
         *before,
-        *((plan, child) for child in children),
-        *((child, need) for child in children for need in inherited if child != need),
+        *((plan, row["id"]) for row in children if row["status"] != "done"),
+        *((child, need) for child in _not_begun(children) for need in inherited if child != need),
     ]
 
 

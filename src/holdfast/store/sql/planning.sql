@@ -36,10 +36,10 @@ WHERE id = :task_id
   AND EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status = 'idle')
 
 -- name: plan_children
--- purpose: the children of a plan that have not begun, in the order of the plan
-SELECT id, version FROM holdfast_task
+-- purpose: the children of a plan that count, in the order of the plan
+SELECT id, status, version FROM holdfast_task
 WHERE parent_id = :task_id
-  AND status = 'idle'
+  AND NOT superseded
 ORDER BY position, id
 
 -- name: needs_behind
