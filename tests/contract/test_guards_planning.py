@@ -71,10 +71,30 @@ def test_only_idle_children_of_the_plan_that_are_no_plans_are_queued(engine: Eng
     parent, (one, two, three) = plan(engine, "one", "two", "three")
     _, (stranger,) = plan(engine, "stranger")
     assert engine.tasks.start_planning(two).ok
+    below = create(engine, "below", parent=two, enqueue=False)
     take(engine, three)
-    assert change(engine, "queue_children", parent, agent="developer") == {one}
-    assert change(engine, "queue_children", parent, agent="developer") == set()
-    assert states(engine, [two, three, stranger]) == ["planning", "running", "idle"]
+    assert change(engine, "queue_children", parent) == set()
+    assert change(engine, "finalize_plan", parent) == {parent}
+    assert change(engine, "queue_children", parent) == {one}
+    assert change(engine, "queue_children", parent) == set()
+    left = states(engine, [two, three, stranger, below])
+    assert left == ["planning", "running", "idle", "idle"]
+
+
+def test_a_plan_waits_for_the_plans_around_it_that_are_being_made_and_for_no_other_task(
+    engine: Engine,
+) -> None:
+    top, (inner, holder) = plan(engine, "inner", "holder")
+    lone = create(engine, "lone", parent=holder, enqueue=False)
+    below = []
+    for each in (inner, lone):
+        assert engine.tasks.start_planning(each).ok
+        below.append(create(engine, "below", parent=each, enqueue=False))
+        assert change(engine, "finalize_plan", each) == {each}
+    assert change(engine, "queue_children", inner) == set()
+    assert change(engine, "queue_children", lone) == {below[1]}
+    assert change(engine, "finalize_plan", top) == {top}
+    assert change(engine, "queue_children", top) == {below[0], holder}
 
 
 def with_an_old_child(engine: Engine) -> tuple[str, str, str]:

@@ -44,6 +44,67 @@ def test_the_children_of_a_plan_in_a_chain_wait_for_what_it_waits_for(
         assert engine.tasks.reopen(ids["top"]).ok
 
 
+def unfinalized(engine: Engine) -> dict[str, str]:
+    """The open plan `top` of `first` and `inner`, finalized: of `one` and the plan `deep`."""
+    top, (first, inner) = plan(engine, "first", "inner")
+    for each in (top, inner):
+        assert engine.tasks.edit(each, {"agent": each[-1]}).ok
+    assert engine.tasks.start_planning(inner).ok
+    one, deep = (create(engine, name, parent=inner, enqueue=False) for name in ("one", "deep"))
+    assert engine.tasks.start_planning(deep).ok
+    two, three = (create(engine, name, parent=deep, enqueue=False) for name in ("two", "three"))
+    for each in (deep, inner):
+        assert engine.tasks.finalize_plan(each).ok
+    around = {"top": top, "first": first, "inner": inner, "deep": deep}
+    return {**around, "one": one, "two": two, "three": three}
+
+
+def test_nothing_below_a_plan_starts_while_one_around_it_is_being_made(engine: Engine) -> None:
+    ids = unfinalized(engine)
+    below = [ids["one"], ids["two"], ids["three"]]
+    assert states(engine, below) == ["idle"] * 3
+    assert engine.tasks.cancel(ids["top"]).ok
+    assert engine.tasks.retry(ids["top"]).ok
+    assert states(engine, [ids["top"], ids["first"], *below]) == ["planning", *["idle"] * 4]
+    assert healthy(engine)
+    assert engine.tasks.finalize_plan(ids["top"]).ok
+    assert states(engine, [ids["first"], *below]) == ["ready", *["blocked"] * 3]
+    assert engine.tasks.get(ids["one"]).agent == ids["inner"][-1]
+    for each in (ids["first"], *below):
+        finish(engine, each)
+    assert states(engine, [ids["inner"], ids["top"]]) == ["done", "done"]
+    assert healthy(engine)
+
+
+def test_a_plan_that_runs_again_waits_for_one_around_it_that_is_being_made(engine: Engine) -> None:
+    ids = unfinalized(engine)
+    below = [ids["one"], ids["two"], ids["three"]]
+    for each in below:
+        finish(engine, each)
+    assert engine.tasks.get(ids["inner"]).status is Status.DONE
+    assert engine.tasks.reopen(ids["inner"]).ok
+    assert states(engine, below) == ["idle"] * 3
+    assert engine.tasks.finalize_plan(ids["top"]).ok
+    assert states(engine, below) == ["blocked"] * 3
+    assert healthy(engine)
+
+
+def test_what_waits_for_a_plan_around_it_can_be_planned_anew_and_the_plans_in_it_stay(
+    engine: Engine,
+) -> None:
+    ids = unfinalized(engine)
+    assert engine.tasks.start_planning(ids["inner"]).ok
+    assert needs_of(engine, ids["deep"]) == set()
+    assert needs_of(engine, ids["three"]) == {ids["two"]}
+    assert engine.tasks.finalize_plan(ids["top"]).ok
+    below = [ids["one"], ids["two"], ids["three"]]
+    assert states(engine, [ids["first"], *below]) == ["ready", "idle", "idle", "idle"]
+    assert engine.tasks.finalize_plan(ids["inner"], graph={}).ok
+    assert states(engine, below) == ["blocked"] * 3
+    finish(engine, ids["first"])
+    assert states(engine, below) == ["ready", "ready", "blocked"]
+
+
 def test_a_child_added_later_and_a_need_added_later_reach_all_below(engine: Engine) -> None:
     ids = nested(engine, chain=True)
     late = create(engine, "late", parent=ids["inner"])

@@ -88,6 +88,20 @@ def test_a_plan_that_waits_for_an_open_plan_inside_it_says_to_finalize_that(
     assert fixes == [f'hf.tasks.finalize_plan("{inner}")']
 
 
+def test_what_waits_for_a_plan_around_it_that_is_being_made_says_to_finalize_that(
+    engine: Engine,
+) -> None:
+    top, (first, inner) = plan(engine, "first", "inner")
+    assert engine.tasks.start_planning(inner).ok
+    one = create(engine, "one", parent=inner, enqueue=False)
+    assert told(engine, one)[2] == [f'hf.tasks.finalize_plan("{inner}")']
+    assert engine.tasks.finalize_plan(inner).ok
+    for each in (first, inner, one):
+        _, detail, (fix,) = told(engine, each)
+        assert detail == f"it waits until feature {top} is finalized"
+        assert fix == f'hf.tasks.finalize_plan("{top}")'
+
+
 def test_a_plan_of_many_children_tells_of_the_first(engine: Engine) -> None:
     parent, _ = plan(engine, *(f"part {n}" for n in range(9)))
     assert engine.tasks.finalize_plan(parent, graph={}).ok

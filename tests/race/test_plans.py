@@ -7,6 +7,7 @@ import pytest
 from holdfast.engine.operations import (
     DeleteTask,
     EditTask,
+    FinalizePlan,
     Operation,
     ReopenTask,
     ReorderPlan,
@@ -182,6 +183,19 @@ def test_a_plan_inside_a_plan_ends_both_once(stage: Stage) -> None:
     for outcome in stage.explore(scenario):
         assert outcome.history("inner").count("task.done") == 1
         assert outcome.history("parent").count("task.done") == 1
+
+
+def test_a_plan_finalized_at_once_with_the_one_around_it_starts_once(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "first", "inner", finalized=False)
+        inner = world.ids["inner"]
+        assert world.engine.tasks.start_planning(inner).ok
+        world.task("one", parent=inner, enqueue=False)
+        return [finalize(world)], [FinalizePlan(task_id=inner, actor="user")]
+
+    for outcome in stage.explore(scenario):
+        assert outcome.statuses["one"] == "queued"
+        assert outcome.history("one").count("task.queued") == 1
 
 
 def reorder(world: World, *names: str) -> ReorderPlan:

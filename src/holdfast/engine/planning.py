@@ -81,7 +81,7 @@ def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
         since = [(child, need, versions[child] + 1) for child, need in needs]
         group.tx.run("insert_needs", rows=since)
     group.tx.run("inherit_needs", ids=[operation.task_id])
-    group.change_tasks("queue_children", agent=rows[0]["agent"], **named)
+    group.change_tasks("queue_children", **named)
     pass_on(group, [operation.task_id], operation.actor)
     return TransitionResult(ok=True, status="idle")
 

@@ -10,7 +10,7 @@ from holdfast.clock import MICROSECONDS
 from holdfast.engine import validation
 from holdfast.engine.looking import look_at, name_tasks
 from holdfast.engine.why_budget import explain_budget
-from holdfast.engine.why_plan import explain_plan
+from holdfast.engine.why_plan import explain_plan, explain_wait
 from holdfast.engine.why_slot import tell_slot, tell_wait
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.duration import tell_duration
@@ -196,7 +196,8 @@ class TaskReading:
             return explain_plan(self._tx, task)
         match task.status:
             case Status.IDLE:
-                return "it is not in the queue", f'hf.tasks.enqueue("{task.id}")'
+                alone = ("it is not in the queue", f'hf.tasks.enqueue("{task.id}")')
+                return explain_wait(self._tx, task.id) or alone
             case Status.RUNNING:
                 return f"attempt {task.attempt} is running", ""
             case Status.FAILED | Status.CANCELLED:

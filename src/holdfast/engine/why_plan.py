@@ -15,6 +15,8 @@ def explain_plan(tx: Transaction, plan: Task) -> tuple[str, str]:
     children = look_at(tx, tx.read("children_in_order", parent_id=plan.id))
     if plan.planning_phase is PlanningPhase.ACTIVE:
         return _being_made(plan, children)
+    if (waits := explain_wait(tx, plan.id)) is not None:
+        return waits
     broken = [each for each in children if each.status in {Status.FAILED, Status.CANCELLED}]
     # Who is blocked or stalled waits for others of the plan, and they are what holds it up.
     moving = [each for each in children if not each.terminal and not each.blocked]
@@ -23,6 +25,15 @@ def explain_plan(tx: Transaction, plan: Task) -> tuple[str, str]:
     more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
     held_up = f", held up by {told}{more}" if told else ""
     return f"{plan.state}{held_up}", _next_step(shown)
+
+
+def explain_wait(tx: Transaction, task_id: str) -> tuple[str, str] | None:
+    """That what is idle waits for a plan around it which is being made, and what ends that."""
+    found = tx.read("open_plans_around", task_id=task_id)
+    if not found:
+        return None
+    plan, title = found[0]["id"], found[0]["title"]
+    return f"it waits until {title} {plan} is finalized", f'hf.tasks.finalize_plan("{plan}")'
 
 
 def _being_made(plan: Task, children: list[Task]) -> tuple[str, str]:

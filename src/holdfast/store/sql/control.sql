@@ -133,7 +133,7 @@ WHERE id IN (SELECT task_id FROM holdfast_need WHERE need_id IN (SELECT value FR
 -- name: retry_task
 -- purpose: failed or cancelled → queued for every such task of a tree without a run, budgets
 --   renewed, due at once
--- guards: ended without success, and it counts; a child of an open plan waits for its end
+-- guards: ended without success, and it counts; what is below an open plan waits for its end
 -- changes: task
 -- event: 'task.retried'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END
@@ -141,7 +141,12 @@ WHERE id IN (SELECT task_id FROM holdfast_need WHERE need_id IN (SELECT value FR
 -- returning: kind, conditional, blocked, parent_id
 UPDATE holdfast_task SET
   status = CASE WHEN planning_phase <> 'none' OR EXISTS (
-    SELECT 1 FROM holdfast_task AS plan WHERE plan.id = holdfast_task.parent_id AND plan.planning_phase = 'active')
+    WITH RECURSIVE around (parent_id, planning_phase) AS (
+      SELECT plan.parent_id, plan.planning_phase FROM holdfast_task AS plan
+      WHERE plan.id = holdfast_task.parent_id AND plan.planning_phase <> 'none'
+      UNION SELECT plan.parent_id, plan.planning_phase FROM holdfast_task AS plan JOIN around ON plan.id = around.parent_id
+      WHERE plan.planning_phase <> 'none')
+    SELECT 1 FROM around WHERE around.planning_phase = 'active')
     THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (

@@ -25,7 +25,7 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.planned'
 -- data: '{"planning_phase":"finalized"}'
--- returning: agent
+-- returning: kind
 UPDATE holdfast_task SET
   planning_phase = 'finalized',
   version = version + 1, previous = status,
@@ -105,7 +105,8 @@ WHERE parent_id IN (
 -- name: forget_order
 -- purpose: what a plan said of who waits for whom is said anew when it is finalized again;
 --   IS TRUE, because an older PostgreSQL would look up every pair
--- guards: among what is below the plan, of what has not begun; what a task was created with stays
+-- guards: below the plan, of what has not begun, for a part of a plan that is being made; what a task
+--   was created with stays
 DELETE FROM holdfast_need
 WHERE since > 1
   AND task_id IN (
@@ -114,10 +115,12 @@ WHERE since > 1
       UNION SELECT child.id, child.status FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
     SELECT id FROM below WHERE status = 'idle')
   AND (need_id IN (
-    WITH RECURSIVE below (id) AS (
-      SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = :task_id
-      UNION SELECT child.id FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
-    SELECT id FROM below)) IS TRUE
+    WITH RECURSIVE part (id, planning_phase) AS (
+      SELECT child.id, child.planning_phase FROM holdfast_task AS child
+      WHERE child.parent_id = :task_id
+      UNION SELECT child.id, child.planning_phase FROM holdfast_task AS child JOIN part ON child.parent_id = part.id
+      WHERE part.planning_phase = 'active')
+    SELECT id FROM part)) IS TRUE
 
 -- name: unblock_children
 -- purpose: unblock whatever below a plan needs nothing any more that is not done
@@ -140,21 +143,34 @@ WHERE id IN (
   AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
 
 -- name: queue_children
--- purpose: idle → queued for the children of a plan, each blocked until it has all it needs
--- guards: idle children of this plan that are not being planned themselves
+-- purpose: idle → queued for the children of a plan and of the finalized plans inside it, each blocked
+--   until it has all it needs and with the agent of its plan unless it has one
+-- guards: idle children that are no plans themselves, unless a plan around this one is being made
 -- changes: task
 -- event: 'task.queued'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || '}'
 -- returning: kind
 UPDATE holdfast_task SET
   status = 'queued',
-  agent = CASE WHEN agent = 'default' THEN :agent ELSE agent END,
+  agent = CASE WHEN agent = 'default' THEN (SELECT plan.agent FROM holdfast_task AS plan WHERE plan.id = holdfast_task.parent_id) ELSE agent END,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
-WHERE parent_id = :task_id
+WHERE parent_id IN (
+    WITH RECURSIVE around (id, parent_id, planning_phase) AS (
+      SELECT named.id, named.parent_id, named.planning_phase FROM holdfast_task AS named
+      WHERE named.id = :task_id
+      UNION SELECT plan.id, plan.parent_id, plan.planning_phase FROM holdfast_task AS plan JOIN around ON plan.id = around.parent_id
+      WHERE plan.planning_phase <> 'none'),
+    finalized (id) AS (
+      SELECT named.id FROM holdfast_task AS named
+      WHERE named.id = :task_id
+        AND NOT EXISTS (SELECT 1 FROM around WHERE around.planning_phase = 'active')
+      UNION SELECT child.id FROM holdfast_task AS child JOIN finalized ON child.parent_id = finalized.id
+      WHERE child.planning_phase = 'finalized')
+    SELECT id FROM finalized)
   AND status = 'idle'
   AND kind = 'work'
 
@@ -201,7 +217,7 @@ WHERE id IN (
 
 -- name: rerun_children
 -- purpose: done, failed or cancelled → queued for the children of a plan that runs again; a child
---   that is a plan itself is idle
+--   that is a plan itself is idle, and so is any while a plan around them is being made
 -- guards: ended children of this plan that count
 -- changes: task
 -- event: 'task.reopened'
@@ -209,7 +225,14 @@ WHERE id IN (
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":0}'
 -- returning: planning_phase
 UPDATE holdfast_task SET
-  status = CASE WHEN planning_phase = 'none' THEN 'queued' ELSE 'idle' END,
+  status = CASE WHEN planning_phase <> 'none' OR EXISTS (
+    WITH RECURSIVE around (parent_id, planning_phase) AS (
+      SELECT plan.parent_id, plan.planning_phase FROM holdfast_task AS plan
+      WHERE plan.id = holdfast_task.parent_id AND plan.planning_phase <> 'none'
+      UNION SELECT plan.parent_id, plan.planning_phase FROM holdfast_task AS plan JOIN around ON plan.id = around.parent_id
+      WHERE plan.planning_phase <> 'none')
+    SELECT 1 FROM around WHERE around.planning_phase = 'active')
+    THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
@@ -250,6 +273,16 @@ WITH RECURSIVE around (id, parent_id, planning_phase) AS (
   UNION SELECT task.id, task.parent_id, task.planning_phase
   FROM holdfast_task AS task JOIN around ON task.id = around.parent_id)
 SELECT id FROM around WHERE planning_phase = 'finalized' ORDER BY id
+
+-- name: open_plans_around
+-- purpose: the plans around a task that are still being made, the nearest first
+WITH RECURSIVE around (id, parent_id, title, planning_phase, depth) AS (
+  SELECT named.id, named.parent_id, named.title, named.planning_phase, 0 FROM holdfast_task AS named WHERE named.id = :task_id
+  UNION ALL
+  SELECT plan.id, plan.parent_id, plan.title, plan.planning_phase, around.depth + 1
+  FROM holdfast_task AS plan JOIN around ON plan.id = around.parent_id
+  WHERE plan.planning_phase <> 'none')
+SELECT id, title FROM around WHERE planning_phase = 'active' AND depth > 0 ORDER BY depth
 
 -- name: failed_in_tree
 -- purpose: around which failures the plans of the tree of a task must be looked at again
