@@ -9,6 +9,7 @@ from holdfast.engine.operations import (
     Claim,
     Complete,
     CreateTasks,
+    DeleteTask,
     Fail,
     FinalizePlan,
     Operation,
@@ -18,6 +19,7 @@ from holdfast.engine.operations import (
     RetryTask,
     StartPlanning,
 )
+from holdfast.engine.plan_operations import AdvancePlan
 from tests.chaos.people_plans import about, break_for_good
 from tests.chaos.plans import group_of
 from tests.chaos.worker_plans import fail
@@ -59,6 +61,13 @@ def complete_the_last_child_of_plans_inside_each_other(world: World) -> Sequence
         assert world.engine.tasks.finalize_plan(world.ids[name]).ok
     world.start("only")
     return [world.complete("only")]
+
+
+@group_of(DeleteTask, AdvancePlan)
+def delete_the_last_open_child_of_a_plan_and_look_at_it(world: World) -> Sequence[Operation]:
+    plan(world, "one", "two")
+    world.finish("one")
+    return [DeleteTask(**about(world, "two")), AdvancePlan(**about(world, "parent"))]
 
 
 @group_of(Fail)

@@ -58,6 +58,9 @@ PLANTS = {
         "UPDATE holdfast_task SET parent_id = (SELECT plan.id FROM holdfast_task AS plan "
         "WHERE plan.planning_phase = 'finalized') WHERE title = 'ready'"
     ),
+    "plans_end_with_children": (
+        "UPDATE holdfast_task SET status = 'idle', finished_at = NULL WHERE title = 'planned'"
+    ),
     "schedules_end_with_runs": (
         "INSERT INTO holdfast_schedule (name, cron, zone, missed, template, input, run_id, "
         "body_digest, created_at) SELECT 'left', '0 9 * * *', 'UTC', 'one', '{}', '1', id, '', 5 "

@@ -121,6 +121,20 @@ def test_the_last_two_children_end_at_once_and_end_their_plan_once(stage: Stage)
         assert outcome.history("parent").count("task.done") == 1
 
 
+def test_the_last_two_children_one_ended_and_one_deleted_at_once_end_their_plan_once(
+    stage: Stage,
+) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "one", finalized=False)
+        assert world.engine.commits.submit(finalize(world)).result().ok
+        world.task("two", parent=world.ids["parent"])
+        world.start("one")
+        return [world.complete("one")], [DeleteTask(task_id=world.ids["two"], actor="user")]
+
+    for outcome in stage.explore(scenario):
+        assert outcome.history("parent").count("task.done") == 1
+
+
 def test_a_child_that_fails_against_the_end_of_another(stage: Stage) -> None:
     def scenario(world: World) -> Plans:
         running_children(world)

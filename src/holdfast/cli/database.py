@@ -141,6 +141,8 @@ def _say_healed(healed: dict[str, Any] | None) -> None:
     looked = count(len(healed["looked_at"]), "open run")
     moved = "" if healed["dry_run"] else f", {len(healed['advanced'])} of which moved on"
     say(f"{'would look' if healed['dry_run'] else 'looked'} at {looked}{moved}")
+    if plans := healed["settled_plans"]:
+        say(f"{'would settle' if healed['dry_run'] else 'settled'} {count(len(plans), 'plan')}")
 
 
 def _say_diagnosis(told: dict[str, Any]) -> None:

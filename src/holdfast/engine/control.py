@@ -56,6 +56,7 @@ def control(operation: Controlled, group: Group) -> TransitionResult:
 control.register(planning.start)
 control.register(planning.reorder)
 control.register(planning.finalize)
+control.register(planning.advance)
 
 
 @control.register
@@ -134,6 +135,7 @@ def _delete(operation: DeleteTask, group: Group) -> TransitionResult:
     if rows:
         group.tells = True
         group.ended.append(operation.task_id)
+        _settle_without(group, rows[0], operation.actor)
         return TransitionResult(ok=True)
     task = _task(group, operation.task_id)
     if task is None:
@@ -145,6 +147,16 @@ def _delete(operation: DeleteTask, group: Group) -> TransitionResult:
         return refuse(Refusal.INVALID_TRANSITION, "running", "it is running; cancel it first")
     detail = "other tasks need it or belong to it; delete or unblock them first"
     return refuse(Refusal.NEEDED_BY_OTHERS, task["status"], detail)
+
+
+def _settle_without(group: Group, gone: Row, actor: str) -> None:
+    """Let a parent end, or go on, from which the last open child was taken, or what had failed."""
+    parent = None if gone["parent_id"] is None else _task(group, gone["parent_id"])
+    if parent is None or parent["status"] in TERMINAL:
+        return
+    group.parents.add(parent["id"])
+    if gone["previous"] in reopening.ENDED_BADLY:
+        reopening.lift_failing(group, parent["id"], actor)
 
 
 @control.register

@@ -32,6 +32,7 @@ CHECKS = (
     "results_are_kept",
     "schedules_end_with_runs",
     "ended_plans_are_still",
+    "plans_end_with_children",
     "calls_end_with_runs",
     "messages_done_once",
     "events_reach_groups",

@@ -8,6 +8,7 @@ from holdfast.engine import reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.operations import FinalizePlan, ReorderPlan, StartPlanning
+from holdfast.engine.plan_operations import AdvancePlan
 from holdfast.errors import InvalidInput
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import PlanningPhase
@@ -86,6 +87,15 @@ def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
     return TransitionResult(ok=True, status="idle")
 
 
+def advance(operation: AdvancePlan, group: Group) -> TransitionResult:
+    """Look at a plan again: it ends if nothing below it can move."""
+    found = group.tx.read("task_by_id", task_id=operation.task_id)
+    if not found or found[0]["planning_phase"] == PlanningPhase.NONE:
+        return _refused(group, operation.task_id, "it is no plan; its run, or its worker, moves it")
+    group.parents.add(operation.task_id)
+    return TransitionResult(ok=True, status=found[0]["status"])
+
+
 def pass_on(group: Group, plans: Sequence[str], actor: str) -> None:
     """Let all below some plans wait for what those wait for, and stand still if they fail."""
     group.tx.run("inherit_needs", ids=plans)
@@ -99,6 +109,8 @@ def rerun(group: Group, task_id: str, actor: str) -> bool:
     if not rows:
         return False
     _rerun_children(group, task_id, actor)
+    # All that was in it may have been deleted.
+    group.parents.add(task_id)
     if rows[0]["parent_id"] is not None:
         reopening.reopen_around(group, task_id, actor)
         reopening.retry_tree(group, task_id, actor, rows)

@@ -115,6 +115,8 @@ def retry_tree(group: Group, task_id: str, actor: str, reopened: Sequence[Row] =
     parents = {row["parent_id"] for row in back if row["parent_id"] is not None}
     ids = sorted(parents | {row["entity"] for row in back})
     group.change_tasks("lift_failing_below", ids=ids, actor=actor)
+    # What had failed of a plan may have been deleted since.
+    group.parents.update(row["entity"] for row in rows if row["kind"] == Kind.GROUP)
     return rows
 
 

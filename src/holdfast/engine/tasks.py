@@ -33,6 +33,7 @@ from holdfast.engine.operations import (
     UnblockTask,
     UnholdTask,
 )
+from holdfast.engine.plan_operations import AdvancePlan
 from holdfast.engine.records import read_event
 from holdfast.engine.traced import Starting
 from holdfast.engine.wanted import WANTED_AT_ONCE, Wanted, read_wanted
@@ -180,6 +181,11 @@ class Tasks:
         """Queue the children of a plan, as a chain in their order, or by what each needs."""
         pairs = None if graph is None else validation.pairs("graph", graph)
         return self._desk.submit(FinalizePlan(**_about(task_id, actor), graph=pairs))
+
+    @operation
+    def advance(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Derive from the children of a plan whether it has ended; as often as anyone likes."""
+        return self._desk.submit(AdvancePlan(**_about(task_id, actor)))
 
     @operation
     def answer(

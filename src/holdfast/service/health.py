@@ -56,19 +56,23 @@ def check_ready(engine: Engine) -> None:
 
 
 def heal(engine: Engine, *, dry_run: bool = False) -> View:
-    """Take back what expired leases hold, and have every open run looked at again."""
+    """Take back what expired leases hold, and look again at open runs and at plans left open."""
     expired = engine.database.view(lambda tx: tx.read("expired_tasks", count=PAGE))
     running = _running(engine)
+    plans = engine.database.view(lambda tx: tx.read("check_plans_end_with_children"))
     advanced: list[str] = []
     if not dry_run:
         while engine.work.recover():
             pass
         advanced = [each for each in running if engine.runs.advance(each).advanced]
+        for row in plans:
+            engine.tasks.advance(row["entity"], actor="doctor")
     return {
         "dry_run": dry_run,
         "expired_leases": [row["id"] for row in expired],
         "looked_at": running,
         "advanced": advanced,
+        "settled_plans": [row["entity"] for row in plans],
     }
 
 

@@ -16,6 +16,8 @@ from holdfast.worker.state import state_of
 from tests.contract.cli.typed import Typed
 from tests.contract.raw import raw
 from tests.contract.stages import FORK, create, start, take
+from tests.contract.statements import write
+from tests.contract.test_planning import plan, states
 
 
 def test_the_report_tells_what_happened_what_runs_and_what_to_type(
@@ -75,6 +77,24 @@ def test_the_doctor_warns_of_a_full_disk_of_who_stops_for_it_and_of_logs_to_thro
     assert old.startswith("the logs of 1 task in")
     assert old.endswith("are older than the 3 days that they are kept")
     assert "agents: " in typed.ok("doctor")
+
+
+def test_the_doctor_finds_and_settles_a_plan_that_was_left_without_children(
+    engine: Engine, typed: Typed
+) -> None:
+    top, (inner,) = plan(engine, "inner")
+    assert engine.tasks.start_planning(inner).ok
+    last = create(engine, "last", parent=inner, enqueue=False)
+    for each in (top, inner):
+        assert engine.tasks.finalize_plan(each).ok
+    assert write(engine, "delete_task", task_id=last, actor="user") == {last}
+    assert not engine.doctor().ok
+    assert "would settle 1 plan" in typed("doctor", "--fix", "--dry-run").out
+    assert engine.tasks.get(inner).status == "idle"
+    assert "settled 1 plan" in typed.ok("doctor", "--fix")
+    assert states(engine, [inner, top]) == ["done", "done"]
+    assert engine.tasks.advance(top).ok
+    assert not engine.tasks.advance(create(engine)).ok
 
 
 def test_the_doctor_takes_back_expired_leases_when_told_so(engine: Engine, typed: Typed) -> None:

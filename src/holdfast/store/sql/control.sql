@@ -497,6 +497,7 @@ WHERE id = :task_id
 -- to: CAST(NULL AS text)
 -- version: version + 1
 -- actor: CAST(:actor AS text)
+-- returning: parent_id
 DELETE FROM holdfast_task
 WHERE id = :task_id
   AND status <> 'running'

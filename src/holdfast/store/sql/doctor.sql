@@ -315,6 +315,21 @@ FROM below JOIN holdfast_task AS task ON task.id = below.id
 WHERE task.status = 'running'
    OR (task.status = 'queued' AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0)
 
+-- name: check_plans_end_with_children
+-- purpose: a finalized plan has ended once all its children have, or one has ended badly and nothing
+--   below it is running
+SELECT plan.id AS entity, 'is in progress, and nothing below it can move' AS detail
+FROM holdfast_task AS plan
+WHERE plan.planning_phase = 'finalized'
+  AND plan.status = 'idle'
+  AND CASE WHEN EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = plan.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded)
+    THEN NOT EXISTS (
+      WITH RECURSIVE below (id, status) AS (
+        SELECT child.id, child.status FROM holdfast_task AS child WHERE child.parent_id = plan.id
+        UNION ALL SELECT child.id, child.status FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
+      SELECT 1 FROM below WHERE below.status = 'running')
+    ELSE NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = plan.id AND child.status IN ('idle', 'queued', 'running')) END
+
 -- name: check_calls_end_with_runs
 -- purpose: a task that calls a workflow stands as the run of it does: one at a time, waited for
 --   while it runs, and the end of the one is that of the other
