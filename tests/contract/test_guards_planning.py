@@ -202,6 +202,7 @@ def test_a_plan_settles_once_none_of_its_own_children_can_move(engine: Engine) -
     assert engine.tasks.get(done).status is Status.DONE
     assert engine.tasks.get(broken).status is Status.FAILED
     assert engine.tasks.get(other).status is Status.IDLE
+    assert engine.tasks.advance(other).ok
 
 
 def test_failing_is_lifted_below_the_plan_from_what_is_held_and_has_not_begun(
