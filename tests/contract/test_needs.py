@@ -6,10 +6,12 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
+from holdfast.model.effect import Wait
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status
+from holdfast.model.task import NewTask
 from tests.contract.raw import dump
-from tests.contract.stages import FORK, MISSING_TASK, bring, create, finish, start
+from tests.contract.stages import FORK, MISSING_TASK, bring, create, finish, start, take
 
 
 def test_a_join_is_unblocked_once_by_its_last_need(engine: Engine) -> None:
@@ -138,10 +140,47 @@ def test_a_task_that_others_need_is_not_deleted(engine: Engine, store_url: str) 
 
 def test_a_parent_is_not_deleted_before_its_children(engine: Engine) -> None:
     parent = create(engine)
-    child = create(engine, parent=parent)
-    assert engine.tasks.delete(parent).reason is Refusal.NEEDED_BY_OTHERS
+    child = create(engine, "child", parent=parent)
+    answer = engine.tasks.delete(parent)
+    assert answer.reason is Refusal.NEEDED_BY_OTHERS
+    told = "other tasks need it or belong to it: {}; delete or unblock them first"
+    assert answer.detail == told.format(f"child {child}")
+    more = [create(engine, "child", parent=parent) for _ in range(5)]
+    shown = ", ".join(f"child {each}" for each in [child, *more][:5])
+    assert engine.tasks.delete(parent).detail == told.format(f"{shown} and more")
+    for each in more:
+        assert engine.tasks.delete(each).ok
     assert engine.tasks.delete(child).ok
     assert engine.tasks.delete(parent).ok
+
+
+@pytest.mark.parametrize("ended", ["done", "cancelled", "superseded"])
+def test_what_a_task_has_made_is_not_deleted_while_that_may_read_what_it_gives(
+    engine: Engine, ended: str
+) -> None:
+    create(engine, "stranger")
+    attempt = take(engine, create(engine, "maker"))
+    maker, made = attempt.task.id, [NewTask(title="made"), NewTask(title="made")]
+    spawned = engine.work.spawn(maker, attempt.token, made, name="map").value
+    beside = create(engine, "beside", parent=maker)
+    finish(engine, spawned[1])
+    for each in spawned:
+        answer = engine.tasks.delete(each)
+        assert answer.reason is Refusal.NEEDED_BY_OTHERS
+        assert str(answer.detail).startswith(f"maker {maker} has made it, and reads what it gives")
+    assert engine.work.suspend(maker, attempt.token, Wait(children=True)).ok
+    assert engine.tasks.delete(spawned[0]).reason is Refusal.NEEDED_BY_OTHERS
+    if ended == "done":
+        finish(engine, spawned[0])
+        assert engine.tasks.get(maker).waits_for == "children"
+    assert engine.tasks.delete(beside).ok
+    if ended == "done":
+        finish(engine, maker)
+    else:
+        assert (engine.tasks.reset if ended == "superseded" else engine.tasks.cancel)(maker).ok
+    assert [engine.tasks.delete(each).ok for each in spawned] == [True, True]
+    gone = engine.work.children(maker, spawned)
+    assert [(each.status, each.error) for each in gone] == [("cancelled", "it was deleted")] * 2
 
 
 def test_a_task_of_a_run_is_not_deleted(engine: Engine) -> None:

@@ -33,6 +33,7 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import TERMINAL, Kind, PlanningPhase
 from holdfast.store.database import Row
 
+SHOWN = 5
 EDITABLE = (
     "title",
     "agent",
@@ -145,8 +146,19 @@ def _delete(operation: DeleteTask, group: Group) -> TransitionResult:
         return refuse(Refusal.PART_OF_RUN, task["status"], detail)
     if task["status"] == "running":
         return refuse(Refusal.INVALID_TRANSITION, "running", "it is running; cancel it first")
-    detail = "other tasks need it or belong to it; delete or unblock them first"
+    detail = _kept_for(group, operation.task_id)
     return refuse(Refusal.NEEDED_BY_OTHERS, task["status"], detail)
+
+
+def _kept_for(group: Group, task_id: str) -> str:
+    found = group.tx.read("kept_for", task_id=task_id, count=SHOWN + 1)
+    shown = [f"{row['title']} {row['id']}" for row in found if not row["made"]][:SHOWN]
+    more = " and more" if len(found) > SHOWN else ""
+    if shown:
+        told = f"other tasks need it or belong to it: {', '.join(shown)}{more}"
+        return f"{told}; delete or unblock them first"
+    maker = f"{found[0]['title']} {found[0]['id']}"
+    return f"{maker} has made it, and reads what it gives; cancel it instead, or that one"
 
 
 def _settle_without(group: Group, gone: Row, actor: str) -> None:

@@ -34,6 +34,7 @@ from holdfast.model.graph_text import read_steps
 from holdfast.model.rendering import wanted_secrets
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
+from holdfast.model.status import Status
 from holdfast.model.step import every
 from holdfast.model.task import Assignment, NewTask, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, encode_json
@@ -322,8 +323,11 @@ class Work:
         """How some children of a task stand, in the order asked for."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("children_by_id", task_id=identifier, ids=ids))
-        found = {row["id"]: row for row in rows}
-        return [read_child(found[each]) for each in ids]
+        found = {row["id"]: read_child(row) for row in rows}
+        gone = {
+            each: Child(id=each, status=Status.CANCELLED, error="it was deleted") for each in ids
+        }
+        return list((gone | found).values())
 
     @reading
     def needed_around(self, task_id: str) -> dict[str, Any]:

@@ -490,7 +490,7 @@ WHERE id = :task_id
 
 -- name: delete_task
 -- purpose: remove a task that nothing needs and no run holds
--- guards: not running, no run, no dependents, no children
+-- guards: not running, no run, no dependents, no children, and nobody who made it will read what it gives
 -- changes: task
 -- event: 'task.deleted'
 -- from: status
@@ -504,6 +504,22 @@ WHERE id = :task_id
   AND run_id IS NULL
   AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need WHERE need.need_id = holdfast_task.id)
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id)
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS maker WHERE maker.id = holdfast_task.parent_id AND maker.epoch = holdfast_task.parent_epoch AND maker.status IN ('idle', 'queued', 'running'))
+
+-- name: kept_for
+-- purpose: the first of those for whom a task is kept: who needs it, what belongs to it, and who has
+--   made it and will read what it gives
+SELECT id, title, made FROM (
+  SELECT needing.id, needing.title, false AS made
+  FROM holdfast_need AS need JOIN holdfast_task AS needing ON needing.id = need.task_id
+  WHERE need.need_id = :task_id
+  UNION SELECT child.id, child.title, false FROM holdfast_task AS child WHERE child.parent_id = :task_id
+  UNION SELECT maker.id, maker.title, true
+  FROM holdfast_task AS made JOIN holdfast_task AS maker ON maker.id = made.parent_id
+  WHERE made.id = :task_id
+    AND maker.epoch = made.parent_epoch
+    AND maker.status IN ('idle', 'queued', 'running')) AS keeping
+ORDER BY id LIMIT :count
 
 -- name: changes_since
 -- purpose: the first change of a run or task since a version, but for conflicts that were told of
