@@ -160,7 +160,9 @@ def add_child(
     title: Title,
     agent: Agent = None,
     payload: Payload = None,
-    position: Annotated[int | None, typer.Option(help="Its place; last.")] = None,
+    position: Annotated[
+        int | None, typer.Option(help="Its place, lower ones first; else last.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Add a child to a plan; it waits until the plan is finalized."""

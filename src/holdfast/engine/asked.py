@@ -90,6 +90,7 @@ class TaskRow:
     scheduled_for: int | None = None
     priority: int = 0
     position: int = 0
+    placed: bool = False
     tags: str = "[]"
     key: str | None = None
     body_digest: str = ""

@@ -100,7 +100,7 @@ def _check_parent(task: TaskRow, parent: Row | None) -> None:
 def _placed(task: TaskRow, known: dict[str, Row]) -> TaskRow:
     """Last in the plan that it is added to, unless it was given a place."""
     parent = known.get(task.parent_id or "")
-    if parent is None or not parent["last"] or task.position:
+    if parent is None or not parent["last"] or task.placed:
         return task
     return replace(task, position=parent["last"])
 

@@ -81,6 +81,16 @@ def test_a_plan_is_made_of_children_that_follow_each_other(engine: Engine, typed
     assert "invalid_transition" in told
 
 
+def test_a_child_of_a_plan_is_put_where_it_is_said(engine: Engine, typed: Typed) -> None:
+    plan = typed.json("task", "add", "feature", "--idle")["id"]
+    typed.ok("plan", "start", plan)
+    places = {"first": ("5",), "second": (), "zero": ("0",), "front": ("-1",), "last": ()}
+    for title, place in places.items():
+        typed.ok("plan", "add", plan, title, *(["--position", *place] if place else []))
+    shown = [each.title for each in engine.tasks.children(plan)]
+    assert shown == ["front", "zero", "first", "second", "last"]
+
+
 def test_a_plan_may_be_a_graph(engine: Engine, typed: Typed) -> None:
     plan = typed.json("task", "add", "feature", "--idle")["id"]
     typed.ok("plan", "start", plan)

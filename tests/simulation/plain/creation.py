@@ -71,7 +71,7 @@ def _add(world: World, new: NewTask, identifier: str) -> None:
         needs=set(new.needs),
         scheduled_for=new.scheduled_for,
         priority=new.priority,
-        position=new.position,
+        position=new.position or 0,
         tags=frozenset(new.tags),
         key=new.key,
         body=_body(new),
