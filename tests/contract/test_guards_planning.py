@@ -60,10 +60,10 @@ def test_only_an_open_plan_with_an_idle_child_of_its_own_is_finalized(engine: En
     parent = create(engine, enqueue=False)
     create(engine, parent=parent, enqueue=False)
     for task_id in (empty, gone, parent):
-        assert change(engine, "finalize_plan", task_id) == set()
+        assert change(engine, "finalize_plan", task_id, shape="chain") == set()
         assert not engine.tasks.finalize_plan(task_id).ok
-    assert change(engine, "finalize_plan", named) == {named}
-    assert change(engine, "finalize_plan", named) == set()
+    assert change(engine, "finalize_plan", named, shape="chain") == {named}
+    assert change(engine, "finalize_plan", named, shape="chain") == set()
     assert engine.tasks.get(other).planning_phase is PlanningPhase.ACTIVE
 
 
@@ -74,7 +74,7 @@ def test_only_idle_children_of_the_plan_that_are_no_plans_are_queued(engine: Eng
     below = create(engine, "below", parent=two, enqueue=False)
     take(engine, three)
     assert change(engine, "queue_children", parent) == set()
-    assert change(engine, "finalize_plan", parent) == {parent}
+    assert change(engine, "finalize_plan", parent, shape="chain") == {parent}
     assert change(engine, "queue_children", parent) == {one}
     assert change(engine, "queue_children", parent) == set()
     left = states(engine, [two, three, stranger, below])
@@ -90,10 +90,10 @@ def test_a_plan_waits_for_the_plans_around_it_that_are_being_made_and_for_no_oth
     for each in (inner, lone):
         assert engine.tasks.start_planning(each).ok
         below.append(create(engine, "below", parent=each, enqueue=False))
-        assert change(engine, "finalize_plan", each) == {each}
+        assert change(engine, "finalize_plan", each, shape="chain") == {each}
     assert change(engine, "queue_children", inner) == set()
     assert change(engine, "queue_children", lone) == {below[1]}
-    assert change(engine, "finalize_plan", top) == {top}
+    assert change(engine, "finalize_plan", top, shape="chain") == {top}
     assert change(engine, "queue_children", top) == {below[0], holder}
 
 

@@ -52,6 +52,26 @@ def test_finalizing_again_changes_nothing(engine: Engine) -> None:
     assert engine.tasks.events(children[0]) == before
 
 
+def test_finalizing_again_in_another_shape_is_refused_with_the_first(engine: Engine) -> None:
+    parent, (one, two, three) = plan(engine, "one", "two", "three")
+    graph = {three: [one, two]}
+    assert engine.tasks.finalize_plan(parent, graph=graph).ok
+    finish(engine, one)
+    assert engine.tasks.finalize_plan(parent, graph={three: [two, one]}).repeated
+    for other in (None, {}, {three: [one]}):
+        answer = engine.tasks.finalize_plan(parent, graph=other)
+        assert answer.reason is Refusal.INVALID_TRANSITION
+        assert answer.detail.startswith("it was finalized before, as a graph of 2 needs; once it ")
+    for each in (two, three):
+        finish(engine, each)
+    assert engine.tasks.reset(parent).ok
+    assert engine.tasks.finalize_plan(parent).ok
+    told = engine.tasks.finalize_plan(parent, graph=graph).detail
+    assert told.endswith(
+        f'as a chain; once it has ended, hf.tasks.reset("{parent}") has it planned anew'
+    )
+
+
 def test_finalizing_may_be_given_a_graph(engine: Engine) -> None:
     parent, (one, two, three) = plan(engine, "one", "two", "three")
     assert engine.tasks.finalize_plan(parent, graph={three: [one, two]}).ok

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
+from typing import Any
 
 from holdfast.engine import creation, lifecycle, planning
 from holdfast.engine.asked import TaskRow
@@ -119,7 +120,7 @@ def _plan(group: Group, led: Sequence[Led]) -> None:
             _reach(group, "start_planning", each)
     for each in led:
         if each.past.phase == "finalized":
-            _reach(group, "finalize_plan", each)
+            _reach(group, "finalize_plan", each, shape=None)
 
 
 def _pass_on(group: Group, new: Sequence[Import]) -> None:
@@ -128,9 +129,9 @@ def _pass_on(group: Group, new: Sequence[Import]) -> None:
             planning.pass_on(group, plans, operation.actor)
 
 
-def _reach(group: Group, query: str, led: Led) -> None:
+def _reach(group: Group, query: str, led: Led, **more: Any) -> None:
     past = led.past
-    if not group.change_tasks(query, task_id=past.task_id, actor=led.by.actor):
+    if not group.change_tasks(query, task_id=past.task_id, actor=led.by.actor, **more):
         raise RuntimeError(f"{query} does not move {past.task_id}; nothing of it is imported")
 
 

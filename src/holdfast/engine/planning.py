@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from holdfast.engine import reopening
 from holdfast.engine.answers import refuse
@@ -10,8 +11,10 @@ from holdfast.engine.group import Group
 from holdfast.engine.operations import FinalizePlan, ReorderPlan, StartPlanning
 from holdfast.engine.plan_operations import AdvancePlan
 from holdfast.errors import InvalidInput
+from holdfast.model.event import read_data
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import PlanningPhase
+from holdfast.model.text import digest
 from holdfast.store.database import Row
 
 _UNPLANNED = {
@@ -70,11 +73,13 @@ def _forget_order(group: Group, plan_id: str, actor: str) -> None:
 
 def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
     named = {"task_id": operation.task_id, "actor": operation.actor}
+    found = group.tx.read("task_by_id", task_id=operation.task_id)
+    if not found or found[0]["planning_phase"] != PlanningPhase.ACTIVE:
+        return _finalized_before(group, operation)
     children = group.tx.read("plan_children", task_id=operation.task_id)
     needs = _needs(operation, children)
     _refuse_cycle([*needs, *_waits_before(group, operation.task_id, children)])
-    rows = group.change_tasks("finalize_plan", **named)
-    if not rows:
+    if not group.change_tasks("finalize_plan", shape=_shape(operation), **named):
         return _finalized_before(group, operation)
     if needs:
         # A child may have run before it was planned: it needs them from the time it is queued.
@@ -188,12 +193,33 @@ def _refuse_cycle(graph: Sequence[tuple[str, str]]) -> None:
 def _finalized_before(group: Group, operation: FinalizePlan) -> TransitionResult:
     found = group.tx.read("task_by_id", task_id=operation.task_id)
     if found and found[0]["planning_phase"] == "finalized":
-        return TransitionResult(ok=True, repeated=True, status=found[0]["status"])
+        return _finalized_alike(group, operation, found[0]["status"])
     if found and found[0]["planning_phase"] == "active":
         detail = "there is no idle child in it; create some with it as their parent first"
     else:
         detail = f'it is not being planned; hf.tasks.start_planning("{operation.task_id}") begins'
     return _refused(group, operation.task_id, detail)
+
+
+def _finalized_alike(group: Group, operation: FinalizePlan, status: str) -> TransitionResult:
+    """That the same was asked for before; of an imported plan nobody knows what was."""
+    found = group.tx.read("last_planned", task_id=operation.task_id)
+    shape = read_data(found[0]["data"]).get("shape") if found else None
+    if shape in {None, _shape(operation)}:
+        return TransitionResult(ok=True, repeated=True, status=status)
+    kind, _, needs = str(shape).partition(" ")
+    told = "a chain" if kind == "chain" else f"a graph of {needs.partition(' ')[0]} needs"
+    detail = f"it was finalized before, as {told}; once it has ended, "
+    detail += f'hf.tasks.reset("{operation.task_id}") has it planned anew'
+    return refuse(Refusal.INVALID_TRANSITION, status, detail)
+
+
+def _shape(operation: FinalizePlan) -> str:
+    """A short name of what is asked for, the same for the same needs in another order."""
+    if operation.graph is None:
+        return "chain"
+    pairs = sorted(set(operation.graph))
+    return f"graph {len(pairs)} {digest(*chain.from_iterable(pairs))}"
 
 
 def _refused(group: Group, task_id: str, detail: str) -> TransitionResult:

@@ -24,7 +24,7 @@ WHERE id = :task_id
 -- guards: idle, being planned, and there is something to do
 -- changes: task
 -- event: 'task.planned'
--- data: '{"planning_phase":"finalized"}'
+-- data: '{"planning_phase":"finalized"' || COALESCE(',"shape":"' || CAST(:shape AS text) || '"', '') || '}'
 -- returning: kind
 UPDATE holdfast_task SET
   planning_phase = 'finalized',
@@ -34,6 +34,13 @@ WHERE id = :task_id
   AND status = 'idle'
   AND planning_phase = 'active'
   AND EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status = 'idle')
+
+-- name: last_planned
+-- purpose: what was said of a plan when it was finalized last
+SELECT data FROM holdfast_event
+WHERE entity = :task_id
+  AND type = 'task.planned'
+ORDER BY version DESC LIMIT 1
 
 -- name: plan_children
 -- purpose: the children of a plan that count, in the order of the plan
