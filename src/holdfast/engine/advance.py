@@ -64,6 +64,10 @@ def _unblock(group: Group) -> None:
         done, group.done = group.done, []
         unblocked = group.change_tasks("unblock_dependents", ids=done)
         group.ripe += [row["entity"] for row in unblocked if _waits_on(row)]
+        for row in unblocked:
+            if row["kind"] == Kind.GROUP:
+                group.parents |= {row["entity"], row["parent_id"] or row["entity"]}
+                group.returned |= {row["waits_for"]} - {None}
         group.crowded.update(row["concurrency_key"] for row in unblocked if row["concurrency_key"])
         # With a task that has just got all it needs, a run that does not fail goes on.
         failing = int(Hold.FAILING)

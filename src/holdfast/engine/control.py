@@ -304,6 +304,10 @@ def _answer(group: Group, operation: Controlled, rows: list[Row], target: str) -
     if isinstance(operation, ResetTask) and status not in {"idle", "running"}:
         detail = "tasks that need it have started; retry from it instead"
         return refuse(Refusal.STARTED_DEPENDENTS, status, detail)
+    if isinstance(operation, BlockTask) and status == "queued":
+        return refuse(
+            Refusal.INVALID_TRANSITION, status, "it has begun, and waits for nothing more"
+        )
     return refuse(Refusal.INVALID_TRANSITION, status, f"invalid transition {status} → {target}")
 
 

@@ -213,6 +213,7 @@ def consider(group: Group, rows: Iterable[Row]) -> None:
     for row in rows:
         if row["kind"] == Kind.GROUP:
             group.parents |= {row["entity"], row.get("parent_id") or row["entity"]}
+            group.returned |= {row.get("waits_for")} - {None}
         if not row["blocked"] and (row["conditional"] or row["kind"] == Kind.GROUP):
             group.ripe.append(row["entity"])
 

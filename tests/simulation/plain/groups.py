@@ -39,7 +39,8 @@ def settle(world: World) -> bool:
     ended = [
         task
         for task in world.tasks.values()
-        if task.kind == "group" and task.status == "queued" and _is_done(world, task)
+        if task.kind == "group" and task.status == "queued"
+        if not world.blocked(task) and _is_done(world, task)
     ]
     for task in ended:
         task.status, task.error = "done", None

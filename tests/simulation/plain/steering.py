@@ -44,7 +44,7 @@ def reset(world: World, task_id: str) -> Answer:
     needing = [each for each in world.tasks.values() if task_id in each.needs]
     made = [each for each in world.around(task)[:1] if each.kind == "group"]
     ended = task.superseded or any(each.status == "done" for each in made)
-    if ended or any(each.attempt or each.status not in WAITING for each in needing):
+    if ended or any(each.begun and not each.superseded for each in needing):
         return ("started_dependents", task.status)
     groups.supersede(world, task)
     task.status, task.total = "idle", None
@@ -106,7 +106,7 @@ def block(world: World, task_id: str, on: Collection[str]) -> Answer:
         return ("InvalidInput", None)
     if world.dependents(task_id) & set(on):
         return ("InvalidInput", None)
-    if task.status not in WAITING:
+    if task.status not in WAITING or (task.is_item and task.begun):
         return refuse(task)
     task.needs |= set(on)
     return ("ok", task.status)

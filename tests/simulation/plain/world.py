@@ -84,6 +84,13 @@ class Task:
         return self.kind == "group" and self.item is not None
 
     @property
+    def begun(self) -> bool:
+        """Whether it has started, which of a group its parts say."""
+        if self.kind == "group" and self.status == "queued":
+            return self.is_item or self.total is not None
+        return self.attempt > 0 or self.status not in WAITING
+
+    @property
     def undecided(self) -> bool:
         return self.when is not None and not self.decided
 

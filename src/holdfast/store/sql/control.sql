@@ -86,8 +86,8 @@ WHERE run_id IN (SELECT value FROM {each ids})
 
 -- name: reset_task
 -- purpose: queued or terminal → idle, as if it had never run; a plan is being planned again
--- guards: not running and not idle, it counts, nothing that needs it has started, and
---   no group has been done by it
+-- guards: not running and not idle, it counts, nothing that needs it has started, be it a task, a
+--   loop, an item or a call, and no group has been done by it
 -- changes: task
 -- event: 'task.reset'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
@@ -114,7 +114,7 @@ WHERE id = :task_id
   AND status IN ('queued', 'done', 'failed', 'cancelled')
   AND NOT superseded
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS parent WHERE parent.id = holdfast_task.parent_id AND parent.kind = 'group' AND parent.status = 'done')
-  AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS dependent ON dependent.id = need.task_id WHERE need.need_id = holdfast_task.id AND (dependent.attempt > 0 OR dependent.status NOT IN ('idle', 'queued')))
+  AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS dependent ON dependent.id = need.task_id WHERE need.need_id = holdfast_task.id AND NOT dependent.superseded AND (dependent.attempt > 0 OR dependent.status NOT IN ('idle', 'queued') OR (dependent.kind = 'group' AND dependent.status = 'queued' AND (dependent.total IS NOT NULL OR dependent.item IS NOT NULL OR dependent.waits_for IS NOT NULL))))
 
 -- name: block_dependents
 -- purpose: block what needs a task that is no longer done
@@ -408,8 +408,8 @@ WHERE id IN (
   AND (holds & :reason) <> 0
 
 -- name: block_task
--- purpose: make a task wait for others too
--- guards: not started
+-- purpose: make a task wait for others too, and a loop that is under way with what it has not begun
+-- guards: not started; an item has, once its loop has let it begin, and so has a call
 -- changes: task
 -- event: 'task.blocked'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || '}'
@@ -421,6 +421,7 @@ UPDATE holdfast_task SET
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id = :task_id
   AND status IN ('idle', 'queued')
+  AND NOT (kind = 'group' AND status = 'queued' AND (item IS NOT NULL OR waits_for IS NOT NULL))
 
 -- name: unblock_task
 -- purpose: stop a task from waiting for others
@@ -428,7 +429,7 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || '}'
--- returning: kind, conditional, blocked, parent_id
+-- returning: kind, conditional, blocked, parent_id, waits_for
 UPDATE holdfast_task SET
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id

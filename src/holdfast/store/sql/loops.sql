@@ -147,8 +147,8 @@ WHERE id = :task_id
 RETURNING made
 
 -- name: loops_with_room
--- purpose: which of some loops have items left to start, how many are under way, and before which
---   place none is: PostgreSQL walks past what an index has held until the table is vacuumed
+-- purpose: which of some loops have items left to start and wait for nothing, how many are under way,
+--   and before which place none is: PostgreSQL walks past what an index has held until the table is vacuumed
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.epoch, task.item,
   task.total, task.made, task.priority, COALESCE(task.ended_before, -2147483648) AS first,
   (SELECT run.holds FROM holdfast_run AS run WHERE run.id = task.run_id) AS run_holds,
@@ -158,6 +158,7 @@ SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.epoch, t
 FROM holdfast_task AS task
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'
+  AND NOT task.blocked
   AND task.total IS NOT NULL
   AND (task.made < task.total
     OR (SELECT waiting.id FROM holdfast_task AS waiting
@@ -167,7 +168,8 @@ WHERE task.id IN (SELECT value FROM {each ids})
 
 -- name: start_items
 -- purpose: idle → queued for the next items of a loop
--- guards: idle items of this loop, in the order of the list, from a place on before which none is
+-- guards: idle items of this loop with all they need, in the order of the list, from a place on
+--   before which none is
 -- changes: task
 -- event: 'task.queued'
 -- returning: kind, parent_id, item, epoch
@@ -180,12 +182,13 @@ WHERE id IN (
     WHERE parent_id = :loop_id
       AND status IN ('idle', 'queued', 'running')
       AND status = 'idle'
+      AND NOT blocked
       AND position >= :first
     ORDER BY position LIMIT :count)
 
 -- name: settle_groups
 -- purpose: queued → done for groups whose children are all done
--- guards: a group under way, all of its items made, and no child that is not done
+-- guards: a group under way with all it needs, all of its items made, and no child that is not done
 -- changes: task
 -- event: 'task.done'
 -- returning: kind, parent_id
@@ -203,6 +206,7 @@ UPDATE holdfast_task SET
 WHERE id IN (SELECT value FROM {each ids})
   AND kind = 'group'
   AND status = 'queued'
+  AND NOT blocked
   AND (item IS NOT NULL OR made = total)
   AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running') LIMIT 1) IS NULL
   AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded LIMIT 1) IS NULL
