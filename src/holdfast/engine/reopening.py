@@ -209,11 +209,12 @@ def let_go(group: Group, task_id: str, actor: str) -> None:
 
 
 def consider(group: Group, rows: Iterable[Row]) -> None:
-    """Look again at conditions, lists and items of what came back and has all it needs."""
+    """Look at conditions, lists, items and calls of what came back, or has all it needs now."""
     for row in rows:
         if row["kind"] == Kind.GROUP:
             group.parents |= {row["entity"], row.get("parent_id") or row["entity"]}
-            group.returned |= {row.get("waits_for")} - {None}
+            if row.get("waits_for") is not None:
+                group.returned.add(row["waits_for"])
         if not row["blocked"] and (row["conditional"] or row["kind"] == Kind.GROUP):
             group.ripe.append(row["entity"])
 

@@ -4,7 +4,7 @@
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":false}'
--- returning: kind, conditional, run_holds, concurrency_key, parent_id, waits_for
+-- returning: kind, conditional, blocked, run_holds, concurrency_key, parent_id, waits_for
 UPDATE holdfast_task SET
   blocked = false,
   version = version + 1, previous = status,
