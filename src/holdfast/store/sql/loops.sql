@@ -44,21 +44,35 @@ WITH RECURSIVE above (id, parent_id, payload, item, depth) AS (
   FROM holdfast_task AS task JOIN above ON task.id = above.parent_id)
 SELECT id, parent_id, payload, item FROM above WHERE depth > 0 ORDER BY depth
 
--- name: output_beside
--- purpose: what a step gave, among the tasks of one group
-SELECT output, skipped FROM holdfast_task
+-- name: step_beside
+-- purpose: how a step stands and what it gave, among the tasks of one group
+SELECT id, status, output, skipped FROM holdfast_task
 WHERE parent_id = :parent_id
   AND step = :step
   AND NOT superseded
-  AND status = 'done'
 
--- name: output_in_run
--- purpose: what a step gave that stands in no loop
-SELECT output, skipped FROM holdfast_task
+-- name: step_in_run
+-- purpose: how a step stands and what it gave, that stands in no loop
+SELECT id, status, output, skipped FROM holdfast_task
 WHERE run_id = :run_id
   AND step = :step
   AND parent_id IS NULL
-  AND status = 'done'
+
+-- name: done_since_expanded
+-- purpose: whether a task was done again since a loop noted how long its list is
+SELECT event.seq FROM holdfast_event AS event
+WHERE event.entity = :task_id
+  AND event.to_status = 'done'
+  AND event.from_status <> 'done'
+  AND event.seq > (SELECT max(noted.seq) FROM holdfast_event AS noted WHERE noted.entity = :loop_id AND noted.type = 'task.expanded')
+LIMIT 1
+
+-- name: verifiers_of
+-- purpose: who judges what a task gives, beside it
+SELECT id FROM holdfast_task
+WHERE run_id = :run_id
+  AND verifies = :task_id
+  AND NOT superseded
 
 -- name: let_tasks_start
 -- purpose: make tasks due whose condition holds
