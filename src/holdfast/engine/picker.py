@@ -15,6 +15,7 @@ from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
 from holdfast.engine.records import read_task, read_value
 from holdfast.engine.scripts import Script, gather, is_step
+from holdfast.model.feedback import nearest
 from holdfast.model.fill import fill
 from holdfast.model.reference import Unresolved
 from holdfast.model.retry import MICROSECONDS
@@ -316,7 +317,7 @@ class Claimed:
         if name == "item":
             return read_value(groups[0]["payload"]) if groups else None
         said = (row["feedback"], *(each["feedback"] for each in groups))
-        return read_value(next((each for each in said if each is not None), None))
+        return read_value(nearest(said))
 
 
 def _of_run(row: Row, run: RunFacts) -> dict[str, Any]:

@@ -104,7 +104,7 @@ UPDATE holdfast_task SET
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
   due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, skipped = false,
-  output = NULL, result_digest = NULL, error = NULL, progress = NULL,
+  output = NULL, result_digest = NULL, error = NULL, progress = NULL, feedback = NULL,
   spent = spent + {cost holdfast_task}, usage = NULL,
   total = NULL, made = 0,
   started_at = NULL, finished_at = NULL,
