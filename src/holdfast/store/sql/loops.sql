@@ -100,7 +100,7 @@ WHERE id IN (SELECT value FROM {each ids})
 -- data: '{"skipped":true}'
 -- returning: kind, parent_id
 UPDATE holdfast_task SET
-  status = 'done', skipped = true, finished_at = (SELECT holdfast_now()),
+  status = 'done', skipped = true, output = NULL, finished_at = (SELECT holdfast_now()),
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
 WHERE id IN (SELECT value FROM {each ids})
@@ -120,7 +120,7 @@ WHERE id IN (SELECT value FROM {each ids})
 -- data: '{"error":' || error || '}'
 -- returning: kind, parent_id
 UPDATE holdfast_task SET
-  status = 'failed', error = r.problem, finished_at = (SELECT holdfast_now()),
+  status = 'failed', error = r.problem, output = NULL, finished_at = (SELECT holdfast_now()),
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
 FROM {rows} AS r

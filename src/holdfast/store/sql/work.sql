@@ -294,7 +294,7 @@ UPDATE holdfast_task SET
   status = CASE WHEN lost + 1 < max_lost THEN 'queued' ELSE 'failed' END,
   lost = lost + 1,
   due = true, scheduled_for = NULL,
-  error = r.problem,
+  error = r.problem, output = NULL,
   finished_at = CASE WHEN lost + 1 < max_lost THEN NULL ELSE (SELECT holdfast_now()) END,
   lease_expires_at = NULL,
   version = version + 1, previous = status,
