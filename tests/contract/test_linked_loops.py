@@ -7,7 +7,7 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Step
 from holdfast.model.result import Refusal
-from tests.contract.stages import finish
+from tests.contract.stages import finish, take
 from tests.contract.statements import write
 from tests.contract.test_loops import begin, loop, of, ready, work_off
 from tests.contract.test_verifiers import ACCEPT, REJECT, current, do, judge
@@ -123,3 +123,29 @@ def test_what_a_loop_or_an_item_needs_that_has_not_begun_is_reset(engine: Engine
     assert engine.tasks.reset(build).ok
     assert engine.tasks.reset(plan).ok
     assert (statuses(engine, run), current(engine, run, "build").blocked) == (["idle"], True)
+
+
+def test_of_two_needs_of_one_name_the_whole_loop_counts_and_else_the_first_item(
+    engine: Engine,
+) -> None:
+    asides = [Step(id=f"aside{number}") for number in range(3)]
+    run = begin(engine, loop("input", body=ONE), *asides, given=["a", "b"])
+    build, *items = (task.id for task in of(engine, run, "build"))
+    for aside, on in zip(asides, ([build, items[0]], items[::-1], items[1:]), strict=True):
+        assert engine.tasks.block(named(engine, run, aside.id), on).ok
+    for place, output in enumerate(("first", "second")):
+        finish(engine, named(engine, run, "one", place), output)
+    given = [take(engine, named(engine, run, aside.id)).needs["build"] for aside in asides]
+    assert given == [["first", "second"], "first", "second"]
+
+
+def test_of_two_needs_of_one_name_that_of_the_same_item_counts(engine: Engine) -> None:
+    body = (Step(id="one"), Step(id="two", needs=("one",)))
+    run = begin(engine, loop("input", body=body, parallel=2), given=["a", "b"])
+    ones = [named(engine, run, "one", place) for place in (0, 1)]
+    for place in (0, 1):
+        assert engine.tasks.block(named(engine, run, "two", place), ones).ok
+        finish(engine, ones[place], place)
+    for place in (0, 1):
+        assert take(engine, named(engine, run, "two", place)).needs == {"one": place}
+        assert engine.work.needed_around(named(engine, run, "two", place)) == {"one": place}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
@@ -141,23 +141,6 @@ class Bench:
             # A loop that needs a part of itself is no story that could end.
             beside = [each for each in beside if self._parent_of(each) == parent]
         return _pick(beside, pick) or UNKNOWN_TASK
-
-    def named_apart(self, task: str, others: Sequence[str]) -> list[str]:
-        """Those of some tasks that a worker can tell from other needs: it gets them by step."""
-        tasks = self.world.tasks
-        known = {} if task not in tasks else self._given(tasks[task].needs)
-        chosen: list[str] = []
-        for other in others:
-            given = self._given([other])
-            if all(known.setdefault(name, each) == each for name, each in given.items()):
-                chosen.append(other)
-        return chosen or [UNKNOWN_TASK]
-
-    def _given(self, needs: Collection[str]) -> dict[str, str]:
-        """Whose outputs go with some needs, by the names of their steps."""
-        found = [self.world.tasks[each] for each in needs if each in self.world.tasks]
-        verified = [self.world.tasks[each.verifies] for each in found if each.verifies is not None]
-        return {each.step or each.id: each.id for each in (*found, *verified)}
 
     def asking(self, reason: Hold, pick: int) -> str:
         """Mostly a task that waits for a person, held for that reason or an approval."""

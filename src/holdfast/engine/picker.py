@@ -13,7 +13,7 @@ from holdfast.engine.asked import Look
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
-from holdfast.engine.records import read_task, read_value
+from holdfast.engine.records import read_given, read_task, read_value
 from holdfast.engine.scripts import Script, gather, is_step
 from holdfast.model.feedback import nearest
 from holdfast.model.fill import fill
@@ -301,10 +301,7 @@ class Claimed:
                 run = self.runs.get(row["run_id"])
                 return None if run is None else read_value(run.input)
             case "needs":
-                return {
-                    each["step"] or each["id"]: read_value(each["output"])
-                    for each in self.given.get(row["entity"], ())
-                }
+                return read_given(self.given.get(row["entity"], ()), row["parent_id"])
             case "item" | "feedback":
                 return self._read_around(row, name)
         return _read_own(row, name)
