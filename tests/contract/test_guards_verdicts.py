@@ -81,7 +81,7 @@ def built(engine: Engine, given: str = "ab") -> tuple[str, list[str], list[str]]
 
 
 def reopen_around(engine: Engine, task_id: str) -> set[str]:
-    return write(engine, "reopen_above", task_id=task_id, actor="user")
+    return write(engine, "reopen_above", ids=[task_id], actor="user")
 
 
 def test_the_ended_groups_around_a_task_come_back_and_no_other(engine: Engine) -> None:

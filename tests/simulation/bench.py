@@ -135,12 +135,10 @@ class Bench:
 
     def beside(self, task: str, pick: int) -> str:
         """A task that may be needed by another: of the same run, or without one as well."""
-        run, parent = self.run_of(task), self._parent_of(task)
-        beside = [each for each in self.tasks if self.run_of(each) == run]
-        if run is not None:
-            # A loop that needs a part of itself is no story that could end.
-            beside = [each for each in beside if self._parent_of(each) == parent]
-        return _pick(beside, pick) or UNKNOWN_TASK
+        run = self.run_of(task)
+        return (
+            _pick([each for each in self.tasks if self.run_of(each) == run], pick) or UNKNOWN_TASK
+        )
 
     def asking(self, reason: Hold, pick: int) -> str:
         """Mostly a task that waits for a person, held for that reason or an approval."""
@@ -155,10 +153,6 @@ class Bench:
     def run_of(self, task: str) -> str | None:
         found = self.world.tasks.get(task)
         return None if found is None else found.run
-
-    def _parent_of(self, task: str) -> str | None:
-        found = self.world.tasks.get(task)
-        return None if found is None else found.parent
 
     def run(self, pick: int) -> str:
         return _pick(self.runs, pick) or UNKNOWN_RUN

@@ -91,7 +91,7 @@ def _reset(operation: ResetTask, group: Group) -> TransitionResult:
     if rows[0]["planning_phase"] == PlanningPhase.ACTIVE:
         planning.take_back(group, operation.task_id, operation.actor)
     reopening.consider(group, rows)
-    reopening.reopen_around(group, operation.task_id, operation.actor)
+    reopening.reopen_around(group, [operation.task_id], operation.actor)
     if rows[0]["previous"] == "done":
         group.change_tasks("block_dependents", ids=[operation.task_id], actor=operation.actor)
     if rows[0]["run_id"] is not None:

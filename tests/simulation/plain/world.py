@@ -214,6 +214,21 @@ class World:
             found |= more
         return found
 
+    def behind(self, task_id: str) -> set[str]:
+        """What ends after a task: who needs it, the group around it, what begins with those."""
+        begun, ended = {task_id}, {task_id}
+        while True:
+            begins = {t.id for t in self.tasks.values() if t.needs & ended or self._part(t) & begun}
+            ends = begins.union(*(self._part(self.tasks[each]) for each in ended))
+            if begins <= begun and ends <= ended:
+                return ended
+            begun, ended = begun | begins, ended | ends
+
+    def _part(self, task: Task) -> set[str]:
+        """The group that a task counts for, if any."""
+        around = self.around(task)[:1] if not task.superseded else []
+        return {each.id for each in around if each.kind == "group"}
+
     def tree(self, task_id: str) -> set[str]:
         """All below the topmost parent of a task, and that one: what stands for a run."""
         top = self.tasks[task_id]

@@ -447,13 +447,6 @@ DELETE FROM holdfast_need
 WHERE task_id = :task_id
   AND need_id IN (SELECT value FROM {each ids})
 
--- name: reachable_needs
--- purpose: which of some tasks would close a cycle if a task needed them
-WITH RECURSIVE reached (id) AS (
-  SELECT named.id FROM holdfast_task AS named WHERE named.id = :task_id
-  UNION SELECT need.task_id FROM holdfast_need AS need JOIN reached ON need.need_id = reached.id)
-SELECT id FROM reached WHERE id IN (SELECT value FROM {each ids})
-
 -- name: edit_task
 -- purpose: change what a task is, before it starts
 -- guards: not started, the version the caller saw, a budget that is not already spent; and what
