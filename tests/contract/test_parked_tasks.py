@@ -191,3 +191,26 @@ def test_what_is_parked_is_offered_to_nobody(engine: Engine) -> None:
     asked: dict[str, Any] = {"agents": ["default"], "count": 10}
     offered = engine.database.view(lambda tx: tx.read("ready_tasks", **asked))
     assert [row["id"] for row in offered] == [free]
+
+
+@pytest.mark.parametrize("way", ["retry", "reopen", "reset"])
+def test_what_ended_out_of_line_comes_back_in_line(engine: Engine, hand: Raw, way: str) -> None:
+    tasks = [create(engine, concurrency=ONE) for _ in range(2)]
+    (first,) = engine.work.claim("worker", count=10)
+    assert parked(hand) == {tasks[1]}
+    assert engine.tasks.cancel(tasks[1]).ok
+    assert engine.work.complete(first.task_id, first.token).ok
+    assert getattr(engine.tasks, way)(tasks[1]).ok
+    assert parked(hand) == set()
+    assert way != "reset" or engine.tasks.enqueue(tasks[1]).ok
+    assert [each.task_id for each in engine.work.claim("worker")] == [tasks[1]]
+
+
+def test_what_was_held_out_of_line_comes_back_in_line(engine: Engine) -> None:
+    tasks = [create(engine, concurrency=ONE) for _ in range(2)]
+    (first,) = engine.work.claim("worker", count=10)
+    assert engine.tasks.hold(tasks[1]).ok
+    assert engine.work.complete(first.task_id, first.token).ok
+    assert engine.work.claim("worker") == []
+    assert engine.tasks.unhold(tasks[1]).ok
+    assert [each.task_id for each in engine.work.claim("worker")] == [tasks[1]]

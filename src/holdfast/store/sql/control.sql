@@ -103,7 +103,7 @@ UPDATE holdfast_task SET
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
-  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, skipped = false,
+  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, parked = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL, feedback = NULL,
   spent = spent + {cost holdfast_task}, usage = NULL,
   total = NULL, made = 0,
@@ -147,7 +147,7 @@ UPDATE holdfast_task SET
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
-  run_holds = 0, due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false,
+  run_holds = 0, due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, parked = false,
   error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
@@ -207,7 +207,7 @@ UPDATE holdfast_task SET
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = (SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id),
-  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false,
+  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, parked = false,
   error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
@@ -267,7 +267,7 @@ UPDATE holdfast_task SET
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
-  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, skipped = false,
+  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, parked = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL,
   total = NULL, made = 0, feedback = COALESCE(CAST(:feedback AS text),
     CASE WHEN id IN (SELECT value FROM {each ids}) THEN CAST(:follow_up AS text) END),
