@@ -148,8 +148,8 @@ class Writer:
         batch.each(Removal, lambda operation: removal.remove(group, operation))
         batch.each(Sweep, lambda _: sweep(group))
         # What is steered may have been parked while something else held it, where none was seen.
-        steered = batch.of(Controlled) or batch.of(ControlledRun)
-        self._parked = (self._parked or bool(steered)) and slots.unpark(group)
+        steered = bool(batch.of(Controlled)) or bool(batch.of(ControlledRun))
+        self._parked = (self._parked or steered) and slots.unpark(group)
         limits.hold(group)
         batch.together(Claim, lambda chosen: picker.claim(group, chosen))
         batch.together(ClaimById, lambda chosen: picker.claim_by_id(group, chosen))
