@@ -222,10 +222,10 @@ def let_go(group: Group, task_id: str, actor: str) -> None:
 def consider(group: Group, rows: Iterable[Row]) -> None:
     """Look at conditions, lists, items and calls of what came back, or has all it needs now."""
     for row in rows:
-        if row["kind"] == Kind.GROUP:
+        if row["kind"] == Kind.GROUP and row.get("begun", True):
             group.parents |= {row["entity"], row.get("parent_id") or row["entity"]}
-            if row.get("waits_for") is not None:
-                group.returned.add(row["waits_for"])
+        if row["kind"] == Kind.GROUP and row.get("waits_for") is not None:
+            group.returned.add(row["waits_for"])
         if not row["blocked"] and (row["conditional"] or row["kind"] == Kind.GROUP):
             group.ripe.append(row["entity"])
 

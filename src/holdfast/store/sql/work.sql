@@ -367,8 +367,7 @@ SELECT id FROM (
       SELECT above.id FROM above
       UNION SELECT following.id FROM reached JOIN (
         SELECT need.task_id AS id, need.need_id AS source FROM holdfast_need AS need
-        UNION ALL SELECT child.id, child.parent_id FROM holdfast_task AS child
-        UNION ALL SELECT child.parent_id, child.id FROM holdfast_task AS child WHERE child.parent_id IS NOT NULL) AS following
+        UNION ALL SELECT child.id, child.parent_id FROM holdfast_task AS child) AS following
         ON following.source = reached.id)
     SELECT id FROM reached) AS rolled_back
 UNION SELECT id FROM (
