@@ -21,7 +21,7 @@ from tests.contract.walking import rows_of
 
 GROWING = {f"holdfast_{name}" for name in ("effect", "event", "need", "run", "signal", "task")}
 # Asked by people or now and then, and about all that is running, held or newest.
-WALKING = {"expired_tasks", "latest_events", "lone_tasks_failed_since", "next_wake"}
+WALKING = {"latest_events", "lone_tasks_failed_since", "next_wake"}
 WALKING |= {"outputs_of_runs", "runs_ended_since", "slot_holders", "tasks_for_people"}
 WALKING |= {"usages_of_runs", "usages_of_tasks", "being_verified", "leased_tasks", "newest_number"}
 WALKING |= {
