@@ -36,7 +36,6 @@ WALKING |= {
     "cancel_children",
     "ended_runs",
     "hold_run",
-    "run_events_after",
     "runs_below",
     "unhold_run",
 }
