@@ -58,3 +58,18 @@ def test_the_server_is_measured_over_http_and_its_section_written_beside_the_res
     assert len(ROW.findall(written)) == 4
     assert written.startswith("# Benchmarks\n\n<!-- section http -->")
     assert (small in written, "42 before" in written) == (True, False)
+
+
+def test_a_statement_that_grows_with_what_it_does_not_touch_is_told() -> None:
+    holding = "release_of_an_agent_at_its_limit"
+    shown = subprocess.run(
+        [sys.executable, "-m", "benchmarks.growth", "--only", holding, "--database", "sqlite"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert re.search(rf"limit_agent +[\d,]+ → +[\d,]+  {holding}: it holds", shown.stdout)
+    assert re.search(r"^sqlite: \d+ statements", shown.stdout, re.MULTILINE)

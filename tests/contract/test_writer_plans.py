@@ -31,15 +31,6 @@ WALKING |= {
     "ready_tasks",
     "limited_tasks",
 }
-# Through the index of the runs that steps called, which only those with such steps have.
-WALKING |= {
-    "cancel_children",
-    "ended_runs",
-    "hold_run",
-    "runs_below",
-    "unhold_run",
-}
-WALKING |= {"tasks_of_run_for_people", "hold_spent_runs", "raise_budget", "used_by_runs"}
 # From key to key, and about all that waits for one, is in line for an agent or has not ended.
 WALKING |= {"keys_with_room", "parked_keys", "limit_agent", "count_running_runs"}
 # Which of its failures is a run's first is asked once.
