@@ -90,6 +90,7 @@ def _named(scenarios: Scenarios, sizes: Sizes) -> dict[str, Measure]:
         "waiting tasks drained, beside the same by hand": scenarios.waiting_tasks,
         "five-step pipelines, beside the same by hand": scenarios.pipelines,
         f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits": scenarios.alone,
+        "a pipeline alone, beside the same by hand": scenarios.alone_by_hand,
         f"tasks {among}": scenarios.drained,
         f"claims {among}": scenarios.claims,
         f"completions {among}": scenarios.completions,

@@ -41,6 +41,9 @@ class ByHand(Protocol):
 
     def create_pipelines(self, count: int) -> None: ...
 
+    def begin_pipeline(self) -> list[Held]:
+        """Create one pipeline and claim its first task, in one transaction."""
+
     def step(self, done: list[Held], count: int) -> list[Held]:
         """Complete what is held, let what follows go on, and claim up to `count` more."""
 
@@ -84,7 +87,15 @@ class Rows:
 
 
 def drain(store: ByHand, batch: int) -> None:
-    held = store.step([], batch)
+    _drain(store, store.step([], batch), batch)
+
+
+def run_alone(store: ByHand) -> None:
+    """One pipeline with nothing beside it, in as few commits as there can be."""
+    _drain(store, store.begin_pipeline(), 1)
+
+
+def _drain(store: ByHand, held: list[Held], batch: int) -> None:
     while held:
         held = store.step(held, batch)
 

@@ -168,38 +168,49 @@ class PostgresqlByHand:
             self._create(self._rows.tasks(count), nothing, nothing, [False] * count)
 
     def create_pipelines(self, count: int) -> None:
+        with self._connection.transaction(), self._connection.pipeline():
+            self._create_pipelines(count, now())
+
+    def begin_pipeline(self) -> list[Held]:
         at = now()
+        with self._connection.transaction(), self._connection.pipeline():
+            self._create_pipelines(1, at)
+            return self._claim(1, at)
+
+    def _create_pipelines(self, count: int, at: int) -> None:
         new = list(self._rows.pipelines(count))
         runs = [row.run_id for row in new]
         ids = [each for row in new for each in row.task_ids]
         needs = [pair for row in new for pair in zip(row.task_ids[1:], row.task_ids, strict=False)]
-        with self._connection.transaction(), self._connection.pipeline():
-            pinned = (PIPELINE.name, PIPELINE.version, PIPELINE.definition, at)
-            self._connection.execute(_WORKFLOW, pinned)
-            self._run(
-                _RUNS,
-                ids=runs,
-                now=at,
-                name=PIPELINE.name,
-                version=PIPELINE.version,
-                started=STARTED,
-            )
-            self._create(
-                ids,
-                [run for run in runs for _ in STEPS],
-                [step for _ in runs for step in STEPS],
-                [step != STEPS[0] for _ in runs for step in STEPS],
-            )
-            pairs = tuple(list(side) for side in zip(*needs, strict=True))
-            self._connection.execute(_NEEDS, pairs)
+        pinned = (PIPELINE.name, PIPELINE.version, PIPELINE.definition, at)
+        self._connection.execute(_WORKFLOW, pinned)
+        self._run(
+            _RUNS,
+            ids=runs,
+            now=at,
+            name=PIPELINE.name,
+            version=PIPELINE.version,
+            started=STARTED,
+        )
+        self._create(
+            ids,
+            [run for run in runs for _ in STEPS],
+            [step for _ in runs for step in STEPS],
+            [step != STEPS[0] for _ in runs for step in STEPS],
+        )
+        pairs = tuple(list(side) for side in zip(*needs, strict=True))
+        self._connection.execute(_NEEDS, pairs)
 
     def step(self, done: list[Held], count: int) -> list[Held]:
         at = now()
         with self._connection.transaction():
             if done:
                 self._complete(done, at)
-            cursor = self._run(_CLAIM, now=at, worker=WORKER, lease=LEASE, count=count)
-            return [Held(*row) for row in cursor.fetchall()]
+            return self._claim(count, at)
+
+    def _claim(self, count: int, at: int) -> list[Held]:
+        cursor = self._run(_CLAIM, now=at, worker=WORKER, lease=LEASE, count=count)
+        return [Held(*row) for row in cursor.fetchall()]
 
     def fill(self, count: int) -> None:
         at = now()

@@ -110,7 +110,16 @@ class SqliteByHand:
             )
 
     def create_pipelines(self, count: int) -> None:
+        with self._transaction():
+            self._create_pipelines(count, now())
+
+    def begin_pipeline(self) -> list[Held]:
         at = now()
+        with self._transaction():
+            self._create_pipelines(1, at)
+            return self._claim(1, at)
+
+    def _create_pipelines(self, count: int, at: int) -> None:
         new = list(self._rows.pipelines(count))
         tasks = [
             (each, row.run_id, step, step, step != STEPS[0], at, at)
@@ -118,55 +127,57 @@ class SqliteByHand:
             for each, step in zip(row.task_ids, STEPS, strict=True)
         ]
         needs = [pair for row in new for pair in zip(row.task_ids[1:], row.task_ids, strict=False)]
-        with self._transaction():
-            pinned = (PIPELINE.name, PIPELINE.version, PIPELINE.definition, at)
-            self._connection.execute(_WORKFLOW, pinned)
-            runs = [(row.run_id, PIPELINE.name, PIPELINE.version, at, at) for row in new]
-            self._many(_RUN, runs)
-            started = [
-                (row.run_id, row.run_id, 1, None, "running", 0, "user", at, STARTED) for row in new
-            ]
-            self._events(started, "run.started")
-            self._many(_TASK, tasks)
-            created = [
-                (
-                    task[0],
-                    task[1],
-                    1,
-                    None,
-                    "queued",
-                    0,
-                    "user",
-                    at,
-                    CREATED_BLOCKED if task[4] else CREATED,
-                )
-                for task in tasks
-            ]
-            self._events(created, "task.created")
-            self._many(_NEED, needs)
+        pinned = (PIPELINE.name, PIPELINE.version, PIPELINE.definition, at)
+        self._connection.execute(_WORKFLOW, pinned)
+        runs = [(row.run_id, PIPELINE.name, PIPELINE.version, at, at) for row in new]
+        self._many(_RUN, runs)
+        started = [
+            (row.run_id, row.run_id, 1, None, "running", 0, "user", at, STARTED) for row in new
+        ]
+        self._events(started, "run.started")
+        self._many(_TASK, tasks)
+        created = [
+            (
+                task[0],
+                task[1],
+                1,
+                None,
+                "queued",
+                0,
+                "user",
+                at,
+                CREATED_BLOCKED if task[4] else CREATED,
+            )
+            for task in tasks
+        ]
+        self._events(created, "task.created")
+        self._many(_NEED, needs)
 
     def step(self, done: list[Held], count: int) -> list[Held]:
         at = now()
         with self._transaction():
             if done:
                 self._complete(done, at)
-            parameters = {"now": at, "worker": WORKER, "lease": LEASE, "count": count}
-            claimed = [Held(*row) for row in self._connection.execute(_CLAIM, parameters)]
-            started = [
-                (
-                    held.id,
-                    held.run_id,
-                    held.version,
-                    "queued",
-                    "running",
-                    held.attempt,
-                    WORKER,
-                    at,
-                    None,
-                )
-                for held in claimed
-            ]
-            self._events(started, "task.running")
+            return self._claim(count, at)
+
+    def _claim(self, count: int, at: int) -> list[Held]:
+        parameters = {"now": at, "worker": WORKER, "lease": LEASE, "count": count}
+        claimed = [Held(*row) for row in self._connection.execute(_CLAIM, parameters)]
+        started = [
+            (
+                held.id,
+                held.run_id,
+                held.version,
+                "queued",
+                "running",
+                held.attempt,
+                WORKER,
+                at,
+                None,
+            )
+            for held in claimed
+        ]
+        self._events(started, "task.running")
         return claimed
 
     def fill(self, count: int) -> None:

@@ -96,6 +96,11 @@ class Scenarios:
         with self._places.new(database) as ours, self._places.new(database) as theirs:
             return take(number, partial(self._run_alone, ours), partial(self._commits, theirs))
 
+    def alone_by_hand(self, database: str, number: int) -> Pair:
+        """One pipeline at a time, beside the same written by hand in as many commits."""
+        with self._places.new(database) as ours, self._places.new(database) as theirs:
+            return take(number, partial(self._run_alone, ours), partial(self._alone, theirs))
+
     def claims(self, database: str, number: int) -> Pair:
         """Claims among many finished tasks, beside the same in an empty store."""
         return self._among_finished(database, number, self._engine_claims)
@@ -190,6 +195,11 @@ class Scenarios:
 
         return size / timed(work)
 
+    def _alone(self, url: str) -> float:
+        with written_by_hand(url) as hand:
+            _run_by_hand(hand, 2)
+            return self._sizes.alone / timed(lambda: _run_by_hand(hand, self._sizes.alone))
+
     def _commits(self, url: str) -> float:
         with written_by_hand(url) as hand:
             _commit(hand, 1)
@@ -258,6 +268,11 @@ def _one_by_one(made: Program, count: int) -> None:
         with made.draining("r_", 1) as wait:
             made.pipeline.start()
             wait()
+
+
+def _run_by_hand(hand: ByHand, count: int) -> None:
+    for _ in range(count):
+        by_hand.run_alone(hand)
 
 
 def _commit(hand: ByHand, count: int) -> None:

@@ -31,8 +31,8 @@ def test_the_benchmarks_print_a_table_of_both_databases_and_write_their_page(
     assert shown.returncode == 0, shown.stdout + shown.stderr
     assert "pair 1 of 1" in shown.stdout
     rows = ROW.findall(shown.stdout)
-    assert len({what for what, _ in rows}) == 13
-    assert Counter(database for _, database in rows) == {"sqlite": 13, "postgresql": 13}
+    assert len({what for what, _ in rows}) == 14
+    assert Counter(database for _, database in rows) == {"sqlite": 14, "postgresql": 14}
     written = page.read_text(encoding="utf-8")
     assert ROW.findall(written) == rows
     assert SMALL in written
