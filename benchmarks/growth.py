@@ -48,7 +48,7 @@ Cost = Counter[str]
 Costs = dict[int, int]
 # A new store with a crowd, as often as one is wanted.
 Copier = Callable[[], AbstractContextManager[str]]
-Makers = Callable[[int], AbstractContextManager[Copier]]
+Maker = Callable[[int], AbstractContextManager[Copier]]
 
 
 class Meter:
@@ -155,7 +155,7 @@ def _fill(url: str, times: int) -> None:
     crowd.fill(url, times)
 
 
-def compare(make: Makers, plans: Sequence[str], meter: Meter) -> dict[tuple[str, str], Costs]:
+def compare(make: Maker, plans: Sequence[str], meter: Meter) -> dict[tuple[str, str], Costs]:
     """What each statement of each plan costs beside much, and beside more."""
     found: dict[tuple[str, str], Costs] = {}
     for times in (MUCH, MORE):

@@ -278,7 +278,7 @@ SELECT id, attempt
 FROM holdfast_task
 WHERE created_at >= 0
   AND lease_expires_at <= (SELECT holdfast_now())
-ORDER BY lease_expires_at
+ORDER BY lease_expires_at, id
 LIMIT :count
 
 -- name: lose_tasks
