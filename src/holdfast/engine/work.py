@@ -377,8 +377,8 @@ class Work:
     def recover(self) -> Future[list[TransitionResult]]:
         """Take back the tasks whose lease has run out; a renewal that came first wins."""
         rows = self._desk.view(lambda tx: tx.read("expired_tasks", count=EXPIRED_AT_ONCE))
-        lost = [Lose(task_id=row["id"], fence=row["attempt"]) for row in rows]
-        return self._desk.submit_all(lost)
+        expired = sorted((row["id"], row["attempt"]) for row in rows)
+        return self._desk.submit_all([Lose(task_id=task, fence=fence) for task, fence in expired])
 
     def lease(self, seconds: float | None) -> int:
         """How long a lease is, in microseconds; the usual one unless said."""

@@ -143,9 +143,8 @@ WHERE id IN (
       SELECT run.id FROM holdfast_run AS run JOIN holdfast_task AS task ON task.id = run.parent_id
       WHERE run.parent_id IN (SELECT value FROM {each ids})
         AND NOT (task.status = 'queued' AND COALESCE(task.waits_for, '') = run.id)
-      UNION SELECT run.id FROM below JOIN holdfast_task AS task ON task.run_id = below.id
-        JOIN holdfast_run AS run ON run.parent_id = task.id
-      WHERE task.calls IS NOT NULL)
+      UNION SELECT run.id FROM below CROSS JOIN holdfast_run AS run
+      WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = below.id AND task.calls IS NOT NULL))
     SELECT id FROM below)
   AND status = 'running'
 
@@ -162,10 +161,8 @@ WHERE run.id IN (SELECT value FROM {each ids})
 WITH RECURSIVE below (top, id) AS (
   SELECT run.id, run.id FROM holdfast_run AS run WHERE run.id IN (SELECT value FROM {each ids})
   UNION ALL
-  SELECT below.top, run.id
-  FROM below JOIN holdfast_task AS task ON task.run_id = below.id
-    JOIN holdfast_run AS run ON run.parent_id = task.id
-  WHERE task.calls IS NOT NULL)
+  SELECT below.top, run.id FROM below CROSS JOIN holdfast_run AS run
+  WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = below.id AND task.calls IS NOT NULL))
 SELECT top, id FROM below WHERE id <> top
 
 -- name: keys_above

@@ -379,9 +379,8 @@ WHERE id IN (
     WITH RECURSIVE below (id) AS (
       SELECT named.id FROM holdfast_run AS named
       WHERE named.id = :run_id
-      UNION SELECT run.id FROM below JOIN holdfast_task AS task ON task.run_id = below.id
-        JOIN holdfast_run AS run ON run.parent_id = task.id
-      WHERE task.calls IS NOT NULL)
+      UNION SELECT run.id FROM below CROSS JOIN holdfast_run AS run
+      WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = below.id AND task.calls IS NOT NULL))
     SELECT id FROM below)
   AND status = 'running'
   AND (holds & :reason) = 0
@@ -400,9 +399,8 @@ WHERE id IN (
     WITH RECURSIVE below (id) AS (
       SELECT named.id FROM holdfast_run AS named
       WHERE named.id = :run_id
-      UNION SELECT run.id FROM below JOIN holdfast_task AS task ON task.run_id = below.id
-        JOIN holdfast_run AS run ON run.parent_id = task.id
-      WHERE task.calls IS NOT NULL)
+      UNION SELECT run.id FROM below CROSS JOIN holdfast_run AS run
+      WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = below.id AND task.calls IS NOT NULL))
     SELECT id FROM below)
   AND status = 'running'
   AND (holds & :reason) <> 0

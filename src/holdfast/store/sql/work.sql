@@ -274,12 +274,12 @@ WHERE id = r.task_id
   AND attempt = r.fence
 
 -- name: expired_tasks
--- purpose: the running tasks whose lease has run out
+-- purpose: the running tasks whose lease has run out, those first that have waited longest
 SELECT id, attempt
 FROM holdfast_task
-WHERE attempt >= 1
+WHERE created_at >= 0
   AND lease_expires_at <= (SELECT holdfast_now())
-ORDER BY id
+ORDER BY lease_expires_at, id
 LIMIT :count
 
 -- name: lose_tasks
