@@ -117,7 +117,7 @@ def rerun(group: Group, task_id: str, actor: str) -> bool:
     # All that was in it may have been deleted.
     group.parents.add(task_id)
     if rows[0]["parent_id"] is not None:
-        reopening.reopen_around(group, task_id, actor)
+        reopening.reopen_around(group, [task_id], actor)
         reopening.retry_tree(group, task_id, actor, rows)
     return True
 
