@@ -140,6 +140,23 @@ def test_a_graph_that_cannot_be_is_refused_whole(engine: Engine, told: str) -> N
     assert engine.tasks.get(parent).planning_phase is PlanningPhase.ACTIVE
 
 
+def test_a_cycle_is_told_by_those_alone_who_wait_for_each_other(engine: Engine) -> None:
+    parent, (one, two, three) = plan(engine, "one", "two", "three")
+    told = {
+        f"one {one} waits for two {two}, which waits for one {one}": {one: [two], two: [one]},
+        f"two {two} waits for itself": {two: [two], three: [two]},
+    }
+    for expected, graph in told.items():
+        with pytest.raises(InvalidInput) as refused:
+            engine.tasks.finalize_plan(parent, graph=graph)
+        assert str(refused.value) == f"graph: the needs form a cycle: {expected}"
+    outside = create(engine, "outside", needs=(parent,))
+    assert engine.tasks.block(three, on=[outside]).ok
+    around = f"feature {parent} waits for three {three}, which waits for outside {outside}"
+    with pytest.raises(InvalidInput, match=f"{around}, which waits for feature {parent}$"):
+        engine.tasks.finalize_plan(parent)
+
+
 def test_only_an_idle_task_without_a_run_can_be_planned(engine: Engine) -> None:
     in_run = engine.runs.tasks(start(engine).id)[0].id
     for task in (create(engine), in_run):

@@ -6,7 +6,7 @@ import json
 from functools import singledispatch
 from typing import Any
 
-from holdfast.engine import conflicts, people, planning, reopening
+from holdfast.engine import conflicts, people, planning, refusals, reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.expect_operations import Meant
 from holdfast.engine.group import Group
@@ -244,7 +244,7 @@ def _held(group: Group, operation: HoldTask | UnholdTask, rows: list[Row]) -> Tr
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
     if task["status"] in TERMINAL:
-        return refuse(Refusal.ALREADY_TERMINAL, task["status"], _again(operation.task_id))
+        return refuse(Refusal.ALREADY_TERMINAL, task["status"], refusals.ended(operation.task_id))
     return TransitionResult(ok=True, repeated=True, status=task["status"])
 
 
@@ -322,21 +322,7 @@ def _answer(group: Group, operation: Controlled, rows: list[Row], target: str) -
     task = _task(group, operation.task_id)
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
-    status = task["status"]
-    if isinstance(operation, CancelTask) and status in TERMINAL:
-        return refuse(Refusal.ALREADY_TERMINAL, status, _again(operation.task_id))
-    if isinstance(operation, ResetTask) and status not in {"idle", "running"}:
-        detail = "tasks that need it have started; retry from it instead"
-        return refuse(Refusal.STARTED_DEPENDENTS, status, detail)
-    if isinstance(operation, BlockTask) and status == "queued":
-        return refuse(
-            Refusal.INVALID_TRANSITION, status, "it has begun, and waits for nothing more"
-        )
-    return refuse(Refusal.INVALID_TRANSITION, status, f"invalid transition {status} → {target}")
-
-
-def _again(task_id: str) -> str:
-    return f'the task has ended; hf.tasks.reopen("{task_id}") does it and all that needs it again'
+    return refusals.refuse_task(group, operation, task, target)
 
 
 def _ended_call(group: Group, task_id: str) -> TransitionResult | None:

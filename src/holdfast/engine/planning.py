@@ -8,6 +8,7 @@ from itertools import chain
 from holdfast.engine import reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
+from holdfast.engine.looking import name_tasks
 from holdfast.engine.operations import FinalizePlan, ReorderPlan, StartPlanning
 from holdfast.engine.plan_operations import AdvancePlan
 from holdfast.errors import InvalidInput
@@ -78,7 +79,7 @@ def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
         return _finalized_before(group, operation)
     children = group.tx.read("plan_children", task_id=operation.task_id)
     needs = _needs(operation, children)
-    _refuse_cycle([*needs, *_waits_before(group, operation.task_id, children)])
+    _refuse_cycle(group, [*needs, *_waits_before(group, operation.task_id, children)])
     if not group.change_tasks("finalize_plan", shape=_shape(operation), **named):
         return _finalized_before(group, operation)
     if needs:
@@ -179,7 +180,7 @@ def _waits_before(group: Group, plan: str, children: Sequence[Row]) -> list[tupl
     ]
 
 
-def _refuse_cycle(graph: Sequence[tuple[str, str]]) -> None:
+def _refuse_cycle(group: Group, graph: Sequence[tuple[str, str]]) -> None:
     waiting: dict[str, set[str]] = {}
     for child, need in graph:
         waiting.setdefault(child, set()).add(need)
@@ -187,7 +188,23 @@ def _refuse_cycle(graph: Sequence[tuple[str, str]]) -> None:
     while ready := {name for name, needs in waiting.items() if not needs}:
         waiting = {name: needs - ready for name, needs in waiting.items() if name not in ready}
     if waiting:
-        raise InvalidInput("graph", f"the needs form a cycle among {', '.join(sorted(waiting))}")
+        told = _tell_cycle(group, _cycle(waiting))
+        raise InvalidInput("graph", f"the needs form a cycle: {told}")
+
+
+def _cycle(waiting: dict[str, set[str]]) -> list[str]:
+    """Of tasks of which each waits for another one of them, some that wait for each other."""
+    path = [min(waiting)]
+    while (following := min(waiting[path[-1]])) not in path:
+        path.append(following)
+    return path[path.index(following) :]
+
+
+def _tell_cycle(group: Group, cycle: Sequence[str]) -> str:
+    titles = name_tasks(group.tx, cycle)
+    first, *rest = [f"{titles[each]} {each}" for each in cycle]
+    awaited = ", which waits for ".join([*rest, first]) if rest else "itself"
+    return f"{first} waits for {awaited}"
 
 
 def _finalized_before(group: Group, operation: FinalizePlan) -> TransitionResult:

@@ -1,0 +1,82 @@
+"""Why a task is not moved as somebody asked, and what to do instead."""
+
+from __future__ import annotations
+
+from holdfast.engine.answers import refuse
+from holdfast.engine.group import Group
+from holdfast.engine.looking import name_tasks
+from holdfast.engine.operations import (
+    BlockTask,
+    CancelTask,
+    Controlled,
+    EnqueueTask,
+    ResetTask,
+    RunNow,
+)
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.status import TERMINAL, Kind, PlanningPhase
+from holdfast.store.database import Row
+
+
+def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> TransitionResult:
+    """Tell why a task that is there did not move to where it was asked to."""
+    reason, status = Refusal.INVALID_TRANSITION, task["status"]
+    match operation:
+        case CancelTask() if status in TERMINAL:
+            reason, detail = Refusal.ALREADY_TERMINAL, ended(task["id"])
+        case ResetTask() if status not in {"idle", "running"}:
+            reason, detail = Refusal.STARTED_DEPENDENTS, _too_late_to_reset(group, task)
+        case ResetTask():
+            detail = _not_reset(task)
+        case EnqueueTask() | RunNow():
+            detail = _not_queued(task)
+        case BlockTask() if status == "queued":
+            detail = "it has begun, and waits for nothing more"
+        case _:
+            detail = f"invalid transition {status} → {target}"
+    return refuse(reason, status, detail)
+
+
+def ended(task_id: str) -> str:
+    return f'the task has ended; hf.tasks.reopen("{task_id}") does it and all that needs it again'
+
+
+def _not_queued(task: Row) -> str:
+    """Why a task is neither enqueued nor put first."""
+    named, status = task["id"], task["status"]
+    if status in TERMINAL:
+        verb = "reopen" if status == "done" else "retry"
+        return f'it has ended {status}; hf.tasks.{verb}("{named}") does it again'
+    if task["planning_phase"] == PlanningPhase.ACTIVE:
+        return f'it is being planned; hf.tasks.finalize_plan("{named}") has its children start'
+    if task["planning_phase"] == PlanningPhase.FINALIZED:
+        return (
+            f'it is a plan, and its children are what runs; hf.why("{named}") says how they stand'
+        )
+    if task["kind"] == Kind.GROUP and task["item"] is not None:
+        return "it is an item, which its loop starts when its turn has come"
+    return "it is in the queue already" if status == "queued" else f"it is {status}"
+
+
+def _not_reset(task: Row) -> str:
+    """Why a task that is idle or running is not reset."""
+    cancel = f'hf.tasks.cancel("{task["id"]}")'
+    if task["status"] == "running":
+        return f"it is running; {cancel} ends that, and then it can be reset"
+    if task["planning_phase"] == PlanningPhase.ACTIVE:
+        return "it is being planned already"
+    if task["planning_phase"] == PlanningPhase.FINALIZED:
+        return f"it is a plan in progress; {cancel} ends it, and then it can be reset"
+    return "it is idle already"
+
+
+def _too_late_to_reset(group: Group, task: Row) -> str:
+    """Why a task that is in the queue or has ended is not reset: others have gone on from it."""
+    if task["superseded"]:
+        return "it was made in an epoch that is over, and counts no more"
+    around = group.tx.read("task_by_id", task_id=task["parent_id"] or "")
+    if around and around[0]["kind"] == Kind.GROUP and around[0]["status"] == "done":
+        named = around[0]["id"]
+        told = f"{name_tasks(group.tx, [named])[named]} {named}, which it is part of, is done"
+        return f'{told}; hf.tasks.reopen("{task["id"]}") does it again'
+    return "tasks that need it have started; retry from it instead"
