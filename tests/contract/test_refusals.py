@@ -53,6 +53,14 @@ def test_what_cannot_be_queued_says_why(engine: Engine) -> None:
         assert refused(engine.tasks.enqueue, each) == f"it has ended {status}; {fix}"
 
 
+def test_what_cannot_be_retried_says_why(engine: Engine) -> None:
+    lone = create(engine)
+    assert refused(engine.tasks.retry, lone) == "it has not failed; it is queued"
+    finish(engine, lone)
+    told = f'it is done; hf.tasks.reopen("{lone}") does it again'
+    assert refused(engine.tasks.retry, lone) == told
+
+
 def test_what_cannot_be_reset_yet_says_why(engine: Engine) -> None:
     parent, (child,) = plan(engine, "one")
     assert refused(engine.tasks.reset, parent) == "it is being planned already"
@@ -82,8 +90,9 @@ def test_what_cannot_be_reset_any_more_says_who_has_gone_on_from_it(engine: Engi
     made = engine.work.spawn(attempt.task.id, attempt.token, [NewTask(title="made")], name="m")
     assert engine.work.release(attempt.task.id, attempt.token).ok
     assert engine.tasks.reset(attempt.task.id).ok
-    told = engine.tasks.reset(made.value[0]).detail
-    assert told == "it was made in an epoch that is over, and counts no more"
+    for again in (engine.tasks.reset, engine.tasks.retry):
+        told = again(made.value[0]).detail
+        assert told == "it was made in an epoch that is over, and counts no more"
     run = start(engine)
     run.finish("plan", "work")
     told = engine.tasks.reset(run.steps["plan"]).detail

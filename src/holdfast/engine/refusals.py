@@ -11,11 +11,14 @@ from holdfast.engine.operations import (
     Controlled,
     EnqueueTask,
     ResetTask,
+    RetryTask,
     RunNow,
 )
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import TERMINAL, Kind, PlanningPhase
 from holdfast.store.database import Row
+
+_OVER = "it was made in an epoch that is over, and counts no more"
 
 
 def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> TransitionResult:
@@ -30,6 +33,8 @@ def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> 
             detail = _not_reset(task)
         case EnqueueTask() | RunNow():
             detail = _not_queued(task)
+        case RetryTask():
+            detail = _not_retried(task)
         case BlockTask() if status == "queued":
             detail = "it has begun, and waits for nothing more"
         case _:
@@ -58,6 +63,13 @@ def _not_queued(task: Row) -> str:
     return "it is in the queue already" if status == "queued" else f"it is {status}"
 
 
+def _not_retried(task: Row) -> str:
+    """Why a task is not tried again: it has not failed, or what it gave counts no more."""
+    if task["status"] == "done":
+        return f'it is done; hf.tasks.reopen("{task["id"]}") does it again'
+    return _OVER if task["superseded"] else f"it has not failed; it is {task['status']}"
+
+
 def _not_reset(task: Row) -> str:
     """Why a task that is idle or running is not reset."""
     cancel = f'hf.tasks.cancel("{task["id"]}")'
@@ -73,7 +85,7 @@ def _not_reset(task: Row) -> str:
 def _too_late_to_reset(group: Group, task: Row) -> str:
     """Why a task that is in the queue or has ended is not reset: others have gone on from it."""
     if task["superseded"]:
-        return "it was made in an epoch that is over, and counts no more"
+        return _OVER
     around = group.tx.read("task_by_id", task_id=task["parent_id"] or "")
     if around and around[0]["kind"] == Kind.GROUP and around[0]["status"] == "done":
         named = around[0]["id"]
