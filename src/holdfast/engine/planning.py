@@ -140,7 +140,7 @@ def _needs(operation: FinalizePlan, children: Sequence[Row]) -> list[tuple[str, 
     if operation.graph is None:
         return list(_chain(children))
     known = {row["id"] for row in children}
-    waiting = _not_begun(children)
+    waiting = set(_not_begun(children))
     for child, need in operation.graph:
         for each in (child, need):
             if each not in known:
