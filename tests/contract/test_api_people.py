@@ -96,6 +96,27 @@ def test_a_run_fails_when_a_person_rejects(hf: Holdfast) -> None:
     assert hf.tasks.events(run.task("approve").id)[-1].actor == "ada"
 
 
+def test_what_is_said_with_an_approval_is_kept_in_the_history(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step(max_attempts=1, on_failure="ask")
+    def deploy(ctx: Context) -> str:
+        if ctx.attempt == 1:
+            raise ValueError("red")
+        return "deployed"
+
+    flow.approval("approve", "Merge it?")
+    with hf.worker():
+        run = flow.start()
+        held = run.task("deploy")
+        assert eventually(lambda: hf.tasks.get(held.id).holds.names == ("approval",))
+        assert hf.approve(held, {"said": "it's \N{GREEN HEART}"}).ok
+        assert hf.approve(waiting(hf, run), "looks good").ok
+        assert run.result(PATIENCE) == "looks good"
+    notes = [event.data.get("note") for event in hf.runs.events(run.id)]
+    assert [note for note in notes if note] == [{"said": "it's \N{GREEN HEART}"}, "looks good"]
+
+
 def asked(hf: Holdfast, task: str, question: str) -> bool:
     found = hf.tasks.get(task)
     return found.holds.names == ("question",) and found.question == question
