@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from holdfast.engine.listing import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
-from holdfast.engine.looking import count_called, count_done, mark_verified
+from holdfast.engine.looking import count_called, count_done, mark_verified, name_tasks
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.engine.spending import used_by
 from holdfast.errors import NotFound
@@ -179,7 +179,10 @@ class Queries:
         return {"items": list(known.values())}
 
     def for_people(self, limit: int = PAGE, *, run: str | None = None) -> list[View]:
-        """What waits for somebody to approve or to answer, of one run or of all; oldest first."""
+        """What waits for somebody to approve or to answer, of one run or of all; oldest first.
+
+        Each with its address.
+        """
 
         def read(tx: Transaction) -> list[View]:
             rows = (
@@ -187,9 +190,18 @@ class Queries:
                 if run is None
                 else tx.read("tasks_of_run_for_people", run_id=run, count=limit)
             )
-            return view_tasks(tx, map(read_task, rows))
+            names = name_tasks(tx, [row["id"] for row in rows])
+            return [
+                told | {"address": address_of(told.get("run_id"), names[told["id"]])}
+                for told in view_tasks(tx, map(read_task, rows))
+            ]
 
         return self._view(read)
+
+
+def address_of(run: str | None, name: str) -> str:
+    """What to type for a task: its place in its run; one without a run is called by its title."""
+    return name if run is None else f"{run}:{name}"
 
 
 def _tasks_of_runs(tx: Transaction, runs: Sequence[str], *, brief: bool) -> dict[str, list[View]]:
