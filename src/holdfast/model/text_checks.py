@@ -115,7 +115,7 @@ class _View:
         for part in islice(scan(text), 2 * MAX_VARIABLES):
             if isinstance(part, Wrong):
                 root = part.written.partition(".")[0]
-                known = () if root in ROOTS else ROOTS
+                known = ROOTS if root.isidentifier() and root not in ROOTS else ()
                 flaw = self._flaw(place, part.reason)
                 flaws.append(replace(flaw, named=part.written, guess=root, known=known))
             elif isinstance(part, Reference):

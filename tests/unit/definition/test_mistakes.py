@@ -152,7 +152,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
 
 
 def test_every_mistake_of_one_text_is_told_at_its_place() -> None:
-    text = "{{ item.x }} {{ item }} {{ x y }} {{ imput.a }} {{ imput.b }} {{ feedback }} {{ open"
+    text = "{{ item.x }} {{ item }} v{{ x y }} {{ imput.a }} {{ imput.b }} {{ feedback }} {{ input"
     line = f"  - {{id: a, run: ['{text}']}}"
     found = mistakes(f"{ONE}{line}\n")
     assert [(line[column - 1 :].partition(" ")[0], hint) for _, column, _, hint in found] == [
@@ -168,7 +168,7 @@ def test_every_mistake_of_one_text_is_told_at_its_place() -> None:
         "item stands in no loop",
         "'{{ x y }}' is no variable",
         *(f"'imput.{name}' begins with none of {', '.join(ROOTS)}" for name in "ab"),
-        "'{{ open…' is no variable",
+        "'{{ input…' is no variable",
     ]
 
 
