@@ -91,7 +91,7 @@ FIELDS: dict[str, tuple[object, ...]] = {
     "parent": (MISSING_TASK, *BAD_IDS, *NOT_TEXT[1:]),
     "scheduled_for": BAD_MOMENTS,
     "priority": BAD_RANKS,
-    "position": BAD_RANKS,
+    "position": tuple(each for each in BAD_RANKS if each is not None),
     "tags": (*NOT_LISTS, *[(bad,) for bad in BAD_NAMES], *[[bad] for bad in NOT_TEXT]),
     "key": (*BAD_KEYS, *NOT_TEXT[1:]),
     "retry": (None, 3, "3", {"max_attempts": 3}),
