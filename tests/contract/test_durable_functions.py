@@ -81,8 +81,9 @@ def test_an_effect_belongs_to_an_epoch_and_its_id_says_so(hf: Holdfast) -> None:
 
     @hf.task
     def charge(ctx: Context) -> str:
+        key = ctx.effect_id("pay")
         ctx.effect("pay", ledger.do, 1)
-        return ctx.effect_id("pay")
+        return key
 
     with hf.worker():
         handle = charge.enqueue()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
@@ -20,9 +19,9 @@ from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask, Task
-from holdfast.model.text import clean_key
 from holdfast.worker.encoding import InvalidEffect, encode_effect
 from holdfast.worker.office import Office
+from holdfast.worker.places import Places
 
 T = TypeVar("T")
 Asked = Future[Any] | Awaitable[Any] | Callable[[], Any]
@@ -75,23 +74,21 @@ class Memory:
         self._name = (assignment.task_id, assignment.token)
         self._target = assignment.run_id or assignment.task_id
         self._known: dict[str, Any] | None = None if assignment.attempt > 1 else {}
-        self._counts: Counter[str] = Counter()
-
-    def place(self, name: str) -> str:
-        """The name of the next effect of a name: `mail`, then `mail 2`, as the function calls."""
-        self._counts[name] += 1
-        count = self._counts[name]
-        return name if count == 1 else f"{name} {count}"
+        self.places = Places()
 
     def effect(self, name: str, call: Callable[[], Any]) -> Flow[Any]:
-        place = clean_key("effect", self.place(name))
+        # Before anybody awaits it, so that what comes after it in the function is the next.
+        return self._effect(name, self.places.take_effect(name), call)
+
+    def _effect(self, name: str, place: str, call: Callable[[], Any]) -> Flow[Any]:
         known = yield from self._remembered()
         if place in known:
             return known[place]
         self._demand((yield lambda: self._engine.work.guard(*self._name)))
-        result = call()
-        if inspect.isawaitable(result):
-            result = yield result
+        with self.places.under_way(name, place):
+            result = call()
+            if inspect.isawaitable(result):
+                result = yield result
         plain = encode_effect(place, result)
         try:
             return (yield from self._remember(place, plain))
@@ -99,7 +96,7 @@ class Memory:
             raise InvalidEffect(place, f"what it gave {error.reason}") from error
 
     def sleep(self, seconds: float) -> Flow[None]:
-        place = self.place("sleep")
+        place = self.places.take("sleep")
         known = yield from self._remembered()
         now = yield self._engine.now
         if place not in known:
@@ -109,7 +106,7 @@ class Memory:
             raise Suspended(Wait(until=known[place]))
 
     def wait_for(self, signal: str, timeout: float | None) -> Flow[Any]:
-        place = self.place(f"wait {signal}")
+        place = self.places.take(f"wait {signal}")
         known = yield from self._remembered()
         if place not in known:
             yield from self._listen(place, signal, timeout)
@@ -137,7 +134,7 @@ class Memory:
         yield from self._remember(place, {"timeout": True})
 
     def ask(self, question: object) -> Flow[Any]:
-        place = self.place("ask")
+        place = self.places.take("ask")
         known = yield from self._remembered()
         if place in known:
             return known[place]
@@ -148,7 +145,7 @@ class Memory:
         return (yield from self._remember(place, self._assignment.own_feedback))
 
     def spawn(self, name: str, tasks: list[NewTask]) -> Flow[list[str]]:
-        place = self.place(name)
+        place = self.places.take(name)
         known = yield from self._remembered()
         if place not in known:
             made: Recorded = yield self._engine.work.spawn.submit(*self._name, tasks, name=place)
