@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast import Context, Holdfast, InvalidInput, TaskFailed
+from holdfast import Context, Holdfast, InvalidInput, KeyConflict, TaskFailed
 
 PATIENCE = 30
 
@@ -146,6 +146,9 @@ def test_a_waiting_task_holds_no_worker_and_a_signal_wakes_it(hf: Holdfast) -> N
         assert "waits for the signal 'courier'" in str(hf.why(task.id))
         assert hf.signal(run.id, "courier", 1, key="a").ok
         assert hf.signal(run.id, "courier", 1, key="a").repeated
+        with pytest.raises(KeyConflict, match=f"{run.id}, to which 'courier' was sent under it"):
+            hf.signal(run.id, "courier", 5, key="a")
+        assert hf.signal(run.id, "other", 5, key="a").ok
         assert hf.signal(run.id, "courier", 2).ok
         assert run.result(PATIENCE) == [1, 2]
     assert not hf.signal(run.id, "courier").ok
