@@ -13,7 +13,7 @@ import apsw
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store import migrations, queries
 from holdfast.store.borrowed import driver_connection
-from holdfast.store.database import Surroundings, Transaction, holding_store
+from holdfast.store.database import Surroundings, Transaction, holding_store, refuse_second
 from holdfast.store.macros import Dialect
 from holdfast.store.patience import Contended, Pace, Patience
 from holdfast.store.pool import Pool
@@ -99,10 +99,11 @@ class SqliteDatabase:
 
     @contextmanager
     def _lend(self, connection: apsw.Connection) -> Iterator[None]:
+        refuse_second(self._path)
         self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
         self._given.add(connection)
         try:
-            with holding_store():
+            with holding_store(self._path):
                 yield
             self._patiently(lambda: connection.execute("COMMIT"))
         finally:
@@ -135,12 +136,15 @@ class SqliteDatabase:
                 ports = self._surroundings
                 patience = patience or Patience(self._pace, ports.clock, ports.randomness)
                 if not patience.wait():
-                    raise StoreUnreachable(
-                        f"another process has kept {self._path} locked for "
-                        f"{self._pace.total:g} seconds; stop it, or raise the setting 'patience'"
-                    ) from error
+                    raise StoreUnreachable(self._kept_locked()) from error
             except apsw.Error as error:
                 raise StoreError(f"SQLite: {error}") from error
+
+    def _kept_locked(self) -> str:
+        kept = f"has kept {self._path} locked for {self._pace.total:g} seconds"
+        if self._given:
+            return f"a transaction of this program {kept}; end it, or raise the setting 'patience'"
+        return f"another process {kept}; stop it, or raise the setting 'patience'"
 
     def _open(self, *, read_only: bool = False) -> apsw.Connection:
         clock = self._surroundings.clock
