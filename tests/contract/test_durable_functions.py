@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from math import inf, nan
 
 import pytest
 
@@ -220,6 +221,27 @@ def test_only_a_task_can_be_mapped(hf: Holdfast) -> None:
 
     with hf.worker(), pytest.raises(TaskFailed, match=r"put @hf[.]task above it"):
         total.enqueue().result(PATIENCE)
+
+
+def test_what_is_too_long_or_too_much_is_refused_in_the_words_of_the_caller(hf: Holdfast) -> None:
+    @hf.task
+    def nothing(number: int) -> None: ...
+
+    calls: dict[str, Callable[[Context], object]] = {
+        "duration: inf cannot be waited for; at most 200 years": lambda ctx: ctx.sleep(inf),
+        "duration: nan cannot be": lambda ctx: ctx.sleep(nan),
+        "timeout: '80000d' cannot be": lambda ctx: ctx.wait_for("go", timeout="80000d"),
+        "map: 10001 items are more than the 10000": lambda ctx: ctx.map(nothing, range(10_001)),
+    }
+
+    @hf.task(max_attempts=1)
+    def call(ctx: Context, told: str) -> object:
+        return calls[told](ctx)
+
+    with hf.worker():
+        for told in calls:
+            with pytest.raises(TaskFailed, match=told):
+                call.enqueue(told).result(PATIENCE)
 
 
 @pytest.mark.parametrize(

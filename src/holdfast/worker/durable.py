@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
 from holdfast.clock import MICROSECONDS
+from holdfast.engine.validation import MAX_BATCH
 from holdfast.errors import HoldfastError, InvalidInput, TaskFailed
 from holdfast.model.duration import parse_duration
 from holdfast.model.effect import Child, Recorded, Wait
@@ -22,6 +23,8 @@ from holdfast.model.task import Assignment, NewTask, Task
 from holdfast.worker.encoding import InvalidEffect, encode_effect
 from holdfast.worker.office import Office
 from holdfast.worker.places import Places
+
+LONGEST = 200 * 365 * 86_400
 
 T = TypeVar("T")
 Asked = Future[Any] | Awaitable[Any] | Callable[[], Any]
@@ -156,6 +159,9 @@ class Memory:
 
     def map(self, callee: Callee, calls: Iterable[tuple[Any, ...]]) -> Flow[list[Any]]:
         requests = [callee.request(*each) for each in calls]
+        if len(requests) > MAX_BATCH:
+            reason = f"{len(requests)} items are more than the {MAX_BATCH} of one map; map a part"
+            raise InvalidInput("map", f"{reason} of them at a time")
         title = requests[0].title if requests else "nothing"
         ids = yield from self.spawn(f"map {title}", requests)
         children = yield lambda: self._engine.work.children(self._name[0], ids)
@@ -195,7 +201,11 @@ def _output(child: Child, callee: Callee) -> object:
 
 
 def seconds(field: str, value: float | str) -> float:
-    return parse_duration(field, value)
+    found = parse_duration(field, value)
+    # Said this way round, because what is no number is neither less nor more.
+    if not abs(found) <= LONGEST:
+        raise InvalidInput(field, f"{value!r} cannot be waited for; at most 200 years can")
+    return found
 
 
 def callee_of(function: object) -> Callee:
