@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from holdfast.errors import ShuttingDown, WrongThread
-from holdfast.store.group import Entry
+from holdfast.store.entries import Entry
 from holdfast.store.writing import is_writer, writes_own
 from tests.unit.test_group import Desk, Note
 

@@ -22,7 +22,7 @@ from holdfast.logs import About, log_about
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import TERMINAL
 from holdfast.model.task import Assignment
-from holdfast.store.group import Entry
+from holdfast.store.entries import Entry
 from holdfast.threads import program_ends
 from holdfast.worker.context import Context, Tenure
 from holdfast.worker.durable import Asking, AttemptEnded, Suspended
