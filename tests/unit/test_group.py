@@ -6,13 +6,15 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import ShuttingDown, StoreUnreachable, UnknownOutcome
+from holdfast.clock import ManualClock
+from holdfast.errors import ShuttingDown, StoreBusy, StoreUnreachable, UnknownOutcome
 from holdfast.settings import Settings
 from holdfast.store.database import Transaction
 from holdfast.store.group import GROUP_BYTES, GroupCommit
@@ -39,9 +41,13 @@ class Paper:
     def __init__(self) -> None:
         self.groups: list[list[Note]] = []
         self.pending: list[Note] = []
+        self.hurried: list[bool] = []
+        # Whose rows another transaction has.
+        self.locked: set[str] = set()
         self.before_commit: Callable[[], None] = lambda: None
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T], *, hurried: bool = False) -> T:
+        self.hurried.append(hurried)
         self.pending = []
         result = work(cast("Transaction", self))
         self.before_commit()
@@ -63,6 +69,7 @@ class Desk:
     """A group commit over a sheet of paper, and what its hook saw."""
 
     size: int = 500
+    clock: ManualClock = field(default_factory=ManualClock)
     paper: Paper = field(default_factory=Paper)
     seen: list[Sequence[Any]] = field(default_factory=list)
     hook: Callable[[], None] = lambda: None
@@ -70,13 +77,15 @@ class Desk:
     def __post_init__(self) -> None:
         settings = Settings(url="sqlite:///unused.db", group_size=self.size)
         self.group: GroupCommit[Note] = GroupCommit(
-            self.paper, self.apply, SystemThreads(), settings, on_commit=self.on_commit
+            self.paper, self.apply, SystemThreads(), settings, self.clock, on_commit=self.on_commit
         )
 
     def apply(self, _transaction: Transaction, notes: Sequence[Note]) -> list[object]:
         for note in notes:
             if note.error:
                 raise note.error
+            if not self.paper.locked.isdisjoint(note.keys):
+                raise StoreBusy("somebody has locked a row")
             self.paper.pending.append(note)
         return [note.refusal or note.number for note in notes]
 
@@ -357,3 +366,86 @@ def test_several_that_nobody_waits_for_any_more_are_written_all_the_same() -> No
     assert asked.cancel()
     desk.step_all()
     assert desk.numbers == [[0, 1]]
+
+
+def test_who_finds_its_row_locked_is_put_aside_and_those_behind_it_wait_with_it() -> None:
+    desk = Desk()
+    desk.paper.locked = {"b"}
+    futures = desk.submit(*notes("a", "b", "c", "b"), Note(keys=("b", "d"), number=4))
+    desk.step_all()
+    desk.submit(Note(keys=("d",), number=5), Note(keys=("e",), number=6))
+    desk.step_all()
+    assert sorted(chain(*desk.numbers)) == [0, 2, 6]
+    assert [future.done() for future in futures] == [True, False, True, False, False]
+    desk.paper.locked.clear()
+    desk.clock.advance(1)
+    desk.step_all()
+    assert [*chain(*desk.numbers)][3:] == [1, 3, 4, 5]
+    assert [future.result(0) for future in futures] == [0, 1, 2, 3, 4]
+
+
+def test_only_the_first_who_finds_a_row_locked_is_waited_for() -> None:
+    desk = Desk()
+    desk.paper.locked = {"h"}
+    desk.submit(*notes(*"abcdefgh"))
+    desk.step_all()
+    desk.submit(*notes("i"))
+    desk.step_all()
+    assert desk.paper.hurried == [False, *[True] * 7]
+    assert len(desk.numbers) == 4
+
+
+def test_few_of_many_whose_rows_are_locked_are_tried_at_a_time_and_each_in_its_turn() -> None:
+    desk = Desk()
+    desk.paper.locked = set("abcdefgh")
+    *_, last = desk.submit(*notes(*"abcdefgh"))
+    desk.step_all()
+    desk.paper.locked.remove("h")
+    for times in (3, 3, 4):
+        before = len(desk.paper.hurried)
+        desk.clock.advance(1)
+        assert desk.group.step() == len(desk.paper.hurried) - before == times
+    assert last.result(0) == 7
+    desk.paper.locked.clear()
+    desk.step_all()
+    assert sorted(chain(*desk.numbers)) == list(range(8))
+
+
+def test_who_has_waited_long_enough_for_a_row_is_told_and_who_follows_is_written() -> None:
+    desk = Desk()
+    desk.paper.locked = {"a"}
+    first, second = desk.submit(Note(keys=("a",)), Note(keys=("a", "b"), number=1))
+    desk.step_all()
+    desk.clock.advance(9.5)
+    desk.step_all()
+    assert not first.done()
+    desk.clock.advance(0.5)
+    desk.step_all()
+    assert isinstance(first.exception(0), StoreBusy)
+    desk.paper.locked.clear()
+    desk.clock.advance(1)
+    desk.step_all()
+    assert second.result(0) == 1
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_closing_waits_for_what_was_put_aside(*, free: bool) -> None:
+    desk = Desk()
+    desk.paper.locked = {"a"}
+    first, second = desk.submit(*notes("a", "a"))
+    desk.step_all()
+    if free:
+        desk.paper.locked.clear()
+    desk.group.close()
+    assert [future.exception(0) is None for future in (first, second)] == [free, free]
+
+
+def test_a_thread_tries_again_what_was_put_aside_though_nobody_asks() -> None:
+    desk = Desk()
+    desk.paper.locked = {"a"}
+    (future,) = desk.submit(*notes("a"))
+    desk.group.start()
+    assert desk.submit(*notes("b"))[0].result(20) == 0
+    desk.paper.locked.clear()
+    assert future.result(20) == 0
+    desk.group.close()

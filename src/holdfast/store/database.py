@@ -108,10 +108,11 @@ class Database(Protocol):
     @property
     def dialect(self) -> Dialect: ...
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T], *, hurried: bool = False) -> T:
         """Run `work` in a write transaction, from one thread at a time.
 
-        `work` may be run again from its start after a rollback, so it changes nothing else.
+        `work` may be run again from its start after a rollback, so it changes nothing else. Where
+        another transaction has locked a row, `StoreBusy` comes soon, and at once who is `hurried`.
         """
 
     def view(self, work: Callable[[Transaction], T]) -> T:

@@ -70,7 +70,9 @@ class SqliteDatabase:
             note_closed(self._home)
             raise
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T], *, hurried: bool = False) -> T:
+        # Whoever writes has the whole file, and nobody can go before who waits for it.
+        del hurried
         return self._patiently(lambda: self._transact(work))
 
     def view(self, work: Callable[[Transaction], T]) -> T:
