@@ -7,10 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast import NewRun, NewTask, Settings, StoreBusy
+from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.status import Hold
-from tests.engines import healthy
+from holdfast.worker.heartbeat import Heartbeat
+from tests.contract.test_worker_leases import renewed
+from tests.contract.workers import execution_of
+from tests.engines import healthy, opened
+from tests.race.racers import eventually
 
 PATIENCE = 3
 ONE_AT_A_TIME = Workflow.define(
@@ -80,3 +85,24 @@ def test_who_waits_in_vain_is_told_so_and_what_comes_after_it_is_written(
         while not waits.done():
             engine.commits.step()
         assert isinstance(waits.exception(), StoreBusy)
+
+
+def test_a_lease_that_cannot_be_renewed_costs_no_other_attempt_of_its_worker_theirs(
+    postgres_store_url: str,
+) -> None:
+    clock = ManualClock()
+    with opened(postgres_store_url, clock=clock) as engine:
+        locked, other = execution_of(engine), execution_of(engine)
+        heartbeat = Heartbeat(engine, lambda: [locked, other])
+        clock.advance(heartbeat.step())
+        with engine.transaction() as connection:
+            after = NewTask(title="after", needs=(locked.task_id,))
+            engine.tasks.create(after, connection=connection)
+            is_renewed = renewed(engine, other.task_id)
+            heartbeat.step()
+            # By then the other has been put aside, and its time has begun.
+            assert eventually(is_renewed)
+            clock.advance(10)
+            assert eventually(lambda: heartbeat.step() == 10 and other.deadline == 50)
+            assert locked.deadline == 30
+        assert eventually(lambda: heartbeat.step() == 10 and locked.deadline == 50)

@@ -16,7 +16,9 @@ from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.orm import Session
 
 from holdfast import Holdfast, InvalidInput, KeyConflict, TaskFunction
+from holdfast.clock import ManualClock
 from holdfast.errors import StoreUnreachable, WrongThread
+from tests.engines import opened
 
 PATIENCE = 30
 Ship = TaskFunction[[int], int, int]
@@ -351,3 +353,14 @@ def test_who_waits_in_vain_for_a_transaction_of_its_own_program_is_told_so(sqlit
             waiting = job.enqueue.submit()
             with pytest.raises(StoreUnreachable, match="a transaction of this program has kept"):
                 waiting.result(PATIENCE)
+
+
+@pytest.mark.parametrize(("seconds", "warned"), [(10, False), (11, True)])
+def test_a_transaction_that_could_cost_others_their_leases_is_warned_of(
+    sqlite_url: str, caplog: pytest.LogCaptureFixture, seconds: int, *, warned: bool
+) -> None:
+    clock = ManualClock()
+    with opened(sqlite_url, clock=clock) as engine:
+        with engine.transaction():
+            clock.advance(seconds)
+        assert ("was open for 11.0 s" in caplog.text) is warned

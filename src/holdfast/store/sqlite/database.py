@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -36,6 +37,12 @@ _SECOND_LIBRARY = (
     "is the standard library's sqlite3: two SQLite libraries on one file in one process do not see "
     "each other's locks, and both their commits succeed; use `with hf.transaction() as connection`"
 )
+_LONG = (
+    "a transaction on %s was open for %.1f s: nobody could renew a lease meanwhile, and what runs "
+    "under one is lost, and runs again, after %g s; end such transactions sooner"
+)
+
+logger = logging.getLogger(__name__)
 
 
 class SqliteDatabase:
@@ -104,6 +111,7 @@ class SqliteDatabase:
         refuse_second(self._path)
         self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
         self._given.add(connection)
+        begun = self._surroundings.clock.monotonic()
         try:
             with holding_store(self._path):
                 yield
@@ -111,6 +119,12 @@ class SqliteDatabase:
         finally:
             self._given.discard(connection)
             _roll_back(connection)
+            self._warn_of(self._surroundings.clock.monotonic() - begun)
+
+    def _warn_of(self, seconds: float) -> None:
+        lease = self._surroundings.settings.lease
+        if seconds > lease / 3:
+            logger.warning(_LONG, self._path, seconds, lease)
 
     def upgrade(self) -> None:
         known = migrations.load(self.dialect, self._surroundings.files.migrations)
