@@ -13,6 +13,7 @@ from holdfast.errors import NotFound
 from holdfast.model.run import Run
 from holdfast.service.called import Called, callers, nest, runs_below, with_usage_below
 from holdfast.service.plain import is_fresh, is_plain, view_plain
+from holdfast.service.run_history import read_run_events
 from holdfast.service.tombstones import tell_removed, view_tombstone
 from holdfast.service.usage import usage_by_owner
 from holdfast.service.views import (
@@ -138,13 +139,14 @@ class Queries:
 
     def events(self, identifier: str, *, after: int = 0, limit: int = PAGE) -> View:
         """A page of the history of a run with its tasks, or of one task, oldest first."""
-        query, field = ("run_events_after", "run_id")
-        if identifier.startswith("t_"):
-            query, field = ("task_events_after", "task_id")
         count = read_limit(limit)
-        rows = self._view(
-            lambda tx: tx.read(query, after=after, count=count, **{field: identifier})
-        )
+
+        def read(tx: Transaction) -> list[Row]:
+            if identifier.startswith("t_"):
+                return tx.read("task_events_after", task_id=identifier, after=after, count=count)
+            return read_run_events(tx, identifier, after, count)
+
+        rows = self._view(read)
         return _page([view_event(read_event(row)) for row in rows], limit, "seq")
 
     def latest_events(self, limit: int = PAGE) -> list[View]:

@@ -23,9 +23,10 @@ def _decide(world: World, task: Task) -> None:
     task.decided = True
     try:
         if not look_up(world, task, task.when):
-            task.status, task.skipped = "done", True
+            task.status, task.skipped, task.output = "done", True, None
     except LookupError as error:
-        task.status, task.error = "failed", f"step {task.step!r}: {error.args[0]}"
+        told = f"step {task.step!r}: {error.args[0]}"
+        task.status, task.error, task.output = "failed", told, None
 
 
 def look_up(world: World, task: Task, reference: Reference) -> object:

@@ -20,6 +20,7 @@ def fail(world: World, task: Task, error: object, *, retryable: bool, jitter: fl
 
 def lose(world: World, task: Task, error: str) -> None:
     task.lost += 1
+    task.output = None
     if task.lost >= task.max_lost:
         give_up(world, task, ("lost", None), error, error)
         return
@@ -37,8 +38,6 @@ def give_up(
     world.leave(task, "queued" if goes_back else statuses.get(plan.action, "failed"), ending)
     task.error, task.scheduled_for = error, None
     task.skipped = plan.action == "skip"
-    if plan.action != "fail":
-        task.output = None
     if goes_back:
         _begin_again(task)
         task.detours += 1

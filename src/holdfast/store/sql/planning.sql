@@ -49,8 +49,10 @@ WITH RECURSIVE behind (id) AS (
   UNION SELECT need.need_id FROM behind JOIN holdfast_need AS need ON need.task_id = behind.id
   JOIN holdfast_task AS needed ON needed.id = need.need_id AND needed.status <> 'done')
 SELECT need.task_id, need.need_id
-FROM behind JOIN holdfast_need AS need ON need.task_id = behind.id
-JOIN holdfast_task AS needed ON needed.id = need.need_id AND needed.status <> 'done'
+FROM behind CROSS JOIN holdfast_need AS need CROSS JOIN holdfast_task AS needed
+WHERE need.task_id = behind.id
+  AND needed.id = need.need_id
+  AND needed.status <> 'done'
 ORDER BY need.task_id, need.need_id
 
 -- name: reorder_children

@@ -84,9 +84,9 @@ WHERE id = r.task_id
   AND detours < r.most
 
 -- name: reopen_above
--- purpose: done, failed or cancelled → queued for the groups around a task that was re-opened; a
+-- purpose: done, failed or cancelled → queued for the groups around tasks that were re-opened; a
 --   plan is idle while its children are worked on
--- guards: ended, and around it
+-- guards: ended, around one of them, and it counts
 -- changes: task
 -- event: 'task.reopened'
 -- data: '{"run_holds":' || run_holds || '}'
@@ -100,10 +100,11 @@ UPDATE holdfast_task SET
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id IN (
     WITH RECURSIVE above (id) AS (
-      SELECT task.parent_id FROM holdfast_task AS task WHERE task.id = :task_id
+      SELECT task.parent_id FROM holdfast_task AS task WHERE task.id IN (SELECT value FROM {each ids})
       UNION SELECT task.parent_id FROM holdfast_task AS task JOIN above ON task.id = above.id)
     SELECT id FROM above)
   AND kind = 'group'
+  AND NOT superseded
   AND status IN ('done', 'failed', 'cancelled')
 
 -- name: reopen_items
