@@ -106,3 +106,20 @@ def test_a_lease_that_cannot_be_renewed_costs_no_other_attempt_of_its_worker_the
             assert eventually(lambda: heartbeat.step() == 10 and other.deadline == 50)
             assert locked.deadline == 30
         assert eventually(lambda: heartbeat.step() == 10 and locked.deadline == 50)
+
+
+def test_a_lost_lease_that_cannot_be_taken_back_holds_up_nothing_else_that_is_due(
+    postgres_store_url: str,
+) -> None:
+    settings = Settings(url=postgres_store_url, lease=0.2, renewal=0.1, recovery=0.05)
+    engine = Engine(postgres_store_url, settings=settings)
+    with healthy(engine):
+        engine.start()
+        locked = engine.tasks.create(NewTask(title="locked"))
+        assert engine.work.claim("anna")
+        with engine.transaction() as connection:
+            engine.tasks.create(NewTask(title="after", needs=(locked.id,)), connection=connection)
+            later = engine.tasks.create(NewTask(title="later", scheduled_for="400ms"))
+            assert eventually(lambda: engine.tasks.get(later.id).state == "ready")
+            assert engine.tasks.get(locked.id).status == "running"
+        assert eventually(lambda: engine.tasks.get(locked.id).status == "queued")
