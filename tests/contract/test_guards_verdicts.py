@@ -154,8 +154,6 @@ def settle(engine: Engine, task_id: str, query: str = "settle_by_person") -> set
     asked: dict[str, Any] = {"task_id": task_id, "actor": "user", "note": "null"}
     if query == "settle_by_person":
         asked["verdict"] = "done"
-    if query == "approve_held":
-        del asked["note"]
     return write(engine, query, **asked)
 
 

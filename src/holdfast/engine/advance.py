@@ -83,7 +83,7 @@ def _settle_plans(group: Group, parents: list[str]) -> None:
     """A plan answers for all below it: whatever ends there may end every plan around it."""
     if plans := [row["id"] for row in group.tx.read("plans_around", ids=parents)]:
         group.change_tasks("hold_plans", ids=plans)
-        group.change_tasks("settle_plans", ids=plans)
+        group.change_tasks("settle_plans", ids=plans, output=None, error=None)
 
 
 def settle(group: Group) -> set[str]:

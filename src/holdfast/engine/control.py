@@ -157,7 +157,6 @@ def _settle(operation: SettleTask, group: Group) -> TransitionResult:
     if not operation.approved:
         rows = group.change_tasks("reject_held", **named)
     else:
-        del named["note"]
         spent = group.tx.read("out_of_rounds", task_id=operation.task_id)
         rows = group.change_tasks("approve_held", **named)
         if rows and spent:

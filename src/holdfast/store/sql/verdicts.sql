@@ -151,7 +151,7 @@ WHERE task.run_id = :run_id
 -- guards: an approval that is open, and has all it needs
 -- changes: task
 -- event: 'task.' || status
--- data: COALESCE('{"error":' || error || '}', '{}')
+-- data: COALESCE('{"error":' || error || '}', '{"note":' || CAST(:note AS text) || '}', '{}')
 -- returning: kind, parent_id
 UPDATE holdfast_task SET
   status = :verdict, output = COALESCE(CAST(:note AS text), 'null'),
@@ -171,7 +171,8 @@ WHERE id = :task_id
 -- guards: queued and held for it
 -- changes: task
 -- event: 'task.approved'
--- data: '{"holds":' || holds || ',"epoch":' || epoch || '}'
+-- data: '{"holds":' || holds || ',"epoch":' || epoch
+--   || COALESCE(',"note":' || CAST(:note AS text), '') || '}'
 -- returning: kind, verifies, calls
 UPDATE holdfast_task SET
   holds = holds & ~2,
