@@ -55,7 +55,7 @@ LOOPS = {
         loop("build", "input.list", *verified(FAIL, FAIL), parallel=2),
         Step(id="last", needs=("build",), retry=ONCE),
     ),
-    "asked": (loop("build", "input.list", *verified(SKIP, ASK), retry=ONCE),),
+    "asked": (loop("build", "input.list", *verified(SKIP, ASK)[:-1], retry=ONCE),),
     "planned": (
         Step(id="plan", retry=ONCE),
         loop("build", "steps.plan.list", *SIDES, needs=("plan",), parallel=2),

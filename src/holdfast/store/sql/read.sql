@@ -167,7 +167,7 @@ WHERE task.id IN (SELECT id FROM tree)
 ORDER BY task.id
 
 -- name: run_outputs
--- purpose: what the last steps of a run gave: those that none needs but who verifies them
+-- purpose: what the last steps of a run gave, verifiers aside
 SELECT step, output FROM holdfast_task
 WHERE run_id = :run_id
   AND parent_id IS NULL
