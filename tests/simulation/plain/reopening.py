@@ -161,7 +161,8 @@ def _retry_alone(world: World, task: Task) -> None:
     task.generation += 1
     task.failures = task.lost = task.round = 0
     task.decided = False
-    task.scheduled_for, task.run_now, task.error = None, False, None
+    task.scheduled_for, task.run_now = None, False
+    task.begin_again()
 
 
 def _reopen_alone(world: World, task: Task, feedback: object = None) -> None:
@@ -175,5 +176,5 @@ def _reopen_alone(world: World, task: Task, feedback: object = None) -> None:
     task.failures = task.lost = task.round = 0
     task.decided = task.skipped = False
     task.scheduled_for, task.run_now = None, False
-    task.output = task.error = None
+    task.forget()
     task.feedback = feedback

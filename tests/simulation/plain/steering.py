@@ -53,7 +53,7 @@ def reset(world: World, task_id: str) -> Answer:
     task.failures = task.lost = task.round = 0
     task.decided = task.skipped = False
     task.scheduled_for, task.run_now = None, False
-    task.output = task.error = None
+    task.forget()
     groups.bring_back_around(world, task)
     if task.run is not None:
         bring_back(world, task.run, whole=False)

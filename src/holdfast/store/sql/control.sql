@@ -85,7 +85,8 @@ WHERE run_id IN (SELECT value FROM {each ids})
   AND status IN ('idle', 'queued', 'running')
 
 -- name: reset_task
--- purpose: queued or terminal → idle, as if it had never run; a plan is being planned again
+-- purpose: queued or terminal → idle, as if it had never run, and what it had asked is asked no more;
+--   a plan is being planned again
 -- guards: not running and not idle, it counts, nothing that needs it has started, and
 --   no group has been done by it
 -- changes: task
@@ -93,7 +94,7 @@ WHERE run_id IN (SELECT value FROM {each ids})
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"planning_phase":"' || planning_phase || '"'
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
---   || run_holds || '}'
+--   || run_holds || ',"holds":' || holds || '}'
 -- returning: kind, conditional, blocked, parent_id, planning_phase, calls
 UPDATE holdfast_task SET
   status = 'idle',
@@ -103,6 +104,8 @@ UPDATE holdfast_task SET
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
+  holds = holds & ~(CASE WHEN question IS NULL THEN 0 ELSE 4 END | CASE WHEN on_failure = 'ask' AND error IS NOT NULL THEN 2 ELSE 0 END),
+  question = NULL,
   due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL,
   spent = spent + {cost holdfast_task}, usage = NULL,
@@ -187,13 +190,13 @@ WHERE id IN (
 -- name: retry_run_tasks
 -- purpose: failed or cancelled → queued for every such task of a run, budgets renewed, due at once;
 --   an item that had not begun waits for its turn again, what called a run that completed calls anew,
---   and a verifier out of rounds judges anew
+--   a verifier out of rounds judges anew, and what waited for approval since it had failed waits no more
 -- guards: ended without success, and it counts
 -- changes: task
 -- event: 'task.retried'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":' || run_holds
---   || '}'
+--   || ',"holds":' || holds || '}'
 -- returning: kind, conditional, blocked, parent_id
 UPDATE holdfast_task SET
   status = CASE WHEN kind = 'group' AND item IS NOT NULL AND NOT EXISTS (
@@ -207,6 +210,7 @@ UPDATE holdfast_task SET
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = (SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id),
+  holds = CASE WHEN on_failure = 'ask' AND error IS NOT NULL THEN holds & ~2 ELSE holds END,
   due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false,
   error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
@@ -249,7 +253,8 @@ WHERE id = :run_id
   AND (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded LIMIT 1) IS NULL
 
 -- name: reopen_tasks
--- purpose: a task and everything that transitively needs it → queued again, in a new epoch
+-- purpose: a task and everything that transitively needs it → queued again, in a new epoch;
+--   what they had asked is asked no more, what a person holds stays held
 -- guards: reached from a named task, which counts and is in a status the caller may leave, or from
 --   what needs a re-opened group, and it counts; where it ends with a verifier, only what that one
 --   needs and what is named; an idle one stays idle, and an item becomes it, because its loop starts
@@ -258,7 +263,7 @@ WHERE id = :run_id
 -- event: CASE WHEN previous = 'running' THEN 'task.superseded' ELSE 'task.reopened' END
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
---   || run_holds || CASE WHEN previous = 'running' THEN COALESCE(',"usage":' || usage, '') ELSE '' END || '}'
+--   || run_holds || ',"holds":' || holds || CASE WHEN previous = 'running' THEN COALESCE(',"usage":' || usage, '') ELSE '' END || '}'
 -- returning: concurrency_key, kind, conditional, blocked, parent_id, calls
 UPDATE holdfast_task SET
   status = CASE WHEN status = 'idle' OR (kind = 'group' AND item IS NOT NULL) THEN 'idle' ELSE 'queued' END,
@@ -267,6 +272,8 @@ UPDATE holdfast_task SET
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
+  holds = holds & ~(CASE WHEN question IS NULL THEN 0 ELSE 4 END | CASE WHEN on_failure = 'ask' AND error IS NOT NULL THEN 2 ELSE 0 END),
+  question = NULL,
   due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL,
   total = NULL, made = 0, feedback = COALESCE(CAST(:feedback AS text),
