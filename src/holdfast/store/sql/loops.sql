@@ -208,8 +208,9 @@ WHERE id IN (SELECT value FROM {each ids})
   AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded LIMIT 1) IS NULL
 
 -- name: fail_groups
--- purpose: idle or queued → failed for the groups around whatever failed in runs that have failed
--- guards: a group that has not ended, around a failed or cancelled task
+-- purpose: idle or queued → failed for the groups around whatever failed in runs that have failed; around
+--   a step there is nothing but groups
+-- guards: a group that has not ended, around a failed or cancelled task that no step has made
 -- changes: task
 -- event: 'task.failed'
 -- returning: kind
@@ -224,7 +225,7 @@ WHERE id IN (
         AND task.status <> 'done'
         AND task.status IN ('failed', 'cancelled')
         AND NOT task.superseded
+        AND NOT {made task}
       UNION SELECT task.parent_id FROM holdfast_task AS task JOIN above ON task.id = above.id)
     SELECT id FROM above)
-  AND kind = 'group'
   AND status IN ('idle', 'queued')

@@ -142,12 +142,14 @@ SELECT task.id, task.run_id, task.parent_id, task.kind, task.step, task.title, t
 FROM holdfast_task AS task JOIN around ON task.id = around.id
 
 -- name: failed_in_run
--- purpose: what has failed or was cancelled in a run; of groups, those that failed by themselves
+-- purpose: what has failed or was cancelled in a run; of groups, those that failed by themselves, and
+--   not what a step has made
 SELECT id, status FROM holdfast_task
 WHERE run_id = :run_id
   AND status <> 'done'
   AND status IN ('failed', 'cancelled')
   AND NOT superseded
+  AND NOT {made holdfast_task}
   AND (kind <> 'group' OR error IS NOT NULL)
 ORDER BY id
 
