@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import Context, Holdfast, TaskFailed, needs
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step
+from holdfast.model.graph import OnFailure, Step
 from holdfast.model.status import Hold, Status
 from holdfast.model.task import Assignment, NewTask
 from tests.contract.stages import break_for_good, finish, take
@@ -119,6 +119,18 @@ def test_a_retry_takes_up_what_a_failed_step_made_and_that_step(engine: Engine) 
     assert engine.runs.failed_at(run) == "one"
     assert engine.runs.retry(run).ok
     assert [engine.tasks.get(each).state for each in (one, child)] == ["ready", "ready"]
+
+
+def test_a_step_that_goes_back_leaves_behind_what_it_made(engine: Engine) -> None:
+    back = OnFailure(action="goto", step="plan")
+    run = begin(engine, Step(id="plan"), Step(id="one", needs=("plan",), on_failure=back))
+    finish(engine, of(engine, run, "plan")[0].id)
+    attempt, child = spawning(engine, run)
+    assert engine.work.fail(attempt.task.id, attempt.token, "red", retryable=False).ok
+    assert engine.tasks.get(child).superseded
+    for step in ("plan", "one"):
+        finish(engine, of(engine, run, step)[0].id)
+    assert engine.runs.get(run).status == "completed"
 
 
 def test_items_are_not_failed_for_what_one_of_their_steps_made(engine: Engine) -> None:

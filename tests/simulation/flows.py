@@ -73,5 +73,6 @@ STEPS = sorted({step.id for flow in WORKFLOWS.values() for step in every(flow.st
 INPUTS = (
     {"wanted": True, "list": ["x", "y", "z"], "nested": [["x", "y"], []]},
     {"wanted": 0, "list": [], "nested": []},
+    {"list": ["x"], "nested": [["x"]]},
     {"wanted": 1, "list": ["x"], "nested": [["x"], ["y", "z"], ["x"]]},
 )

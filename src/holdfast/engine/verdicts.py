@@ -47,7 +47,8 @@ def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
     if (mistake := _unknown_items(verdict, task)) is not None:
         return outputs.fail(report, mistake)
     row = (report.task_id, report.fence, report.output, report.digest, report.usage)
-    if group.change_tasks("reject_round", rows=[row]):
+    if rows := group.change_tasks("reject_round", rows=[row]):
+        reopening.supersede(group, rows, "verifier")
         feedback = json.dumps(verdict.feedback)
         reopening.reopen_subject(group, task, verdict.items, feedback, "verifier")
         reopening.lift_run(group, task["run_id"], "verifier")
@@ -80,7 +81,8 @@ def _conclude(
         plan = group.graphs.step(
             group.tx, task["workflow"], task["workflow_version"], task["step"]
         ).on_failure
-        if group.change_tasks("go_back", rows=[(*named, plan.max_rounds, loss.actor)]):
+        if rows := group.change_tasks("go_back", rows=[(*named, plan.max_rounds, loss.actor)]):
+            reopening.supersede(group, rows, "goto")
             go_to(group, task, str(plan.step), loss.feedback or loss.problem)
             detail = f"it goes back to {plan.step}, and is tried again after it"
             return TransitionResult(ok=True, status="queued", detail=detail)

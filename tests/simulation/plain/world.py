@@ -81,7 +81,7 @@ class Task:
 
     def begin_again(self) -> None:
         """What had failed waits for approval no more; what a person held is held."""
-        if self.on_failure.action == "ask" and self.error is not None:
+        if self.asks:
             self.holds &= ~Hold.APPROVAL
         self.error = None
 
@@ -91,6 +91,12 @@ class Task:
             self.holds &= ~Hold.QUESTION
         self.output = self.question = None
         self.begin_again()
+
+    @property
+    def asks(self) -> bool:
+        """Whether it waits for approval because it has failed."""
+        failed = self.on_failure.action == "ask" and self.error is not None
+        return failed and Hold.APPROVAL in self.holds
 
     @property
     def is_item(self) -> bool:

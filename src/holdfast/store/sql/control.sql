@@ -326,7 +326,7 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.unheld'
 -- data: '{"holds":' || holds || '}'
--- returning: calls
+-- returning: kind, conditional, blocked, parent_id, calls
 UPDATE holdfast_task SET
   holds = holds & ~:reason,
   held_until = CASE WHEN :reason = 16 THEN NULL ELSE held_until END,

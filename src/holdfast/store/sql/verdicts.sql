@@ -171,7 +171,7 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.approved'
 -- data: '{"holds":' || holds || ',"epoch":' || epoch || '}'
--- returning: kind, verifies, calls
+-- returning: kind, conditional, blocked, parent_id, calls
 UPDATE holdfast_task SET
   holds = holds & ~2,
   epoch = epoch + CASE WHEN (verifies IS NOT NULL AND round >= max_rounds) OR (calls IS NOT NULL AND EXISTS (
