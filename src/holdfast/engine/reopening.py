@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.engine import slots
 from holdfast.engine.answers import refuse
@@ -21,13 +21,15 @@ STARTED = ("queued", "running", "done", "failed", "cancelled")
 class Scope:
     """How far a re-open goes: up to what a verifier needs, leaving one task out.
 
-    The `feedback` is for all that is done again, what follows up for the named task alone.
+    The `feedback` is for all that is done again, what follows up for the named task alone. Where a
+    person begins it again, what goes back may do so as often as at first: it is `renewed`.
     """
 
     until: str | None = None
     apart: str | None = None
     feedback: str | None = None
     follow_up: str | None = None
+    renewed: bool = False
 
 
 WHOLE = Scope()
@@ -99,7 +101,7 @@ def reopen(
     group: Group, task_id: str, actor: str, statuses: Sequence[str], scope: Scope = WHOLE
 ) -> list[Row]:
     """Re-open a task and what needs it; a run that had ended badly comes back whole."""
-    rows = reopen_within(group, task_id, actor, statuses, scope)
+    rows = reopen_within(group, task_id, actor, statuses, replace(scope, renewed=True))
     if rows and rows[0]["run_id"] is not None:
         bring_back(group, rows[0]["run_id"], actor, retry_failed=True)
     named = [row for row in rows if row["entity"] == task_id]
@@ -195,6 +197,7 @@ def _reopen_tasks(
         apart=scope.apart,
         feedback=scope.feedback,
         follow_up=scope.follow_up,
+        renewed=scope.renewed,
         actor=actor,
     )
     supersede(group, rows, actor)

@@ -55,8 +55,8 @@ def reopen(world: World, task_id: str, leaving: Collection[str] = TERMINAL) -> A
         return ("not_found", None)
     if named.status not in leaving or named.superseded:
         return ("invalid_transition", named.status)
-    _reopen_all(world, world.dependents(task_id))
-    _reopen_beyond(world, groups.bring_back_around(world, named))
+    _reopen_all(world, world.dependents(task_id), renewed=True)
+    _reopen_beyond(world, groups.bring_back_around(world, named), renewed=True)
     if named.run is not None:
         bring_back(world, named.run, whole=True)
     else:
@@ -105,15 +105,21 @@ def go_to(world: World, source: Task, step: str, feedback: object) -> None:
         _reopen_beyond(world, groups.bring_back_around(world, target), feedback)
 
 
-def _reopen_beyond(world: World, around: Collection[Task], feedback: object = None) -> None:
+def _reopen_beyond(
+    world: World, around: Collection[Task], feedback: object = None, *, renewed: bool = False
+) -> None:
     """What needs a group that has come back from its end is to be done again too."""
     needing = {each for group in around for each in world.dependents(group.id) - {group.id}}
-    _reopen_all(world, needing, feedback)
+    _reopen_all(world, needing, feedback, renewed=renewed)
 
 
-def _reopen_all(world: World, ids: Collection[str], feedback: object = None) -> None:
+def _reopen_all(
+    world: World, ids: Collection[str], feedback: object = None, *, renewed: bool = False
+) -> None:
+    """What goes back has as many rounds left as before, but for what a person begins again."""
     again = [world.tasks[each] for each in sorted(ids) if not world.tasks[each].superseded]
     for task in again:
+        task.detours = 0 if renewed else task.detours
         _reopen_alone(world, task, feedback)
     for task in again:
         groups.supersede(world, task)
@@ -159,7 +165,7 @@ def _retry_alone(world: World, task: Task) -> None:
     # An item that had not begun waits for its turn again.
     task.status = "idle" if task.is_item and not world.children(task) else "queued"
     task.generation += 1
-    task.failures = task.lost = task.round = 0
+    task.failures = task.lost = task.round = task.detours = 0
     task.decided = False
     task.scheduled_for, task.run_now = None, False
     task.begin_again()

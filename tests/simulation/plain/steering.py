@@ -50,7 +50,7 @@ def reset(world: World, task_id: str) -> Answer:
     task.status, task.total = "idle", None
     task.generation += 1
     task.epoch += 1
-    task.failures = task.lost = task.round = 0
+    task.failures = task.lost = task.round = task.detours = 0
     task.decided = task.skipped = False
     task.scheduled_for, task.run_now = None, False
     task.forget()

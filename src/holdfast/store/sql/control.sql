@@ -93,13 +93,13 @@ WHERE run_id IN (SELECT value FROM {each ids})
 -- event: 'task.reset'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"planning_phase":"' || planning_phase || '"'
---   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
+--   || ',"failures":0,"lost":0,"round":0,"detours":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
 --   || run_holds || ',"holds":' || holds || '}'
 -- returning: kind, conditional, blocked, parent_id, planning_phase, calls
 UPDATE holdfast_task SET
   status = 'idle',
   planning_phase = CASE WHEN planning_phase = 'finalized' THEN 'active' ELSE planning_phase END,
-  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
+  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0, detours = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
@@ -196,14 +196,14 @@ WHERE id IN (
 -- changes: task
 -- event: 'task.retried'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
---   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":' || run_holds
+--   || ',"failures":0,"lost":0,"round":0,"detours":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":' || run_holds
 --   || ',"holds":' || holds || '}'
 -- returning: kind, conditional, blocked, parent_id
 UPDATE holdfast_task SET
   status = CASE WHEN kind = 'group' AND item IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND NOT child.superseded)
     THEN 'idle' ELSE 'queued' END,
-  generation = generation + 1, failures = 0, lost = 0, round = 0,
+  generation = generation + 1, failures = 0, lost = 0, round = 0, detours = 0,
   epoch = epoch + CASE WHEN (verifies IS NOT NULL AND round >= max_rounds) OR (calls IS NOT NULL AND EXISTS (
     SELECT 1 FROM holdfast_run AS run WHERE run.parent_id = holdfast_task.id AND run.parent_epoch = holdfast_task.epoch AND run.status = 'completed'))
     THEN 1 ELSE 0 END,
@@ -260,7 +260,8 @@ WHERE id = :run_id
 
 -- name: reopen_tasks
 -- purpose: a task and everything that transitively needs it → queued again, in a new epoch;
---   what they had asked is asked no more, what a person holds stays held
+--   what they had asked is asked no more, what a person holds stays held; who goes back has
+--   as many rounds left as before, unless a person begins it again
 -- guards: reached from a named task, which counts and is in a status the caller may leave, or from
 --   what needs a re-opened group, and it counts; where it ends with a verifier, only what that one
 --   needs and what is named; an idle one stays idle, and an item becomes it, because its loop starts
@@ -268,12 +269,13 @@ WHERE id = :run_id
 -- changes: task
 -- event: CASE WHEN previous = 'running' THEN 'task.superseded' ELSE 'task.reopened' END
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
---   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
+--   || ',"failures":0,"lost":0,"round":0,"detours":' || detours || ',"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
 --   || run_holds || ',"holds":' || holds || CASE WHEN previous = 'running' THEN COALESCE(',"usage":' || usage, '') ELSE '' END || '}'
 -- returning: concurrency_key, kind, conditional, blocked, parent_id, calls
 UPDATE holdfast_task SET
   status = CASE WHEN status = 'idle' OR (kind = 'group' AND item IS NOT NULL) THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
+  detours = CASE WHEN :renewed THEN 0 ELSE detours END,
   blocked = id NOT IN (SELECT value FROM {each ids}) OR EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
