@@ -70,6 +70,7 @@ LOOPS = {
 }
 WORKFLOWS = {name: Workflow.define(name, steps) for name, steps in (FLOWS | LOOPS).items()}
 STEPS = sorted({step.id for flow in WORKFLOWS.values() for step in every(flow.steps)})
+PLACES = ["build.1.make", "build.1.check", "build.1.left", "build.2", "build.2.make"]
 INPUTS = (
     {"wanted": True, "list": ["x", "y", "z"], "nested": [["x", "y"], []]},
     {"wanted": 0, "list": [], "nested": []},

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.engine import slots
+from holdfast.engine import places, slots
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.model.result import Refusal, TransitionResult
@@ -87,10 +87,15 @@ def retry_from(group: Group, run_id: str, step: str, actor: str) -> TransitionRe
         return refuse(Refusal.NOT_FOUND, None)
     if (caller := ended_call(group, run_id)) is not None:
         return refuse_ended_call(caller)
-    found = group.tx.read("task_in_run", run_id=run_id, step=step)
-    if not found:
-        return refuse(Refusal.UNKNOWN_STEP, None, f"{run_id} has no step {step!r}")
-    task = found[0]
+    sought = places.seek(group.tx, run_id, step)
+    if (task := sought.found) is None:
+        detail = places.tell_unknown(group.tx, run_id, step, sought.above)
+        return refuse(Refusal.UNKNOWN_STEP, None, detail)
+    if task["run_id"] != run_id:
+        own = task["run_id"]
+        detail = f"it is a step of {own}, which was called; "
+        detail += f'hf.runs.retry("{own}", step="{task["step"]}") begins again there'
+        return refuse(Refusal.PART_OF_RUN, task["status"], detail)
     if not reopen(group, task["id"], actor, STARTED):
         detail = f"step {step!r} is {task['status']} and cannot be started again"
         return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)

@@ -39,13 +39,26 @@ def retry_run(world: World, run_id: str) -> Answer:
 def retry_from(world: World, run_id: str, step: str) -> Answer:
     if run_id not in world.runs:
         return ("not_found", None)
-    found = [task for task in world.of_run(run_id) if task.step == step]
-    if not found:
+    named = _at(world, run_id, step)
+    if named is None:
         return ("unknown_step", None)
-    # Of a loop the loop, before its items.
-    first = min(found, key=lambda task: (task.item is not None, task.id))
-    answer = reopen(world, first.id, STARTED)
+    answer = reopen(world, named.id, STARTED)
     return ("ok", "running") if answer[0] == "ok" else answer
+
+
+def _at(world: World, run_id: str, address: str) -> Task | None:
+    """The task at an address: a step, `build.2` an item, `build.2.make` a step of that."""
+    first, *parts = address.split(".")
+    there = [task for task in world.of_run(run_id) if task.parent is None and task.step == first]
+    for part in parts:
+        below = world.children(there[0]) if there else []
+        place = int(part) - 1 if part.isdigit() else None
+        there = [
+            task
+            for task in below
+            if (task.step == part if place is None else task.is_item and task.item == place)
+        ]
+    return there[0] if there else None
 
 
 def reopen(world: World, task_id: str, leaving: Collection[str] = TERMINAL) -> Answer:
