@@ -92,7 +92,8 @@ def _break(group: Group, rows: list[Row], problems: dict[str, str]) -> None:
             verdicts.go_to(group, row, str(plan.step), problem)
             del problems[row["id"]]
     if problems:
-        group.change_tasks("fail_unresolved", rows=sorted(problems.items()))
+        ended = group.change_tasks("fail_unresolved", rows=sorted(problems.items()))
+        verdicts.leave_out(group, ended)
 
 
 def _apply(group: Group, starting: list[str], skipped: list[str]) -> None:

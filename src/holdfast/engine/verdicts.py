@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.engine import outputs, reopening
@@ -88,9 +89,17 @@ def _conclude(
             return TransitionResult(ok=True, status="queued", detail=detail)
     row = (*named, loss.failed, loss.vanished, loss.rejected, loss.actor)
     (changed,) = group.change_tasks("conclude_tasks", rows=[row])
+    leave_out(group, [changed])
     return TransitionResult(
         ok=True, status=changed["status"], detail=_becomes(changed["status"], report.task_id)
     )
+
+
+def leave_out(group: Group, rows: Sequence[Row]) -> None:
+    """Let work give nothing whose verifier was skipped: without an acceptance nothing passes."""
+    for row in rows:
+        if row["skipped"] and row["verifies"] is not None:
+            group.change_tasks("skip_unaccepted", task_id=row["entity"])
 
 
 def _becomes(status: str, task_id: str) -> str:

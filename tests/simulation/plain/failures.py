@@ -37,6 +37,7 @@ def give_up(
     world.leave(task, "queued" if goes_back else statuses.get(plan.action, "failed"), ending)
     task.error, task.scheduled_for = error, None
     task.skipped = plan.action == "skip"
+    _leave_out(world, task)
     if plan.action != "fail":
         task.output = None
     if goes_back:
@@ -58,6 +59,18 @@ def cannot_begin(world: World, task: Task, error: str) -> None:
     else:
         task.status = "done" if plan.action == "skip" else "failed"
         task.skipped = plan.action == "skip"
+        _leave_out(world, task)
+
+
+def _leave_out(world: World, verifier: Task) -> None:
+    """What was never accepted gives nothing, nor does what stands between."""
+    if not verifier.skipped or verifier.verifies is None:
+        return
+    subject = verifier.verifies
+    between = world.dependents(subject) & world.needed(verifier.id)
+    for task in (world.tasks[each] for each in between | {subject}):
+        if task.status == "done":
+            task.skipped, task.output = True, None
 
 
 def _go_back(world: World, task: Task, feedback: object) -> None:

@@ -107,7 +107,7 @@ WHERE id IN (SELECT value FROM {each ids})
 --   ELSE 'task.failed' END
 -- data: '{"skipped":' || CASE WHEN skipped THEN 'true' ELSE 'false' END || ',"holds":' || holds
 --   || ',"error":' || error || '}'
--- returning: kind, parent_id
+-- returning: kind, parent_id, verifies, skipped
 UPDATE holdfast_task SET
   status = CASE on_failure WHEN 'skip' THEN 'done' WHEN 'ask' THEN 'queued' ELSE 'failed' END,
   skipped = (on_failure = 'skip'),

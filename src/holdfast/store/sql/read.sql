@@ -177,11 +177,12 @@ WHERE run_id = :run_id
 ORDER BY id
 
 -- name: task_in_run
--- purpose: the task of a run that carries out a step; of a loop the loop, before its items
+-- purpose: the first task of a run that carries out a step, wherever it stands; of a loop the loop
 SELECT * FROM holdfast_task
 WHERE run_id = :run_id
   AND step = :step
   AND NOT superseded
+  AND NOT {made holdfast_task}
 ORDER BY item IS NOT NULL, id LIMIT 1
 
 -- name: task_at_top
