@@ -16,21 +16,26 @@ SMALL = (
 ROW = re.compile(r"^\| (.+?) +\| (sqlite|postgresql) +\| .*\d.* \|$", re.MULTILINE)
 
 
-def test_the_benchmarks_print_a_table_of_both_databases_and_write_their_page(
-    tmp_path: Path,
-) -> None:
-    page = tmp_path / "benchmarks.md"
-    shown = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *SMALL.split(), "--write", page],
+def measured(module: str, *options: str | Path) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-m", module, *options],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=100,
         check=False,
     )
-    assert shown.returncode == 0, shown.stdout + shown.stderr
-    assert "pair 1 of 1" in shown.stdout
-    rows = ROW.findall(shown.stdout)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_the_benchmarks_print_a_table_of_both_databases_and_write_their_page(
+    tmp_path: Path,
+) -> None:
+    page = tmp_path / "benchmarks.md"
+    shown = measured("benchmarks", *SMALL.split(), "--write", page)
+    assert "pair 1 of 1" in shown
+    rows = ROW.findall(shown)
     assert len({what for what, _ in rows}) == 14
     assert Counter(database for _, database in rows) == {"sqlite": 14, "postgresql": 14}
     written = page.read_text(encoding="utf-8")
@@ -45,16 +50,15 @@ def test_the_server_is_measured_over_http_and_its_section_written_beside_the_res
     page = tmp_path / "benchmarks.md"
     page.write_text("# Benchmarks\n\n<!-- section http -->\n42 before\n<!-- end of http -->\n")
     small = "--tasks 500 --alone 20 --workers 30 --readers 3 --seconds 0.2 --databases sqlite"
-    shown = subprocess.run(
-        [sys.executable, "-m", "benchmarks.http", *small.split(), "--write", page],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert shown.returncode == 0, shown.stdout + shown.stderr
+    measured("benchmarks.http", *small.split(), "--write", page)
     written = page.read_text(encoding="utf-8")
     assert len(ROW.findall(written)) == 4
     assert written.startswith("# Benchmarks\n\n<!-- section http -->")
     assert (small in written, "42 before" in written) == (True, False)
+
+
+def test_a_statement_that_grows_with_what_it_does_not_touch_is_told() -> None:
+    holding = "release_of_an_agent_at_its_limit"
+    shown = measured("benchmarks.growth", "--only", holding, "--database", "sqlite")
+    assert re.search(rf"limit_agent +[\d,]+ → +[\d,]+  {holding}: it holds", shown)
+    assert re.search(r"^sqlite: \d+ statements", shown, re.MULTILINE)

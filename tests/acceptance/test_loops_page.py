@@ -35,7 +35,7 @@ def test_the_page_prints_what_it_says(tmp_path: Path) -> None:
     program = tmp_path / "page.py"
     program.write_text(text, encoding="utf-8")
     said = PRINTS.findall(text)
-    assert len(said) == 5
+    assert len(said) == 6
     assert run(program, tmp_path).splitlines() == said
 
 

@@ -70,6 +70,12 @@ def test_every_status_that_a_worker_reports_on_is_guarded_by_its_fence() -> None
         assert {"status = 'running'", "attempt = r.fence"} <= {guard.text for guard in of(query)}
 
 
+def test_what_every_insert_does_about_a_row_that_is_there_can_be_taken_out() -> None:
+    every = [query for queries in LOADED.values() for query in queries.values()]
+    about = {query.name for query in every if "ON CONFLICT" in query.text}
+    assert about == {guard.query for guard in GUARDS if guard.conflict}
+
+
 @pytest.mark.parametrize("query", BY_QUERY)
 def test_a_guard_taken_out_leaves_all_else_as_it_was(query: str, tmp_path: Path) -> None:
     copy = tmp_path / "sql"

@@ -16,6 +16,7 @@ from holdfast.model.status import Hold
 from holdfast.model.step import Concurrency
 from holdfast.model.task import NewTask
 from holdfast.store.database import Row, Transaction
+from tests.contract.raw import raw
 from tests.contract.stages import CHAIN, create, take
 from tests.engines import healthy
 
@@ -136,6 +137,17 @@ def test_the_latest_time_that_was_said_counts(engine: Engine, clock: ManualClock
     clock.advance(1)
     engine.recovery.step()
     assert len(claim(engine, "default")) == 3
+
+
+def test_only_limits_that_have_lifted_are_forgotten(
+    engine: Engine, clock: ManualClock, store_url: str
+) -> None:
+    reach(engine, "early", "1h")
+    reach(engine, "late", "2h")
+    clock.advance(HOUR)
+    engine.database.transact(lambda tx: tx.run("forget_limits"))
+    with raw(store_url) as hand:
+        assert [row["agent"] for row in hand("SELECT agent FROM holdfast_limit")] == ["late"]
 
 
 def test_why_says_until_when_by_whom_and_what_lifts_it(engine: Engine) -> None:

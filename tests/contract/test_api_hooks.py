@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import queue
+import re
 import threading
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -231,6 +232,25 @@ def test_what_no_end_can_be_is_refused_before_the_store_hears_of_it(
         hf.on(*events, **options)(follow)
     assert refused.value.field == field
     assert hf.hooks.list() == []
+
+
+def test_a_function_whose_parameter_can_never_be_the_event_is_refused(hf: Holdfast) -> None:
+    def a_number(x: int) -> None: ...
+
+    def a_row(ctx: Context, x: dict[str, Any] | None) -> None: ...
+
+    for function, shown in ((a_number, "int"), (a_row, "dict[str, typing.Any] | None")):
+        told = f"parameter 'x': takes the event, an Ended, and never {shown}"
+        with pytest.raises(InvalidDefinition, match=re.escape(told)):
+            hf.on("run.failed")(function)
+
+    @hf.on("run.failed")
+    def general(x: Annotated[str | object, "more"]) -> None: ...
+
+    @hf.on("run.failed")
+    def anything(x: Any) -> None: ...  # noqa: ANN401 - it is what this is about
+
+    hf.on("run.failed", name="untold")(lambda _: None)
 
 
 def test_a_function_that_takes_no_event_or_more_than_that_is_refused(hf: Holdfast) -> None:

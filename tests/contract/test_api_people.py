@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import partial
 from typing import Any
 
@@ -12,12 +13,14 @@ from holdfast import (
     Context,
     Handle,
     Holdfast,
+    InvalidInput,
     RunHandle,
     TaskFailed,
     Verdict,
     WorkflowBuilder,
     needs,
 )
+from holdfast.model.graph import Workflow
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -85,6 +88,56 @@ def test_what_is_written_after_an_approval_waits_for_it_unless_its_needs_say_oth
     assert flow.graph.steps[-1].steps[0].needs == ()
 
 
+def test_a_question_names_what_is_known_of_its_run_and_waits_for_that(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step
+    def build() -> dict[str, int]:
+        return {"size": 3}
+
+    @flow.step(needs=[])
+    def look() -> None: ...
+
+    flow.approval("approve", "Merge {{ steps.build.size }} of {{ input.task }}{{ '{{' }}?")
+    loop = flow.loop("each", over="input.names")
+    loop.approval("fine", "Is {{ item }} fine?")
+
+    @loop.step
+    def greet(item: str) -> str:
+        return item
+
+    assert {step.id: step.needs for step in flow.graph.steps}["approve"] == ("look", "build")
+    with hf.worker():
+        run = flow.start(task="all", names=["ada"])
+        assert hf.approve(approval := waiting(hf, run)).ok
+        assert eventually(lambda: "fine" in {task.step for task in hf.tasks.list(run=run.id)})
+        item = run.task("each.1.fine")
+        assert hf.tasks.get(approval.id).title == "Merge 3 of all{{?"
+        assert hf.tasks.get(item.id).title == "Is ada fine?"
+        assert hf.approve(item).ok
+        assert run.result(PATIENCE) == ["ada"]
+
+
+NOT_KNOWN = {
+    "{{ item": "question: '{{ item…' is no variable",
+    "{{ nope }}": "question: 'nope' begins with none of input",
+    "{{ item }}": "approval: item stands in no loop",
+    "{{ steps.gone }}": "approval: 'gone' is no step it can see",
+    "{{ feedback }}": "approval: feedback is not known there",
+}
+
+
+def test_a_question_that_names_what_is_not_known_there_is_refused(hf: Holdfast) -> None:
+    def ask(name: str, question: str) -> Workflow:
+        flow = hf.workflow(name)
+        flow.approval("approve", question)
+        return flow.graph
+
+    for number, (question, told) in enumerate(NOT_KNOWN.items()):
+        with pytest.raises(InvalidInput, match=re.escape(told)):
+            ask(f"flow{number}", question)
+
+
 def test_a_run_fails_when_a_person_rejects(hf: Holdfast) -> None:
     flow = gated(hf)
     with hf.worker():
@@ -94,6 +147,27 @@ def test_a_run_fails_when_a_person_rejects(hf: Holdfast) -> None:
             run.result(PATIENCE)
     assert hf.tasks.get(run.task("approve").id).error == "not today"
     assert hf.tasks.events(run.task("approve").id)[-1].actor == "ada"
+
+
+def test_what_is_said_with_an_approval_is_kept_in_the_history(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step(max_attempts=1, on_failure="ask")
+    def deploy(ctx: Context) -> str:
+        if ctx.attempt == 1:
+            raise ValueError("red")
+        return "deployed"
+
+    flow.approval("approve", "Merge it?")
+    with hf.worker():
+        run = flow.start()
+        held = run.task("deploy")
+        assert eventually(lambda: hf.tasks.get(held.id).holds.names == ("approval",))
+        assert hf.approve(held, {"said": "it's \N{GREEN HEART}"}).ok
+        assert hf.approve(waiting(hf, run), "looks good").ok
+        assert run.result(PATIENCE) == "looks good"
+    notes = [event.data.get("note") for event in hf.runs.events(run.id)]
+    assert [note for note in notes if note] == [{"said": "it's \N{GREEN HEART}"}, "looks good"]
 
 
 def asked(hf: Holdfast, task: str, question: str) -> bool:
@@ -135,7 +209,8 @@ def test_a_question_that_the_store_cannot_keep_fails_its_step_at_once(hf: Holdfa
         deploy.enqueue().result(PATIENCE)
 
 
-def test_who_asks_still_hears_what_a_verifier_said(hf: Holdfast) -> None:
+@pytest.mark.parametrize("last", ["other", None])
+def test_who_asks_still_hears_what_a_verifier_said(hf: Holdfast, last: str | None) -> None:
     flow = hf.workflow("flow")
     heard: list[str | None] = []
 
@@ -151,10 +226,10 @@ def test_who_asks_still_hears_what_a_verifier_said(hf: Holdfast) -> None:
     with hf.worker():
         run = flow.start()
         task = run.task("implement").id
-        for answer in ("main", "other"):
+        for answer in ("main", last):
             assert eventually(partial(asked, hf, task, "which branch?"))
             assert hf.answer(task, answer).ok
-        assert run.result(PATIENCE) == "other too long"
+        assert run.result(PATIENCE) == f"{last} too long"
     assert heard == [None, None, "too long", "too long"]
 
 

@@ -56,6 +56,8 @@ BAD_RUNS = {
         "runs[new]: workflow feature: step 'work' is defined 2 times"
     ),
     "UPDATE runs SET workflow_id = 'a b' WHERE id = 'new'": "runs[new]: workflow: 'a b' is not",
+    "CREATE TABLE copied AS SELECT * FROM runs; DROP TABLE runs; ALTER TABLE copied RENAME TO runs;"
+    "UPDATE runs SET workflow_id = NULL WHERE id = 'new'": "runs[new]: workflow_id is None, not an",
     "UPDATE steps SET loop_config = '[' WHERE id = 'stories-implement'": (
         "steps[stories-implement]: loop_config '[' is no JSON object"
     ),
@@ -120,12 +122,24 @@ def test_a_file_that_has_changed_since_it_was_imported_is_refused_whole(
     change(tasks, "INSERT INTO tasks (id, list_id, title, status) VALUES ('n', 'i', 'n', 'queued')")
     change(runs, "UPDATE steps SET status = 'done' WHERE id = 'new-plan'")
     before = dump(store_url)
-    told = "import:tasks:a' already .* from a row that is not as it is in this file.*name='…'"
+    told = "import:tasks:a' already .* belongs to it, from rows that are not as .* file.*name='…'"
     with pytest.raises(KeyConflict, match=told):
         import_tasks(tasks, into=hf)
     with pytest.raises(KeyConflict, match=r"import:runs:new' .*with the same ids"):
         import_runs(runs, into=hf)
     assert dump(store_url) == before
+
+
+def test_of_a_tree_that_has_changed_its_top_is_named_whatever_its_children_are_called(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    top = "UPDATE tasks SET id = 'z' WHERE id = 'a'"
+    below = "UPDATE tasks SET parent_task_id = 'z' WHERE parent_task_id = 'a'"
+    tasks = make(tmp_path / "tasks.db", "older_tasks", top, below)
+    import_tasks(tasks, into=hf)
+    change(tasks, "UPDATE tasks SET title = 'changed' WHERE id = 'a.3'")
+    with pytest.raises(KeyConflict, match="key 'import:tasks:z' already"):
+        import_tasks(tasks, into=hf)
 
 
 def test_what_is_no_file_no_store_and_no_function_is_refused_by_name(

@@ -211,3 +211,40 @@ def test_a_call_that_gave_what_does_not_fit_is_called_anew(
     finish(engine, second.steps["send"], {"url": "here"})
     run.finish("tell")
     assert run.status == "completed"
+
+
+@pytest.mark.parametrize("ended", ["well", "badly"])
+@pytest.mark.parametrize("freed", ["done", "unblocked"])
+def test_a_step_hears_of_the_end_of_its_run_once_it_has_all_it_needs(
+    engine: Engine, freed: str, ended: str
+) -> None:
+    run = begin(
+        engine, Step(id="make"), Step(id="check", verifies="make"), Step(id="plan"),
+        call(needs=("plan",)),
+    )  # fmt: skip
+    ship, make = run.steps["ship"], run.steps["make"]
+    assert engine.tasks.block(ship, [make]).ok
+    run.finish("make", "plan")
+    shipping, judge = of(run), run.take("check")
+    assert engine.work.complete(judge.task.id, judge.token, {"verdict": "reject"}).ok
+    if ended == "well":
+        shipping.finish("pack", "send")
+    else:
+        shipping.break_for_good("pack")
+    engine.runs.advance(run.id)
+    assert (run.states["ship"], run.states["make"]) == ("blocked", "ready")
+    if freed == "done":
+        run.finish("make")
+    else:
+        assert engine.tasks.unblock(ship).ok
+    assert run.statuses["ship"] == ("done" if ended == "well" else "failed")
+
+
+def test_a_step_whose_run_goes_on_is_not_told_to_wait_nor_is_what_it_needs_reset(
+    engine: Engine,
+) -> None:
+    run = begin(engine, Step(id="plan"), Step(id="aside"), call(needs=("plan",)))
+    run.finish("plan")
+    answer = engine.tasks.block(run.steps["ship"], [run.steps["aside"]])
+    assert answer.reason is Refusal.INVALID_TRANSITION
+    assert engine.tasks.reset(run.steps["plan"]).reason is Refusal.STARTED_DEPENDENTS

@@ -95,6 +95,29 @@ def test_a_limit_that_is_still_reached_keeps_what_is_below_it_and_nothing_else(
     assert holds(*family) == [[], [], []]
 
 
+def test_what_another_run_has_called_neither_uses_a_budget_nor_is_held_by_it(
+    engine: Engine,
+) -> None:
+    family, beside = begin(engine, Budget(usd=1)), begin(engine, None)
+    complete(engine, beside[2].take("pack"), 50)
+    complete(engine, family[2].take("pack"), 1)
+    assert holds(*family, *beside) == [["budget"]] * 3 + [[]] * 3
+    assert engine.runs.resume(family[0].id, add_usd=1).ok
+    assert holds(*family) == [[]] * 3
+
+
+def test_more_budget_leaves_what_has_ended_as_it_is(engine: Engine) -> None:
+    engine.workflows.add(SHIP)
+    run = start(engine, limited("order", Budget(attempts=2), call(), LAST))
+    shipping = of(run)
+    shipping.finish("pack")
+    complete(engine, shipping.take("send"), 0)
+    ended = get(shipping)
+    assert (ended.status, shipping.holds) == ("completed", ["budget"])
+    assert engine.runs.resume(run.id, add_attempts=1).ok
+    assert (get(shipping), run.holds) == (ended, [])
+
+
 def test_more_budget_lifts_paused_from_all_that_was_called(engine: Engine) -> None:
     family = run, middle, lowest = begin(engine, Budget(usd=1))
     beside = begin(engine, Budget(usd=1))

@@ -131,6 +131,14 @@ def test_a_task_whose_key_was_not_counted_on_is_left_for_the_next_claim(engine: 
     assert [each.task.id for each in engine.work.claim("worker")] == [keyed]
 
 
+def test_a_parked_task_is_claimed_only_once_it_was_let_in(engine: Engine, hand: Raw) -> None:
+    task_id = create(engine, concurrency=ONE)
+    hand("UPDATE holdfast_task SET parked = true")
+    assert claim(engine) == set()
+    hand("UPDATE holdfast_task SET parked = false")
+    assert [each.task_id for each in engine.work.claim("worker")] == [task_id]
+
+
 def test_a_claim_from_one_line_takes_nobody_of_another(engine: Engine) -> None:
     tagged, free = create(engine, tags=("linux",)), create(engine)
     assert claim(engine) == {free}

@@ -79,6 +79,14 @@ def test_a_call_that_was_cancelled_does_not_end_again(engine: Engine, query: str
     assert run.status == "failed"
 
 
+@ENDS
+def test_a_call_that_is_blocked_does_not_end(engine: Engine, query: str) -> None:
+    run, below = ended(engine, query)
+    assert write(engine, "block_dependents", ids=[run.steps["plan"]], actor="user")
+    assert end(engine, query, run.steps["ship"], below.id) == set()
+    engine.runs.advance(run.id)
+
+
 def test_a_call_goes_back_only_as_often_as_it_may(engine: Engine) -> None:
     run, below = ended(engine, "turn_back_calls")
     assert end(engine, "turn_back_calls", run.steps["ship"], below.id, most=0) == set()

@@ -19,6 +19,10 @@ def change(engine: Engine, query: str, task_id: str, **more: Any) -> set[str]:
     return write(engine, query, task_id=task_id, actor="user", **more)
 
 
+def settle(engine: Engine, *ids: str) -> set[str]:
+    return write(engine, "settle_plans", ids=list(ids), output=None, error=None)
+
+
 def forget(engine: Engine, query: str, **named: Any) -> None:
     """Run one statement alone that takes needs away."""
     engine.database.transact(lambda tx: tx.run(query, **named))
@@ -97,7 +101,7 @@ def test_what_a_task_made_before_it_was_planned_is_no_part_of_the_plan(engine: E
     parent, old, last = with_an_old_child(engine)
     before = engine.tasks.get(old)
     assert write(engine, "hold_plans", ids=[parent]) == set()
-    assert write(engine, "settle_plans", ids=[parent]) == set()
+    assert settle(engine, parent) == set()
     finish(engine, last)
     assert engine.tasks.get(parent).status is Status.DONE
     assert engine.tasks.reopen(parent).ok
@@ -126,7 +130,7 @@ def test_only_a_finalized_plan_that_has_ended_runs_again(engine: Engine) -> None
         assert change(engine, "rerun_plan", task_id) == set()
     assert change(engine, "rerun_plan", named) == {named}
     assert engine.tasks.get(other).status is Status.DONE
-    assert write(engine, "settle_plans", ids=[named]) == {named}
+    assert settle(engine, named) == {named}
 
 
 def failing(engine: Engine) -> tuple[str, list[str]]:
@@ -177,8 +181,8 @@ def test_a_plan_settles_once_none_of_its_own_children_can_move(engine: Engine) -
     finish(engine, seven)
     ids = [done, broken, moves, runs, lone]
     write(engine, "hold_plans", ids=ids)
-    assert write(engine, "settle_plans", ids=ids) == {done, broken}
-    assert write(engine, "settle_plans", ids=ids) == set()
+    assert settle(engine, *ids) == {done, broken}
+    assert settle(engine, *ids) == set()
     assert engine.tasks.get(done).status is Status.DONE
     assert engine.tasks.get(broken).status is Status.FAILED
     assert engine.tasks.get(other).status is Status.IDLE

@@ -10,6 +10,7 @@ from holdfast.engine.engine import Engine
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask
+from tests.contract.raw import raw
 from tests.contract.stages import StartedRun, bring, create, finish, start, take
 from tests.contract.statements import write
 from tests.contract.test_loops import begin, loop, of
@@ -81,7 +82,7 @@ def built(engine: Engine, given: str = "ab") -> tuple[str, list[str], list[str]]
 
 
 def reopen_around(engine: Engine, task_id: str) -> set[str]:
-    return write(engine, "reopen_above", task_id=task_id, actor="user")
+    return write(engine, "reopen_above", ids=[task_id], actor="user")
 
 
 def test_the_ended_groups_around_a_task_come_back_and_no_other(engine: Engine) -> None:
@@ -153,8 +154,6 @@ def settle(engine: Engine, task_id: str, query: str = "settle_by_person") -> set
     asked: dict[str, Any] = {"task_id": task_id, "actor": "user", "note": "null"}
     if query == "settle_by_person":
         asked["verdict"] = "done"
-    if query == "approve_held":
-        del asked["note"]
     return write(engine, query, **asked)
 
 
@@ -238,4 +237,17 @@ def test_a_rollback_reaches_what_it_is_meant_to_and_no_more(
     statuses = ["completed"]
     assert write(engine, "reopen_run", run_id=run.id, statuses=statuses, actor="user") == {run.id}
     assert rolled_back(engine, run, **scope) == reached
+    engine.runs.advance(run.id)
+
+
+def test_a_rollback_brings_nothing_back_that_counts_no_more(engine: Engine, store_url: str) -> None:
+    run = start(engine)
+    run.finish("plan", "work", "review")
+    turn = "UPDATE holdfast_task SET superseded = NOT superseded WHERE id = ?"
+    with raw(store_url) as hand:
+        hand(turn, run.steps["work"])
+        statuses = ["completed"]
+        write(engine, "reopen_run", run_id=run.id, statuses=statuses, actor="user")
+        assert rolled_back(engine, run, ids=["plan"]) == ["plan", "review"]
+        hand(turn, run.steps["work"])
     engine.runs.advance(run.id)

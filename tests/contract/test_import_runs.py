@@ -152,6 +152,18 @@ def test_a_step_that_ran_too_early_is_done_again_with_what_it_should_have_follow
     assert [task.state for task in hf.runs.tasks(run)] == ["ready", "blocked", "blocked"]
 
 
+def test_that_nobody_verifies_the_stories_of_an_open_loop_is_told(
+    hf: Holdfast, source: Path
+) -> None:
+    change(source, "UPDATE steps SET step_id = 'look' WHERE step_id = 'verify'")
+    remarks = {each.old: each.reason for each in import_runs(source, into=hf).remarks}
+    assert sorted(remarks) == ["cut-off", "failed-alone", "stories", "unplanned", "unseen"]
+    assert remarks["stories"] == (
+        "implement has each story verified by 'verify', and no step behind it is that: "
+        "its stories go on unverified"
+    )
+
+
 def test_a_file_without_stories_is_read_all_the_same(hf: Holdfast, source: Path) -> None:
     change(source, "DROP TABLE stories")
     report = import_runs(source, into=hf)

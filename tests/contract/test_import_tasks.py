@@ -98,6 +98,23 @@ def test_what_ended_there_ended_by_an_attempt_with_its_result(arrived: Arrived) 
     assert arrived.types("g.3") == ["created", "unblocked", "running", "done"]
 
 
+def test_a_parent_that_had_a_result_of_its_own_keeps_it_until_it_is_done_again(
+    hf: Holdfast, source: Path
+) -> None:
+    change(
+        source,
+        "UPDATE tasks SET result = 'in short' WHERE id IN ('d', 'g')",
+        "UPDATE tasks SET result = '' WHERE id = 'g.2'",
+    )
+    arrived = Arrived(hf, import_tasks(source, into=hf))
+    assert (arrived["g"].output, arrived["g"].error) == ("in short", None)
+    assert (arrived["d"].output, arrived["d"].error) == (None, "in short")
+    assert arrived["g.2"].output == [None]
+    assert hf.tasks.reopen(arrived.ids["g"]).ok
+    arrived.finish("g.1", "g.2.1", "g.3")
+    assert arrived["g"].output == ["output", ["output"], "output"]
+
+
 def test_the_first_who_waits_is_blocked_by_the_open_one_before_it(arrived: Arrived) -> None:
     assert arrived.blocked_by("a.3") == ["a.2"]
     assert arrived.blocked_by("b.two") == ["b.one"]
@@ -237,3 +254,12 @@ def test_the_report_tells_what_became_of_each_status_and_what_a_person_has_to_se
     # The older file is only read.
     assert source.read_bytes() == before
     assert sorted(each.name for each in source.parent.glob("older*")) == ["older.db"]
+
+
+def test_each_idle_task_that_somebody_waits_for_is_told_once(hf: Holdfast, source: Path) -> None:
+    change(source, "UPDATE tasks SET status = 'draft' WHERE id = 'e.2'")
+    remarks = import_tasks(source, into=hf).remarks
+    assert [each.reason[:13] for each in remarks if each.old == "e.3"] == [
+        "waits for e.1",
+        "waits for e.2",
+    ]

@@ -14,8 +14,13 @@ from holdfast.model.task import NewTask
 from holdfast.store.database import Rows, Transaction
 from holdfast.store.transitions import Mark
 from tests.contract.raw import raw
+from tests.contract.stages import start
 
 COUNT = 75
+
+
+class Undone(Exception):
+    """Raised to leave nothing behind."""
 
 
 @pytest.fixture
@@ -56,6 +61,21 @@ def test_a_row_that_a_key_keeps_out_is_not_counted_and_has_no_event(
         events = look("SELECT entity FROM holdfast_event ORDER BY seq")
     assert [each["entity"] for each in events] == [rows[0][0], rows[1][0], rows[3][0]]
     assert engine.doctor().ok
+
+
+def test_a_run_that_a_key_keeps_out_is_not_counted(engine: Engine) -> None:
+    known = start(engine, key="mine")
+    run = engine.runs.get(known.id)
+    flow = (run.workflow, run.workflow_version)
+    bare = ("body", 0, "null", 0, None, "me", None, None, None, 0, None, None, None, None)
+
+    def insert_both(tx: Transaction) -> None:
+        rows = [("r_" + each * 20, *flow, key, *bare) for each, key in (("7", "mine"), ("8", None))]
+        assert tx.insert("insert_runs", rows=rows)() == len(rows) - 1
+        raise Undone
+
+    with pytest.raises(Undone):
+        engine.database.transact(insert_both)
 
 
 def test_an_insert_leaves_the_mark_by_which_its_commit_is_found(

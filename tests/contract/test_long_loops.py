@@ -13,8 +13,8 @@ from holdfast.store import queries
 from holdfast.store.postgresql.connection import Address, Connection
 from tests.contract.raw import raw
 from tests.contract.stages import finish
-from tests.contract.test_loops import begin, loop, of, ready, work_off
-from tests.contract.test_verifiers import REJECT, judge
+from tests.contract.test_loops import begin, loop, of, planned, ready, work_off
+from tests.contract.test_verifiers import ACCEPT, REJECT, judge
 from tests.contract.test_writer_plans import A_FEW_PAGES, plan_of
 
 ONE = (Step(id="one"),)
@@ -127,3 +127,58 @@ def test_a_loop_that_begins_again_begins_with_its_first_item(
     assert engine.runs.retry(run, step="build").ok
     assert marked(store_url, run) == 0
     assert work_off(engine, run) == [f"one {place}" for place in range(6)]
+
+
+def listed(engine: Engine, *more: Step) -> tuple[str, str, str]:
+    """A run, its plan and its loop over what that gave, which by a person's word needs it no more.
+
+    Three of six items are made, and the first two have ended.
+    """
+    run = planned(engine, loop(body=ONE, needs=("plan",)), *more, stories=LISTED)
+    plan, build = (of(engine, run, step)[0].id for step in ("plan", "build"))
+    assert engine.tasks.unblock(build).ok
+    for place in range(2):
+        finish(engine, of(engine, run, "one")[place].id)
+    return run, plan, build
+
+
+def test_a_loop_whose_list_has_gone_waits_for_the_new_one_and_begins_again(engine: Engine) -> None:
+    run, plan, build = listed(engine)
+    assert engine.tasks.reset(plan).ok
+    finish(engine, of(engine, run, "one")[2].id)
+    assert (ready(engine, run), engine.tasks.blocked_by(build)) == ([], [plan])
+    assert engine.tasks.enqueue(plan).ok
+    finish(engine, plan, {"stories": ["x", "y"]})
+    assert work_off(engine, run) == ["one 0", "one 1"]
+    assert engine.tasks.get(build).output == ["one x", "one y"]
+
+
+@pytest.mark.parametrize("stories", [["x"], list("uvwxyz"), list("stuvwxyz")])
+def test_a_loop_whose_list_is_another_by_now_begins_again(
+    engine: Engine, stories: list[str]
+) -> None:
+    run, plan, build = listed(engine)
+    assert engine.runs.retry(run, step="plan").ok
+    finish(engine, plan, {"stories": stories})
+    assert work_off(engine, run) == ["one 2", *(f"one {place}" for place in range(len(stories)))]
+    assert engine.tasks.get(build).output == [f"one {story}" for story in stories]
+
+
+def test_a_loop_whose_list_waits_for_the_loop_itself_fails_and_says_so(engine: Engine) -> None:
+    run, plan, build = listed(engine)
+    assert engine.tasks.reset(plan).ok
+    assert engine.tasks.block(plan, [build]).ok
+    finish(engine, of(engine, run, "one")[2].id)
+    assert engine.runs.get(run).status == "failed"
+    assert engine.tasks.get(build).error == "loop 'build': step 'plan' is not done"
+
+
+def test_a_loop_waits_until_the_new_list_is_accepted(engine: Engine) -> None:
+    run, plan, build = listed(engine, Step(id="verify", verifies="plan"))
+    assert judge(engine, run, REJECT).ok
+    finish(engine, of(engine, run, "one")[2].id)
+    assert len(engine.tasks.blocked_by(build)) == 2
+    finish(engine, plan, {"stories": ["x"]})
+    assert ready(engine, run) == ["verify None"]
+    assert judge(engine, run, ACCEPT).ok
+    assert work_off(engine, run) == ["one 0"]

@@ -51,6 +51,7 @@ def test_block_adds_needs_and_unblock_takes_them_away(engine: Engine) -> None:
     first, second = create(engine, agent="a"), create(engine, agent="a")
     task_id = create(engine)
     assert engine.tasks.block(task_id, [first, second, first]).ok
+    assert engine.tasks.block(task_id, [first]).ok
     assert engine.tasks.blocked_by(task_id) == sorted([first, second])
     assert engine.work.claim("worker") == []
     assert engine.tasks.unblock(task_id, [first]).ok

@@ -85,7 +85,7 @@ def test_a_step_that_gets_its_turn_under_a_full_key_leaves_the_line(
     assert parked(hand) == {waiting}
 
 
-def test_one_that_was_held_while_there_was_room_is_let_in_by_the_sweep(
+def test_one_that_was_held_while_there_was_room_is_let_in_when_it_is_let_go(
     engine: Engine, hand: Raw
 ) -> None:
     first, second = (create(engine, concurrency=ONE) for _ in range(2))
@@ -93,9 +93,10 @@ def test_one_that_was_held_while_there_was_room_is_let_in_by_the_sweep(
     assert parked(hand) == {second}
     assert engine.tasks.hold(second, "question").ok
     assert engine.work.complete(first, token).ok
-    assert engine.tasks.unhold(second, "question").ok
+    assert engine.work.claim("worker") == []
     assert parked(hand) == {second}
-    engine.recovery.step()
+    assert engine.tasks.unhold(second, "question").ok
+    assert parked(hand) == set()
     assert [each.task_id for each in engine.work.claim("worker")] == [second]
 
 
@@ -191,3 +192,16 @@ def test_what_is_parked_is_offered_to_nobody(engine: Engine) -> None:
     asked: dict[str, Any] = {"agents": ["default"], "count": 10}
     offered = engine.database.view(lambda tx: tx.read("ready_tasks", **asked))
     assert [row["id"] for row in offered] == [free]
+
+
+@pytest.mark.parametrize("way", ["retry", "reopen", "reset"])
+def test_what_ended_out_of_line_comes_back_in_line(engine: Engine, hand: Raw, way: str) -> None:
+    tasks = [create(engine, concurrency=ONE) for _ in range(2)]
+    (first,) = engine.work.claim("worker", count=10)
+    assert parked(hand) == {tasks[1]}
+    assert engine.tasks.cancel(tasks[1]).ok
+    assert engine.work.complete(first.task_id, first.token).ok
+    assert getattr(engine.tasks, way)(tasks[1]).ok
+    assert parked(hand) == set()
+    assert way != "reset" or engine.tasks.enqueue(tasks[1]).ok
+    assert [each.task_id for each in engine.work.claim("worker")] == [tasks[1]]

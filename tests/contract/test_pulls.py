@@ -14,6 +14,7 @@ from holdfast.engine.pulls import KEPT
 from holdfast.model.task import Assignment, Renewal
 from tests.contract.raw import count_rows, raw
 from tests.contract.stages import create, start
+from tests.contract.statements import keep
 from tests.engines import opened
 from tests.race.racers import eventually
 
@@ -71,6 +72,11 @@ def test_a_request_is_remembered_beside_later_ones(engine: Engine) -> None:
     (second,) = engine.work.claim("w", request="r2")
     again = [*engine.work.claim("w", request="r1"), *engine.work.claim("w", request="r2")]
     assert [each.token for each in again] == [first.token, second.token]
+
+
+def test_who_comes_second_with_a_request_is_told_that_nothing_of_it_is_kept(engine: Engine) -> None:
+    kept = [keep(engine, "keep_pulls", rows=[("r1", taken)]) for taken in ("[]", "[1]")]
+    assert [[row["request"] for row in rows] for rows in kept] == [["r1"], []]
 
 
 def test_requests_of_long_ago_are_forgotten(

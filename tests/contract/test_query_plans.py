@@ -39,6 +39,8 @@ ASKED: dict[str, Any] = {
     "first": 0,
     "count": 1,
     "actor": "user",
+    "output": None,
+    "error": None,
     TIME: 1.0,
 }
 

@@ -112,7 +112,11 @@ def test_a_limit_holds_what_is_in_line_for_its_agent_until_the_latest_that_was_s
     engine: Engine, clock: ManualClock
 ) -> None:
     later = clock.now() + 5_000_000
+    paused = start(engine)
+    assert engine.runs.pause(paused.id).ok
     others = (
+        paused.steps["plan"],
+        create(engine, needs=(create(engine, agent="other"),)),
         create(engine, agent="other"),
         create(engine, enqueue=False),
         start(engine, Workflow.define("gated", (Step(id="gate", approval="?"),))).steps["gate"],

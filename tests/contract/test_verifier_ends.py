@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import OnFailure, Step
+from holdfast.model.reference import Reference
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from tests.contract.stages import break_for_good, finish, take
@@ -119,3 +121,24 @@ def test_a_run_that_goes_back_before_what_had_failed_does_not_fail(engine: Engin
     assert (engine.runs.get(run).status, ready(engine, run)) == ("running", ["implement None"])
     do(engine, run, "implement", "pack", "test")
     assert engine.runs.get(run).status == "completed"
+
+
+@pytest.mark.parametrize("end", ["lost", "skipped", "untold"])
+def test_a_verifier_that_ends_without_a_verdict_gives_none_of_an_earlier_round(
+    engine: Engine, clock: ManualClock, end: str
+) -> None:
+    """It is lost, or the work does not want it any more, or does not say whether it does."""
+    when = None if end == "lost" else Reference.parse("when", "steps.implement.large")
+    once = RetryPolicy(max_lost=1)
+    run = begin(engine, MAKE, Step(id="verify", verifies="implement", when=when, retry=once))
+    implement, verify = (current(engine, run, step).id for step in ("implement", "verify"))
+    finish(engine, implement, {"large": True})
+    assert judge(engine, run, REJECT).ok
+    assert engine.tasks.get(verify).output == REJECT
+    finish(engine, implement, "small" if end == "untold" else {"large": end == "lost"})
+    if end == "lost":
+        take(engine, verify)
+        clock.advance(31)
+        engine.work.recover()
+    ended = engine.tasks.get(verify)
+    assert (ended.status, ended.output) == ("done" if end == "skipped" else "failed", None)

@@ -10,7 +10,10 @@ from holdfast import Holdfast
 from holdfast.engine import why_run
 from holdfast.engine.engine import Engine
 from holdfast.errors import NotFound
-from tests.contract.stages import CHAIN, FORK, MISSING_RUN, start
+from holdfast.model.graph import Step
+from holdfast.service.queries import view_runs
+from tests.contract.stages import CHAIN, FORK, MISSING_RUN, finish, start
+from tests.contract.test_loops import loop, of, planned
 
 
 def test_a_run_tells_of_each_task_that_is_not_done(engine: Engine) -> None:
@@ -49,6 +52,22 @@ def test_a_completed_run_has_nothing_more_to_tell(engine: Engine) -> None:
     run = start(engine, CHAIN)
     run.finish("plan", "work", "review")
     assert str(engine.why_run(run.id)) == f"chain {run.id} is completed, 3 of 3 tasks done"
+
+
+def test_a_run_counts_what_somebody_does_and_nothing_of_rounds_that_have_passed(
+    engine: Engine,
+) -> None:
+    last = Step(id="last", needs=("build",))
+    run = planned(engine, loop(needs=("plan",)), last, stories=["a"])
+    finish(engine, of(engine, run, "implement")[0].id)
+    assert engine.runs.retry(run, step="plan").ok
+    finish(engine, of(engine, run, "plan")[0].id, {"stories": ["a"]})
+    told = engine.why_run(run)
+    (listed,) = engine.database.view(lambda tx: view_runs(tx, [engine.runs.get(run)]))
+    assert told.summary == f"w {run} is running, 1 of 4 tasks done"
+    assert listed["progress"] == {"done": 1, "total": 4}
+    steps = ["last", "build", "build", "implement", "test"]
+    assert sorted(str(each.task.step) for each in told.tasks) == sorted(steps)
 
 
 def test_a_run_of_many_tasks_tells_of_the_first(

@@ -21,7 +21,7 @@ from tests.contract.walking import rows_of
 
 GROWING = {f"holdfast_{name}" for name in ("effect", "event", "need", "run", "signal", "task")}
 # Asked by people or now and then, and about all that is running, held or newest.
-WALKING = {"expired_tasks", "latest_events", "lone_tasks_failed_since", "next_wake"}
+WALKING = {"latest_events", "lone_tasks_failed_since", "next_wake"}
 WALKING |= {"outputs_of_runs", "runs_ended_since", "slot_holders", "tasks_for_people"}
 WALKING |= {"usages_of_runs", "usages_of_tasks", "being_verified", "leased_tasks", "newest_number"}
 WALKING |= {
@@ -31,16 +31,6 @@ WALKING |= {
     "ready_tasks",
     "limited_tasks",
 }
-# Through the index of the runs that steps called, which only those with such steps have.
-WALKING |= {
-    "cancel_children",
-    "ended_runs",
-    "hold_run",
-    "run_events_after",
-    "runs_below",
-    "unhold_run",
-}
-WALKING |= {"tasks_of_run_for_people", "hold_spent_runs", "raise_budget", "used_by_runs"}
 # From key to key, and about all that waits for one, is in line for an agent or has not ended.
 WALKING |= {"keys_with_room", "parked_keys", "limit_agent", "count_running_runs"}
 # Which of its failures is a run's first is asked once.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import apsw
-import psycopg
+from psycopg.sql import SQL
 
 from holdfast.clock import SystemClock
 from holdfast.store import queries
 from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.store.postgresql.connection import Address
+from holdfast.store.postgresql.statement import numbered
 from holdfast.store.sqlite.connection import connect
 
 
@@ -42,9 +43,14 @@ def rows_of(plan: dict[str, Any]) -> int:
 def cost_of(url: str, query: str, **asked: Any) -> int:
     if not is_postgresql(url):
         return steps_of(url, queries.load("sqlite")[query].text, asked)
-    text = queries.load("postgresql")[query].text
-    with psycopg.connect(url) as server:
-        server.execute("ANALYZE holdfast_run, holdfast_task, holdfast_slot")
-        explained = f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {text}".encode()
-        (found,) = server.execute(explained, asked).fetchone() or (None,)
-    return rows_of((json.loads(found) if isinstance(found, str) else found)[0]["Plan"])
+    statement = numbered(queries.load("postgresql")[query].text)
+    given = SQL(", ").join(asked[name] for name in statement.names)
+    with Address(url).connect_view() as server:
+        server.execute("ANALYZE holdfast_run, holdfast_task, holdfast_slot, holdfast_event")
+        # What is asked often has such a plan in the end, and keeps it.
+        server.execute("SET plan_cache_mode = force_generic_plan")
+        server.execute(b"PREPARE asked AS " + statement.text, prepare=False)
+        execute = SQL("EXECUTE asked ({})" if statement.names else "EXECUTE asked").format(given)
+        explained = SQL("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {}").format(execute)
+        (found,) = server.execute(explained, prepare=False).fetchall()
+    return rows_of(found["QUERY PLAN"][0]["Plan"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
@@ -135,29 +135,10 @@ class Bench:
 
     def beside(self, task: str, pick: int) -> str:
         """A task that may be needed by another: of the same run, or without one as well."""
-        run, parent = self.run_of(task), self._parent_of(task)
-        beside = [each for each in self.tasks if self.run_of(each) == run]
-        if run is not None:
-            # A loop that needs a part of itself is no story that could end.
-            beside = [each for each in beside if self._parent_of(each) == parent]
-        return _pick(beside, pick) or UNKNOWN_TASK
-
-    def named_apart(self, task: str, others: Sequence[str]) -> list[str]:
-        """Those of some tasks that a worker can tell from other needs: it gets them by step."""
-        tasks = self.world.tasks
-        known = {} if task not in tasks else self._given(tasks[task].needs)
-        chosen: list[str] = []
-        for other in others:
-            given = self._given([other])
-            if all(known.setdefault(name, each) == each for name, each in given.items()):
-                chosen.append(other)
-        return chosen or [UNKNOWN_TASK]
-
-    def _given(self, needs: Collection[str]) -> dict[str, str]:
-        """Whose outputs go with some needs, by the names of their steps."""
-        found = [self.world.tasks[each] for each in needs if each in self.world.tasks]
-        verified = [self.world.tasks[each.verifies] for each in found if each.verifies is not None]
-        return {each.step or each.id: each.id for each in (*found, *verified)}
+        run = self.run_of(task)
+        return (
+            _pick([each for each in self.tasks if self.run_of(each) == run], pick) or UNKNOWN_TASK
+        )
 
     def asking(self, reason: Hold, pick: int) -> str:
         """Mostly a task that waits for a person, held for that reason or an approval."""
@@ -172,10 +153,6 @@ class Bench:
     def run_of(self, task: str) -> str | None:
         found = self.world.tasks.get(task)
         return None if found is None else found.run
-
-    def _parent_of(self, task: str) -> str | None:
-        found = self.world.tasks.get(task)
-        return None if found is None else found.parent
 
     def run(self, pick: int) -> str:
         return _pick(self.runs, pick) or UNKNOWN_RUN

@@ -18,7 +18,8 @@ from tests.simulation.worker_asks import LIVE
 ACCEPT: dict[str, object] = {"verdict": "accept", "list": ["a", "b"]}
 REJECT: dict[str, object] = {"verdict": "reject", "feedback": "no", "list": []}
 SECOND: dict[str, object] = {**REJECT, "items": [1]}
-RESULTS = st.sampled_from([ACCEPT, ACCEPT, REJECT, REJECT, SECOND, "no verdict", []])
+SILENT: dict[str, object] = {**REJECT, "feedback": None}
+RESULTS = st.sampled_from([ACCEPT, ACCEPT, REJECT, REJECT, SECOND, SILENT, "no verdict", []])
 SETTLED = {"approve": people.approve, "reject": people.reject, "answer": people.answer}
 NOTES = st.sampled_from(["fine", "not fine", None])
 
@@ -72,13 +73,13 @@ def _somebody_asks(bench: Bench) -> bool:
 @kind(_somebody_asks, pick=picks, what=st.sampled_from([*SETTLED, "approve"]), note=NOTES)
 def settle(bench: Bench, *, pick: int, what: str, note: object) -> Ask:
     asked = Hold.QUESTION if what == "answer" else Hold.APPROVAL
-    task, said = bench.asking(asked, pick), note or ("this" if what == "answer" else None)
+    task = bench.asking(asked, pick)
     return Ask(
         name=what,
         phase=Phase.STEER,
         keys=frozenset({task}),
-        submit=lambda: getattr(bench.engine.tasks, what).submit(task, said),
-        expect=lambda _: SETTLED[what](bench.world, task, said),
+        submit=lambda: getattr(bench.engine.tasks, what).submit(task, note),
+        expect=lambda _: SETTLED[what](bench.world, task, note),
     )
 
 

@@ -64,7 +64,7 @@ def hold(bench: Bench, *, pick: int, reason: str, on: bool, after: int | None) -
 @kind(has_tasks, pick=picks, others=st.lists(picks, min_size=1, max_size=2))
 def block(bench: Bench, *, pick: int, others: list[int]) -> Ask:
     task = bench.task(pick)
-    on = bench.named_apart(task, [bench.beside(task, other) for other in others])
+    on = [bench.beside(task, other) for other in others]
     return Ask(
         name="block",
         phase=Phase.STEER,

@@ -1,4 +1,7 @@
-"""Finds the guards in the SQL: every conjunct that decides which rows a statement may change."""
+"""Finds the guards in the SQL: every conjunct that decides which rows a statement may change.
+
+So does what an insert does about a row that is there already.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,13 @@ _TOKEN = re.compile(
 _NAME = re.compile(r"^-- name: (?P<name>\w+)$", re.MULTILINE)
 _WRITES = re.compile(r"\b(?:(?<!KEY\s)UPDATE|INSERT\s+INTO|DELETE\s+FROM)\b")
 _COMMENT = re.compile(r"--[^\n]*")
+_CONFLICT = re.compile(
+    r"""
+    ^\s* (?P<head> ON\ CONFLICT\b .*? \bDO\ (?:NOTHING|UPDATE)\b ) .*?
+    (?= \s* (?: ^\s*RETURNING\b | \Z ) )
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
 
 # Each of these words begins a clause; whatever was being read before has ended.
 _CLAUSES = {
@@ -31,7 +41,7 @@ _CLAUSES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Predicate:
-    """One conjunct of one guard, and where it stands in its file."""
+    """One conjunct of one guard, or all of a conflict, and where it stands in its file."""
 
     path: Path
     query: str
@@ -42,6 +52,7 @@ class Predicate:
     leads_line: bool
     on_one_line: bool
     alone: bool
+    conflict: bool = False
 
     @property
     def name(self) -> str:
@@ -86,7 +97,27 @@ def _read(path: Path) -> Iterator[Predicate]:
     for name, following in zip(names, [*names[1:], None], strict=True):
         end = following.start() if following else len(text)
         if writes(text[name.end() : end]):
-            yield from _conjuncts(path, name["name"], text, name.end(), end)
+            found = [
+                *_conjuncts(path, name["name"], text, name.end(), end),
+                *_conflicts(path, name["name"], text, name.end(), end),
+            ]
+            yield from sorted(found, key=lambda predicate: predicate.start)
+
+
+def _conflicts(path: Path, query: str, text: str, begin: int, end: int) -> Iterator[Predicate]:
+    for found in _CONFLICT.finditer(text, begin, end):
+        yield Predicate(
+            path=path,
+            query=query,
+            text=" ".join(found["head"].split()),
+            place=1,
+            start=found.start("head"),
+            end=found.end(),
+            leads_line=True,
+            on_one_line=False,
+            alone=False,
+            conflict=True,
+        )
 
 
 def _conjuncts(path: Path, query: str, text: str, begin: int, end: int) -> Iterator[Predicate]:

@@ -24,9 +24,9 @@ _INTRODUCTION = """\
 # Guards
 
 Written by `python -m tools.guards`; do not edit. Each predicate that decides which rows a statement
-may change was taken out of the SQL, alone, and the tests were run: this is the first test that
-noticed, on each database. What no test can notice is redundant, and says which constraint or lock
-makes it so.
+may change, and what each insert does about a row that is there, was taken out of the SQL, alone,
+and the tests were run: this is the first test that noticed, on each database. What no test can
+notice is redundant, and says which constraint or lock makes it so.
 """
 
 Caught = dict[str, str]

@@ -35,11 +35,13 @@ class PackageCopy:
 
 
 def remove(text: str, predicate: Predicate) -> str:
-    """Make the predicate true for every row, its parameters still bound.
+    """Make the predicate true for every row, its parameters still bound; a conflict goes whole.
 
     A clause that `why` reads as well keeps its text, in a comment that only `why` looks into:
     otherwise the explanation's tests would answer for the claim's.
     """
+    if predicate.conflict:
+        return text[: predicate.start] + text[predicate.end :]
     begin = text.rfind("\n", 0, predicate.start) + 1
     end = text.find("\n", predicate.end)
     end = len(text) if end < 0 else end

@@ -17,6 +17,7 @@ from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.model.graph import Step
 from holdfast.model.reference import Reference
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.template import parse
 from holdfast.model.text import clean_name, clean_text
 
 _COURSE = ("when", "on_failure", "verifies", "max_rounds")
@@ -124,11 +125,15 @@ class Body:
     ) -> str:
         """Add a place where a person has to say yes; gives its name, for the needs of others.
 
-        What is written after it waits for it, unless its own `needs=` says otherwise.
+        What is written after it waits for it, unless its own `needs=` says otherwise. The question
+        may name variables as in a workflow file, "Merge {{ steps.build.branch }}?", "{{ item }}";
+        it needs the steps that it names too.
         `hf.approve(run.task(name))` lets the run go on, `hf.reject(run.task(name), why)` fails it.
         """
         course = Course(approval=clean_text("question", question), when=self._when(when))
-        self._add(Member(name=_name(name), wanted=self._wanted(needs, [], course), course=course))
+        named = [each.step for each in parse("question", question).references if each.step]
+        wanted = tuple(dict.fromkeys((*self._wanted(needs, [], course), *named)))
+        self._add(Member(name=_name(name), wanted=wanted, course=course))
         return name
 
     def run(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from holdfast.api.options import step_options
 from holdfast.api.signature import Signature
 from holdfast.api.task import TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.errors import InvalidDefinition, InvalidInput
-from holdfast.model.hook import RUN_ENDS, TASK_ENDS, NewHook, check_ends
+from holdfast.model.hook import RUN_ENDS, TASK_ENDS, Ended, NewHook, check_ends
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import clean_name
 
@@ -72,6 +73,12 @@ def define_hook(
     if len(signature.inputs) != 1 or signature.needed:
         reason = "a hook takes the event, and before it a Context if it wants one"
         raise InvalidDefinition(name, [reason])
+    (parameter,) = signature.inputs
+    given = signature.hints.get(parameter, Any)
+    if not _takes_event(given):
+        shown = given.__name__ if isinstance(given, type) else given
+        reason = f"takes the event, an Ended, and never {shown}; annotate it so"
+        raise InvalidDefinition(name, [f"parameter {parameter!r}: {reason}"])
     return HookFunction(
         definition=NewHook(
             name=name,
@@ -81,3 +88,17 @@ def define_hook(
         ),
         signature=signature,
     )
+
+
+def _takes_event(hint: Any) -> bool:  # noqa: ANN401 - whatever somebody annotated
+    """Whether what is annotated can be an event; of what is no plain class, nobody knows."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _takes_event(inner[0])
+    if origin in {Union, UnionType}:
+        return any(map(_takes_event, inner))
+    wanted = origin or hint
+    unknown = (
+        wanted is Any or not isinstance(wanted, type) or getattr(wanted, "_is_protocol", False)
+    )
+    return unknown or issubclass(Ended, wanted)

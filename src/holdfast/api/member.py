@@ -12,7 +12,9 @@ from holdfast.api.signature import Signature
 from holdfast.model.graph import OnFailure
 from holdfast.model.reference import Reference
 from holdfast.model.step import Step, givers, reach
+from holdfast.model.template import parse
 from holdfast.model.verdict import Verdict
+from holdfast.model.work import Work
 
 if TYPE_CHECKING:
     from holdfast.api.body import Body
@@ -51,17 +53,24 @@ class Member:
     unsure: frozenset[str] = frozenset()
 
     def step(self, needs: tuple[str, ...], steps: tuple[Step, ...]) -> Step:
-        work = None if self.call is None else self.call.work
         return Step(
-            id=self.name, needs=needs, steps=steps, work=work, **self.course, **self.options
+            id=self.name, needs=needs, steps=steps, work=self._work, **self.course, **self.options
         )
 
     @property
+    def _work(self) -> Work | None:
+        if self.call is not None:
+            return self.call.work
+        # Work, though nobody does it, is what has a step's texts rendered.
+        return Work() if "{{" in self.course.get("approval", "") else None
+
+    @property
     def references(self) -> tuple[Reference, ...]:
-        """Where its condition, its list and what it gives to a workflow come from."""
+        """Where its condition, its list, its question and what it gives to a workflow come from."""
         found = (self.course.get("when"), self.course.get("for_each"))
+        asked = parse("question", self.course.get("approval", "")).references
         given = () if self.call is None else self.call.references
-        return (*(each for each in found if each is not None), *given)
+        return (*(each for each in found if each is not None), *asked, *given)
 
     @property
     def may_be_skipped(self) -> bool:

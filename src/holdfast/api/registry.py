@@ -136,7 +136,8 @@ class Registry:
         self, member: Member, signature: Signature, assignment: Assignment
     ) -> dict[str, Any]:
         feedback = assignment.feedback
-        if "feedback" in signature.filled and assignment.own_feedback is not None:
+        # Only an earlier attempt can have asked.
+        if "feedback" in signature.filled and assignment.attempt > 1:
             feedback = feedback_before(self._engine().work.effects(assignment.task_id), feedback)
         values = _values(member, assignment, feedback)
         arguments: dict[str, Any] = {}

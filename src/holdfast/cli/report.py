@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.registry import Store, app
 from holdfast.cli.session import chosen_store, opened, place, with_store
 from holdfast.cli.terminal import escape, paint, say, say_json
-from holdfast.cli.words import ago, coloured, count, error_line, money, one_line
+from holdfast.cli.words import ago, coloured, count, error_line, money
 
 View = dict[str, Any]
 SHOWN = 10
@@ -103,7 +103,7 @@ def _say_running(running: list[View]) -> None:
 
 def _say_needs(tasks: list[View], spent: list[View]) -> None:
     from holdfast.cli.spending import cost_of, how_to_go_on
-    from holdfast.cli.standing import what_to_say
+    from holdfast.cli.standing import tell_waiting, what_to_say
 
     if not tasks and not spent:
         return
@@ -113,8 +113,7 @@ def _say_needs(tasks: list[View], spent: list[View]) -> None:
         say(f"  {paint('◆', 'yellow')} {escape(run['workflow'])} {run['id']} {used}")
         say(f"    {with_store(how_to_go_on(run))}")
     for task in tasks[:SHOWN]:
-        asked = task.get("question") or task["title"]
-        say(f"  {paint('◆', 'yellow')} {one_line(asked, 80)}")
+        say(f"  {paint('◆', 'yellow')} {tell_waiting(task)}")
         say(f"    {with_store(what_to_say(task))}")
     if len(tasks) > SHOWN:
         say(f"  and {len(tasks) - SHOWN} more")

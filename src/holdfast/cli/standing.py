@@ -110,12 +110,19 @@ def asked_of(task: View) -> Any:  # noqa: ANN401 - JSON is any value
     if task["kind"] == "approval":
         return task["title"]
     error = task.get("error")
+    if error is None and not task["failures"]:
+        return "it waits for approval"
     problem = "it failed" if error is None else f"it failed with {error_line(error)}"
     return f"{problem}; approve has it tried again, reject has it fail"
 
 
-def what_to_say(task: View) -> str:
+def tell_waiting(task: View) -> str:
+    """Where a task stands that waits for a person, and what it asks."""
+    return f"{one_line(task['address'], 60)}  {one_line(asked_of(task), 120)}"
+
+
+def what_to_say(task: View, verb: str = "approve") -> str:
     """The command that gives a task the word of a person it waits for."""
     if "question" in task["holds"]:
         return f"holdfast answer {task['id']} …"
-    return f"holdfast approve {task['id']}"
+    return f"holdfast {verb} {task['id']}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
 
 View = dict[str, Any]
+CHOICES = 10
 
 
 @command("cancel", example="holdfast cancel @last --dry-run")
@@ -99,7 +100,7 @@ def approve(
 ) -> None:
     """Say yes to what waits for approval: a task, or the only one of a run that does."""
     with opened() as service:
-        asked = service.commands.asked_of_person(service.addresses.find(address))
+        asked = _asked(service, address, "approve")
         say_answer(service.commands.approve(asked, text), json=json)
 
 
@@ -111,7 +112,7 @@ def reject(
 ) -> None:
     """Say no to what waits for approval: it has failed."""
     with opened() as service:
-        asked = service.commands.asked_of_person(service.addresses.find(address))
+        asked = _asked(service, address, "reject")
         say_answer(service.commands.reject(asked, reason), json=json)
 
 
@@ -123,8 +124,26 @@ def answer(
 ) -> None:
     """Answer what a step asked; it goes on with the answer."""
     with opened() as service:
-        asked = service.commands.asked_of_person(service.addresses.find(address))
+        asked = _asked(service, address, "approve")
         say_answer(service.commands.answer(asked, read_value(text)), json=json)
+
+
+def _asked(service: Service, address: str, verb: str) -> str:
+    """The task that is meant; where several of a run wait, what to type for each is told."""
+    from holdfast.cli.standing import tell_waiting, what_to_say
+
+    found = service.addresses.find(address)
+    waiting = [] if found.startswith("t_") else service.queries.for_people(run=found)
+    if len(waiting) <= 1:
+        return service.commands.asked_of_person(found)
+    choices = [
+        f"  {with_store(what_to_say(task, verb))}   {tell_waiting(task)}"
+        for task in waiting[:CHOICES]
+    ]
+    more = len(waiting) - CHOICES
+    rest = [f"  and {more} more: {with_store(f'holdfast why {found}')}"] if more > 0 else []
+    told = [f"several tasks of {found} wait for a person; name one:", *choices, *rest]
+    raise InvalidInput("task", "\n".join(told))
 
 
 @command("continue", example='holdfast continue @last:implement "also update the docs"')

@@ -59,7 +59,9 @@ class Findings:
 
     def find(self, node: Node, word: str) -> Mark:
         """Where a word stands inside of a value; where the value begins if it cannot be told."""
-        pattern = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
+        whole = re.match(r"\w", word) is not None
+        written = re.escape(word)
+        pattern = re.compile(rf"(?<![\w.-]){written}(?![\w-]|\.\w)" if whole else written)
         for line in range(node.mark.line, min(node.end, len(self._lines)) + 1):
             start = node.mark.column - 1 if line == node.mark.line else 0
             if found := pattern.search(self._lines[line - 1], start):

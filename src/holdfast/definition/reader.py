@@ -99,7 +99,7 @@ class _Reading:
 
     def _locate(self, flaw: Flaw) -> Mark:
         """Where a flaw of the graph was written: its word, its key, its step, or the file."""
-        around = self._top if flaw.step is None else self._steps.nodes.get(flaw.step, self._top)
+        around = self._top if flaw.step is None else self._steps.place(flaw.step)
         node = self._node(around, (flaw.field or "").removeprefix("run.").removeprefix("items."))
         if node is None:
             return around.mark

@@ -65,14 +65,18 @@ class Agents:
 
 
 class Steps:
-    """Reads the steps of every body; `nodes` are where they stand, by their names."""
+    """Reads the steps of every body, and remembers where each stands."""
 
     def __init__(self, agents: Agents, findings: Findings, beside: Beside | None = None) -> None:
         self._agents = agents
         self._findings = findings
         self._beside = beside
         self.called: dict[str, Workflow] = {}
-        self.nodes: dict[str, Fields] = {}
+        # By what each step is, because two may have one name by mistake.
+        self._places: dict[int, Fields] = {}
+
+    def place(self, step: Step) -> Fields:
+        return self._places[id(step)]
 
     def read(self, node: Node) -> tuple[Step, ...]:
         if not isinstance(node, Items):
@@ -82,7 +86,8 @@ class Steps:
         for inner in node.nodes:
             before = steps[-1].id if steps else None
             step = self._read_step(inner, before)
-            if step is not None:
+            if step is not None and isinstance(inner, Fields):
+                self._places[id(step)] = inner
                 steps.append(step)
         return tuple(steps)
 
@@ -90,7 +95,6 @@ class Steps:
         said = read_section(STEP, node, self._findings)
         if not isinstance(node, Fields) or "id" not in said:
             return None
-        self.nodes[said["id"]] = node
         does = _does(node)
         self._check_keys(node, does)
         needs = said.get("needs", () if before is None else (before,))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from holdfast.engine import budgets, calls, loops, slots
+from holdfast.engine import budgets, calls, loops, reopening, slots
 from holdfast.engine.group import Group
 from holdfast.engine.operations import AdvanceRun
 from holdfast.model.result import AdvanceResult
-from holdfast.model.status import Hold, Kind
-from holdfast.store.database import Row
+from holdfast.model.status import Hold
 
 log = logging.getLogger("holdfast.advance")
 
@@ -63,16 +62,11 @@ def _unblock(group: Group) -> None:
     if group.done:
         done, group.done = group.done, []
         unblocked = group.change_tasks("unblock_dependents", ids=done)
-        group.ripe += [row["entity"] for row in unblocked if _waits_on(row)]
+        reopening.consider(group, unblocked)
         group.crowded.update(row["concurrency_key"] for row in unblocked if row["concurrency_key"])
         # With a task that has just got all it needs, a run that does not fail goes on.
         failing = int(Hold.FAILING)
         group.touched -= {row["run_id"] for row in unblocked if not row["run_holds"] & failing}
-
-
-def _waits_on(row: Row) -> bool:
-    """Whether a task with all its needs is not ready yet: it has a condition, or a list."""
-    return bool(row["conditional"]) or row["kind"] == Kind.GROUP
 
 
 def _settle_parents(group: Group) -> None:
@@ -89,7 +83,7 @@ def _settle_plans(group: Group, parents: list[str]) -> None:
     """A plan answers for all below it: whatever ends there may end every plan around it."""
     if plans := [row["id"] for row in group.tx.read("plans_around", ids=parents)]:
         group.change_tasks("hold_plans", ids=plans)
-        group.change_tasks("settle_plans", ids=plans)
+        group.change_tasks("settle_plans", ids=plans, output=None, error=None)
 
 
 def settle(group: Group) -> set[str]:

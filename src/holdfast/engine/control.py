@@ -91,7 +91,7 @@ def _reset(operation: ResetTask, group: Group) -> TransitionResult:
     if rows[0]["planning_phase"] == PlanningPhase.ACTIVE:
         planning.take_back(group, operation.task_id, operation.actor)
     reopening.consider(group, rows)
-    reopening.reopen_around(group, operation.task_id, operation.actor)
+    reopening.reopen_around(group, [operation.task_id], operation.actor)
     if rows[0]["previous"] == "done":
         group.change_tasks("block_dependents", ids=[operation.task_id], actor=operation.actor)
     if rows[0]["run_id"] is not None:
@@ -157,7 +157,6 @@ def _settle(operation: SettleTask, group: Group) -> TransitionResult:
     if not operation.approved:
         rows = group.change_tasks("reject_held", **named)
     else:
-        del named["note"]
         spent = group.tx.read("out_of_rounds", task_id=operation.task_id)
         rows = group.change_tasks("approve_held", **named)
         reopening.consider(group, rows)
@@ -306,6 +305,10 @@ def _answer(group: Group, operation: Controlled, rows: list[Row], target: str) -
     if isinstance(operation, ResetTask) and status not in {"idle", "running"}:
         detail = "tasks that need it have started; retry from it instead"
         return refuse(Refusal.STARTED_DEPENDENTS, status, detail)
+    if isinstance(operation, BlockTask) and status == "queued":
+        return refuse(
+            Refusal.INVALID_TRANSITION, status, "it has begun, and waits for nothing more"
+        )
     return refuse(Refusal.INVALID_TRANSITION, status, f"invalid transition {status} → {target}")
 
 

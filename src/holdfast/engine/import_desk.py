@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 
 from holdfast.engine import validation
 from holdfast.engine.asked import TaskRow
@@ -150,7 +149,10 @@ class Imports:
         )
 
     def _refuse_others(self, operations: Sequence[Import]) -> None:
-        """Before the first of them is written: what came over before must be the same today."""
+        """Before the first of them is written: what came over before must be the same today.
+
+        Of a tree its top is told, which stands before all that belongs to it.
+        """
         bodies = {row.key: row.body_digest for each in operations for row in each.tasks}
         self._refuse_other("tasks_by_key", bodies)
         runs = [each.run for each in operations if each.run is not None]
@@ -162,9 +164,10 @@ class Imports:
         def read(tx: Transaction) -> list[Row]:
             return [row for page in pages(keys) for row in tx.read(query, keys=page)]
 
-        for row in sorted(self._desk.view(read), key=itemgetter("key")):
-            if row["body_digest"] != bodies[row["key"]]:
-                raise KeyConflict(row["key"], row["id"])
+        found = {row["key"]: row for row in self._desk.view(read)}
+        for key, body in bodies.items():
+            if key in found and found[key]["body_digest"] != body:
+                raise KeyConflict(found[key]["key"], found[key]["id"])
 
 
 @contextmanager

@@ -150,9 +150,12 @@ def _end(group: Group, led: Sequence[Led]) -> None:
 
 
 def _settle(group: Group, plans: Sequence[Past]) -> None:
-    rows = group.change_tasks("settle_plans", ids=[plan.task_id for plan in plans]) if plans else []
-    if {row["entity"]: row["status"] for row in rows} != {p.task_id: p.ended for p in plans}:
-        raise RuntimeError("a plan does not end as its children did; nothing of it is imported")
+    for plan in plans:
+        told = None if plan.result == "null" else plan.result
+        output, error = (told, None) if plan.ended == "done" else (None, told)
+        rows = group.change_tasks("settle_plans", ids=[plan.task_id], output=output, error=error)
+        if [row["status"] for row in rows] != [plan.ended]:
+            raise RuntimeError("a plan does not end as its children did; nothing of it is imported")
 
 
 def _attempt(group: Group, led: Sequence[Led]) -> None:

@@ -34,8 +34,14 @@ def count_called(tx: Transaction, tasks: Iterable[Task]) -> dict[str, tuple[int,
     }
     if not waiting:
         return {}
-    rows = tx.read("progress_of_runs", ids=sorted(waiting))
-    return {waiting[row["run_id"]]: (int(row["done"]), int(row["total"])) for row in rows}
+    counted = count_done(tx, sorted(waiting))
+    return {waiting[run]: counts for run, counts in counted.items()}
+
+
+def count_done(tx: Transaction, runs: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """How many tasks of some runs are done, and how many count: groups and past rounds do not."""
+    rows = tx.read("progress_of_runs", ids=runs)
+    return {row["run_id"]: (int(row["done"]), int(row["total"])) for row in rows}
 
 
 def mark_verified(tx: Transaction, tasks: list[Task]) -> list[Task]:

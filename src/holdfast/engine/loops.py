@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from holdfast.engine import calls, creation, verdicts
+from holdfast.engine import calls, creation, references, reopening, verdicts
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.blueprint import Place, draw, limits
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
 from holdfast.engine.looking import number_of_item
 from holdfast.engine.records import read_value
-from holdfast.engine.scripts import Script, gather, read_output, tell_run
-from holdfast.model.reference import Reference, Unresolved
+from holdfast.engine.scripts import Script, gather, tell_run
+from holdfast.model.reference import Unresolved
 from holdfast.model.rendering import render_title
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Kind
@@ -38,9 +38,9 @@ def consider(group: Group, ids: Iterable[str]) -> None:
     called: list[calls.Call] = []
     broken: dict[str, str] = {}
     for row in rows:
-        step = _step(group, row)
+        step = references.step_of(group, row)
         try:
-            wanted = step.when is None or _holds(_resolve(group, row, step.when))
+            wanted = step.when is None or _holds(references.resolve(group, row, step.when))
             listed = _list(group, row, step) if wanted and step.for_each is not None else None
             title = written[row["id"]].try_out() if wanted and row["id"] in written else None
         except Unresolved as error:
@@ -71,7 +71,7 @@ def _scripts(group: Group, rows: list[Row]) -> dict[str, Script]:
     """The texts of those that are steps of a workflow file, to see whether they can be told."""
     found = []
     for row in rows:
-        run = _facts(group, row)
+        run = references.facts_of(group, row)
         known = group.graphs.scripted(group.tx, run.workflow, run.version)
         if row["step"] in known:
             found.append((row, known[row["step"]], run))
@@ -85,7 +85,7 @@ def _told(step: Step, error: Unresolved) -> str:
 def _break(group: Group, rows: list[Row], problems: dict[str, str]) -> None:
     """Go back, or end what cannot begin, as its step says."""
     for row in rows:
-        problem, plan = problems[row["id"]], _step(group, row).on_failure
+        problem, plan = problems[row["id"]], references.step_of(group, row).on_failure
         if row["on_failure"] == "goto" and group.change_tasks(
             "turn_back_unresolved", rows=[(row["id"], problem, plan.max_rounds)]
         ):
@@ -106,11 +106,14 @@ def _apply(group: Group, starting: list[str], skipped: list[str]) -> None:
 def refill(group: Group, ids: Iterable[str]) -> None:
     """Start the next items of loops that have room; make more of them when they run out."""
     for row in group.tx.read("loops_with_room", ids=sorted(set(ids))):
-        step = _step(group, row)
+        step = references.step_of(group, row)
         room = step.parallel - row["active"]
         started = _start(group, row, room)
         while len(started) < room and row["made"] < row["total"]:
-            _make_items(group, row, step)
+            if (values := _list_as_noted(group, row, step)) is None:
+                started = started if _await_list(group, row, step) else []
+                break
+            _make_items(group, row, step, values)
             started += _start(group, row, room - len(started))
         bodies = [task for item in started for task in _body(group, row, step, item)]
         creation.insert_tasks(
@@ -126,12 +129,53 @@ def _start(group: Group, loop: Row, count: int) -> list[Row]:
     return sorted(rows, key=lambda row: int(row["item"]))
 
 
-def _make_items(group: Group, loop: Row, step: Step) -> None:
+def _list_as_noted(group: Group, loop: Row, step: Step) -> list[Any] | None:
+    """The list of a loop under way; None where it has gone since, or is another by now."""
+    try:
+        values = _list(group, loop, step)
+    except Unresolved:
+        return None
+    if len(values) != loop["total"]:
+        return None
+    source = _source(group, loop, step) if loop["made"] else None
+    if source is None:
+        return values
+    asked = {"task_id": source["id"], "loop_id": loop["id"]}
+    return None if group.tx.read("done_since_expanded", **asked) else values
+
+
+def _source(group: Group, loop: Row, step: Step) -> Row | None:
+    """The step that gives a loop its list."""
+    over = step.for_each
+    if over is None or over.step is None:
+        return None
+    return references.find_step(group, loop, over.step)
+
+
+def _await_list(group: Group, loop: Row, step: Step) -> bool:
+    """Let a loop wait, with what it has not made, for a list that is to come, or begin it again.
+
+    It needs whatever gives its list no more by somebody's word alone: that word is taken back.
+    """
+    source = _source(group, loop, step)
+    if source is not None and source["status"] != "done":
+        judges = group.tx.read("verifiers_of", run_id=loop["run_id"], task_id=source["id"])
+        needs = sorted([source["id"], *(row["id"] for row in judges)])
+        if not group.tx.read("reachable_needs", task_id=loop["id"], ids=needs):
+            named = {"task_id": loop["id"], "ids": needs, "actor": "advance"}
+            (row,) = group.change_tasks("block_task", **named)
+            added = [(loop["id"], need, row["version"]) for need in needs]
+            group.tx.run("insert_needs", rows=added)
+            return True
+    reopening.reopen_within(group, loop["id"], "advance", ("queued",), reopening.WHOLE)
+    return False
+
+
+def _make_items(group: Group, loop: Row, step: Step, values: list[Any]) -> None:
     """Make the next items, idle, each with its value; its body comes with its turn."""
-    values = _list(group, loop, step)
     first = loop["made"]
     chosen = values[first : first + ITEMS_AT_ONCE]
-    run = _facts(group, loop)
+    run = references.facts_of(group, loop)
     items = [
         TaskRow(
             id=group.ids.task(),
@@ -170,7 +214,7 @@ def _body(group: Group, loop: Row, step: Step, item: Row) -> tuple[TaskRow, ...]
         parent_id=item["entity"],
         parent_epoch=item["epoch"],
         item=item["item"],
-        scope=lambda: _scope(_facts(group, loop), _value(group, item["entity"])),
+        scope=lambda: _scope(references.facts_of(group, loop), _value(group, item["entity"])),
     )
     return draw(step.steps, place, group.ids)
 
@@ -194,7 +238,7 @@ def _title(run: RunFacts, step: Step, item: object) -> str | None:
 
 
 def _list(group: Group, row: Row, step: Step) -> list[Any]:
-    found = None if step.for_each is None else _resolve(group, row, step.for_each)
+    found = None if step.for_each is None else references.resolve(group, row, step.for_each)
     if found is SKIPPED:
         return []
     if not isinstance(found, list):
@@ -204,36 +248,3 @@ def _list(group: Group, row: Row, step: Step) -> list[Any]:
 
 def _holds(value: object) -> bool:
     return value is not SKIPPED and bool(value)
-
-
-def _resolve(group: Group, row: Row, reference: Reference) -> object:
-    """The value of a reference as the task sees it: in its item, around it, in its run."""
-    root = reference.parts[0]
-    if root == "input":
-        return reference.resolve({"input": _facts(group, row).value})
-    around = group.tx.read("ancestors", task_id=row["id"])
-    if root == "item":
-        items = [above for above in around if above["item"] is not None]
-        if not items:
-            raise Unresolved(f"{reference} stands in no loop")
-        return reference.resolve({"item": json.loads(items[0]["payload"])})
-    name = str(reference.step)
-    found: list[Row] = []
-    for above in around:
-        found = found or group.tx.read("output_beside", parent_id=above["id"], step=name)
-    found = found or group.tx.read("output_in_run", run_id=row["run_id"], step=name)
-    if not found:
-        raise Unresolved(f"step {name!r} is not done")
-    run = _facts(group, row)
-    work = group.graphs.step(group.tx, run.workflow, run.version, name).work
-    output = read_output(found[0], None if work is None else work.outputs)
-    return SKIPPED if output is SKIPPED else reference.resolve({"steps": {name: output}})
-
-
-def _step(group: Group, row: Row) -> Step:
-    run = _facts(group, row)
-    return group.graphs.step(group.tx, run.workflow, run.version, row["step"])
-
-
-def _facts(group: Group, row: Row) -> RunFacts:
-    return group.facts.of(group.tx, (row["run_id"],))[row["run_id"]]

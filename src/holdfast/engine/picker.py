@@ -13,8 +13,9 @@ from holdfast.engine.asked import Look
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
-from holdfast.engine.records import read_task, read_value
+from holdfast.engine.records import read_given, read_task, read_value
 from holdfast.engine.scripts import Script, gather, is_step
+from holdfast.model.feedback import nearest
 from holdfast.model.fill import fill
 from holdfast.model.reference import Unresolved
 from holdfast.model.retry import MICROSECONDS
@@ -300,10 +301,7 @@ class Claimed:
                 run = self.runs.get(row["run_id"])
                 return None if run is None else read_value(run.input)
             case "needs":
-                return {
-                    each["step"] or each["id"]: read_value(each["output"])
-                    for each in self.given.get(row["entity"], ())
-                }
+                return read_given(self.given.get(row["entity"], ()), row["parent_id"])
             case "item" | "feedback":
                 return self._read_around(row, name)
         return _read_own(row, name)
@@ -316,7 +314,7 @@ class Claimed:
         if name == "item":
             return read_value(groups[0]["payload"]) if groups else None
         said = (row["feedback"], *(each["feedback"] for each in groups))
-        return read_value(next((each for each in said if each is not None), None))
+        return read_value(nearest(said))
 
 
 def _of_run(row: Row, run: RunFacts) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def rerun(group: Group, task_id: str, actor: str) -> bool:
         return False
     _rerun_children(group, task_id, actor)
     if rows[0]["parent_id"] is not None:
-        reopening.reopen_around(group, task_id, actor)
+        reopening.reopen_around(group, [task_id], actor)
         reopening.retry_tree(group, task_id, actor, rows)
     return True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -178,3 +179,19 @@ def _lease(row: Row) -> Lease | None:
 
 def read_value(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
     return None if text is None or text == "null" else json.loads(text)
+
+
+def read_given(rows: Sequence[Row], parent: str | None = None) -> dict[str, Any]:
+    """What needed tasks gave, by the names of their steps.
+
+    Of several of one name that counts which stands beside whoever needs it, under the same
+    `parent`; else a whole loop, and of items the first.
+    """
+    if len(rows) > 1:
+        rows = sorted(rows, key=lambda row: _distance(row, parent), reverse=True)
+    return {row["step"] or row["id"]: read_value(row["output"]) for row in rows}
+
+
+def _distance(row: Row, parent: str | None) -> tuple[int, bool, bool, int, str]:
+    item, apart = row["item"], row["parent_id"] != row.get("around", parent)
+    return (row.get("depth", 0), apart, item is not None, item or 0, row["id"])

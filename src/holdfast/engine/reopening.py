@@ -14,6 +14,8 @@ from holdfast.model.status import RUN_TERMINAL, Kind
 from holdfast.store.database import Row
 
 ENDED_BADLY = ("failed", "cancelled")
+# The tasks that are named, those behind whom all begins again, and in which statuses that may be.
+Chosen = dict[str, Sequence[str]]
 STARTED = ("queued", "running", "done", "failed", "cancelled")
 
 
@@ -136,19 +138,14 @@ def lift_failing(group: Group, task_id: str, actor: str) -> None:
 def reopen_within(
     group: Group, task_id: str, actor: str, statuses: Sequence[str], scope: Scope
 ) -> list[Row]:
-    """Re-open a task, what needs it, the groups around it and what needs those."""
+    """Re-open a task and what needs it, the groups around all of that and what needs those."""
     chosen = {"ids": [task_id], "beyond": [], "statuses": statuses}
-    rows = _reopen_tasks(group, chosen, actor, scope)
-    around = reopen_around(group, task_id, actor) if rows else []
-    if around:
-        chosen = {"ids": [], "beyond": around, "statuses": statuses}
-        rows += _reopen_tasks(group, chosen, actor, scope)
-    return rows
+    return _reopen_all(group, chosen, actor, scope)[0]
 
 
-def reopen_around(group: Group, task_id: str, actor: str) -> list[str]:
-    """Bring back the groups around a task that was taken out of its end."""
-    rows = group.change_tasks("reopen_above", task_id=task_id, actor=actor)
+def reopen_around(group: Group, ids: Sequence[str], actor: str) -> list[str]:
+    """Bring back the groups around tasks that were taken out of their end."""
+    rows = group.change_tasks("reopen_above", ids=ids, actor=actor)
     around = [row["entity"] for row in rows]
     group.parents.update(around)
     return around
@@ -166,15 +163,16 @@ def reopen_subject(
     found: list[Row] = []
     if verifier["subject_kind"] == Kind.GROUP:
         found = _reopen_items(group, verifier, items, feedback, actor)
+    begun = [subject, *(row["entity"] for row in found)]
     if found:
         supersede(group, found, actor)
-        group.change_tasks("reopen_above", task_id=found[0]["entity"], actor=actor)
+        reopen_around(group, begun[1:2], actor)
         group.parents.add(subject)
-        chosen = {"ids": [], "beyond": [subject], "statuses": STARTED}
-        rows = _reopen_tasks(group, chosen, actor, scope)
+        chosen: Chosen = {"ids": [], "beyond": begun, "statuses": STARTED}
     else:
-        rows = reopen_within(group, subject, actor, STARTED, scope)
-    again = [subject, *(row["entity"] for row in rows)]
+        chosen = {"ids": [subject], "beyond": [], "statuses": STARTED}
+    rows, around = _reopen_all(group, chosen, actor, scope)
+    again = [*begun, *around, *(row["entity"] for row in rows)]
     group.change_tasks("block_dependents", ids=again, actor=actor)
 
 
@@ -192,9 +190,22 @@ def _reopen_items(
     )
 
 
-def _reopen_tasks(
-    group: Group, chosen: dict[str, Sequence[str]], actor: str, scope: Scope
-) -> list[Row]:
+def _reopen_all(
+    group: Group, chosen: Chosen, actor: str, scope: Scope
+) -> tuple[list[Row], list[str]]:
+    """Re-open tasks and what needs them; the groups around all of it come back, and so on."""
+    found = rows = _reopen_tasks(group, chosen, actor, scope)
+    groups: list[str] = []
+    while found:
+        around = reopen_around(group, [row["entity"] for row in found], actor)
+        groups += around
+        beyond: Chosen = {"ids": [], "beyond": around, "statuses": chosen["statuses"]}
+        found = _reopen_tasks(group, beyond, actor, scope) if around else []
+        rows = rows + found
+    return rows, groups
+
+
+def _reopen_tasks(group: Group, chosen: Chosen, actor: str, scope: Scope) -> list[Row]:
     rows = group.change_tasks(
         "reopen_tasks",
         **chosen,
@@ -217,10 +228,12 @@ def let_go(group: Group, task_id: str, actor: str) -> None:
 
 
 def consider(group: Group, rows: Iterable[Row]) -> None:
-    """Look again at conditions, lists and items of what came back and has all it needs."""
+    """Look at conditions, lists, items and calls of what came back, or has all it needs now."""
     for row in rows:
-        if row["kind"] == Kind.GROUP:
+        if row["kind"] == Kind.GROUP and row.get("begun", True):
             group.parents |= {row["entity"], row.get("parent_id") or row["entity"]}
+        if row["kind"] == Kind.GROUP and row.get("waits_for") is not None:
+            group.returned.add(row["waits_for"])
         if not row["blocked"] and (row["conditional"] or row["kind"] == Kind.GROUP):
             group.ripe.append(row["entity"])
 

@@ -11,7 +11,7 @@ from holdfast.engine.graphs import Scripted
 from holdfast.engine.group import Group
 from holdfast.engine.records import read_value
 from holdfast.model import shape, verdict
-from holdfast.model.feedback import in_words
+from holdfast.model.feedback import in_words, nearest
 from holdfast.model.rendering import render_title, render_work, try_texts
 from holdfast.model.template import SKIPPED, Scope
 from holdfast.model.work import Work
@@ -39,7 +39,7 @@ class Script:
 
     def call(self, feedback: str | None, attempt: int) -> Work:
         """The workflow that it calls, with its input; raises `Unresolved`."""
-        said = feedback if feedback is not None or self.around is None else self.around["feedback"]
+        said = nearest((feedback, None if self.around is None else self.around["feedback"]))
         return render_work(self.scripted.work, self._scope(read_value(said), attempt))
 
     def try_out(self) -> str | None:

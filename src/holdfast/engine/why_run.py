@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine import validation
+from holdfast.engine.looking import count_done
 from holdfast.engine.records import read_run
 from holdfast.engine.why import Explanation, TaskReading
 from holdfast.engine.why_budget import tell_budget, tell_limit
@@ -56,12 +57,12 @@ def explain_run(
         if not rows:
             raise NotFound(identifier)
         tasks = tx.read("run_tasks", run_id=identifier)
-        open_tasks = [row for row in tasks if row["status"] != "done"]
+        open_tasks = [row for row in tasks if row["status"] != "done" and not row["superseded"]]
         shown = open_tasks[:SHOWN]
         run = read_run(rows[0])
         return RunExplanation(
             run=run,
-            summary=_summary(run, tasks) + _caller(tx, run) + _bounds(tx, rows[0], run),
+            summary=_summary(tx, run) + _caller(tx, run) + _bounds(tx, rows[0], run),
             tasks=tuple(TaskReading(tx, row, serves, offered).explain() for row in shown),
             more=len(open_tasks) - len(shown),
             fix=_fix(run) or _raise(tx, run),
@@ -70,11 +71,11 @@ def explain_run(
     return database.view(read)
 
 
-def _summary(run: Run, tasks: Sequence[Row]) -> str:
-    done = sum(row["status"] == "done" for row in tasks)
+def _summary(tx: Transaction, run: Run) -> str:
+    done, total = count_done(tx, [run.id]).get(run.id, (0, 0))
     holds = f", hold: {', '.join(run.holds.names)}" if run.holds else ""
     why = "" if run.error is None else f": {tell_error(run.error)}"
-    return f"{run.workflow} {run.id} is {run.status}{why}, {done} of {len(tasks)} tasks done{holds}"
+    return f"{run.workflow} {run.id} is {run.status}{why}, {done} of {total} tasks done{holds}"
 
 
 def _caller(tx: Transaction, run: Run) -> str:

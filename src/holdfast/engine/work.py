@@ -24,7 +24,7 @@ from holdfast.engine.operations import (
     Renew,
 )
 from holdfast.engine.picker import Claimed
-from holdfast.engine.records import read_child, read_value
+from holdfast.engine.records import read_child, read_given
 from holdfast.engine.reports import Reports, small, used
 from holdfast.engine.taking import Taker
 from holdfast.errors import InvalidInput, NotFound, ShuttingDown
@@ -330,7 +330,7 @@ class Work:
         """What the steps gave, by name, that the loops around a task need."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("needed_around", task_id=identifier))
-        return {row["step"]: read_value(row["output"]) for row in rows}
+        return read_given(rows)
 
     @reading
     def secrets_of(self, workflow: str, version: str) -> frozenset[str]:
@@ -377,8 +377,8 @@ class Work:
     def recover(self) -> Future[list[TransitionResult]]:
         """Take back the tasks whose lease has run out; a renewal that came first wins."""
         rows = self._desk.view(lambda tx: tx.read("expired_tasks", count=EXPIRED_AT_ONCE))
-        lost = [Lose(task_id=row["id"], fence=row["attempt"]) for row in rows]
-        return self._desk.submit_all(lost)
+        expired = sorted((row["id"], row["attempt"]) for row in rows)
+        return self._desk.submit_all([Lose(task_id=task, fence=fence) for task, fence in expired])
 
     def lease(self, seconds: float | None) -> int:
         """How long a lease is, in microseconds; the usual one unless said."""

@@ -147,7 +147,9 @@ class Writer:
         batch.each(ReleaseLease, lambda operation: leases.release(group, operation))
         batch.each(Removal, lambda operation: removal.remove(group, operation))
         batch.each(Sweep, lambda _: sweep(group))
-        self._parked = self._parked and slots.unpark(group)
+        # What is steered may have been parked while something else held it, where none was seen.
+        steered = bool(batch.of(Controlled)) or bool(batch.of(ControlledRun))
+        self._parked = (self._parked or steered) and slots.unpark(group)
         limits.hold(group)
         batch.together(Claim, lambda chosen: picker.claim(group, chosen))
         batch.together(ClaimById, lambda chosen: picker.claim_by_id(group, chosen))

@@ -18,7 +18,8 @@ from holdfast.model.task import Task
 from holdfast.store.database import Transaction
 
 _CHANGED = (
-    "which was imported from a row that is not as it is in this file; what is here is left alone. "
+    "which was imported, with all that belongs to it, from rows that are not as they are in this "
+    "file; what is here is left alone. "
     "If the file is another one with the same ids, import it under a name of its own: name='…'; "
     "if it has changed, put it back as it was, or carry on with what is here"
 )

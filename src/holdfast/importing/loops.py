@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.importing.rows import Row, plain, sortable
+from holdfast.importing.rows import FAILED_BEFORE, Row, plain, sortable
 from holdfast.model.status import Status
 
 STEP_STATUSES = {
@@ -19,7 +19,6 @@ STEP_STATUSES = {
 }
 STORY_STATUSES = ("pending", "running", "done", "failed")
 OPEN_VERIFIER = ("pending", "running")
-FAILED_BEFORE = "it had failed when it was imported"
 
 
 class Contradiction(Exception):
@@ -40,7 +39,7 @@ class Link:
 
 def line_up(steps: Sequence[Row], stories: Sequence[Row]) -> list[Link]:
     """Steps in their order; the stories of a loop one by one, each followed by its verifier."""
-    loop = next((step for step in steps if step.get("type") == "loop"), None)
+    loop = _loop(steps)
     if loop is None or not stories:
         return [_link(step, step["step_id"], step["status"]) for step in steps]
     verifier = _verifier(loop, steps)
@@ -60,14 +59,40 @@ def read_config(loop: Row) -> dict[str, Any]:
     return config
 
 
+def missing_verifier(steps: Sequence[Row]) -> str | None:
+    """That an open loop has its stories verified by a step that is not there."""
+    loop = _loop(steps)
+    if loop is None or loop["status"] == "done" or _verifier(loop, steps) is not None:
+        return None
+    config = read_config(loop)
+    if not _verifies_each(config):
+        return None
+    name = _verify_step(config)
+    return (
+        f"{loop['step_id']} has each story verified by {name!r}, and no step behind it is that: "
+        "its stories go on unverified"
+    )
+
+
+def _loop(steps: Sequence[Row]) -> Row | None:
+    return next((step for step in steps if step.get("type") == "loop"), None)
+
+
 def _verifier(loop: Row, steps: Sequence[Row]) -> Row | None:
     """The step that looks at each story on its own, if there is one."""
     config = read_config(loop)
-    if not (config.get("verify_each") or config.get("verifyEach")):
+    if not _verifies_each(config):
         return None
-    name = config.get("verify_step") or config.get("verifyStep")
     later = [step for step in steps if step["step_index"] > loop["step_index"]]
-    return next((step for step in later if step["step_id"] == name), None)
+    return next((step for step in later if step["step_id"] == _verify_step(config)), None)
+
+
+def _verifies_each(config: dict[str, Any]) -> bool:
+    return bool(config.get("verify_each") or config.get("verifyEach"))
+
+
+def _verify_step(config: dict[str, Any]) -> object:
+    return config.get("verify_step") or config.get("verifyStep")
 
 
 def _expand(loop: Row, verifier: Row | None, stories: Sequence[Row]) -> Iterator[Link]:

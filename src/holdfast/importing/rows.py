@@ -12,6 +12,7 @@ from holdfast.model.text import digest
 
 SHOWN = 20
 MAX_POSITION = 2**30 - 1
+FAILED_BEFORE = "it had failed when it was imported"
 
 Row = dict[str, Any]
 

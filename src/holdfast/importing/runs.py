@@ -10,16 +10,16 @@ from holdfast.api.holdfast import Holdfast
 from holdfast.errors import InvalidInput
 from holdfast.importing.arrival import check_target, take_over_runs
 from holdfast.importing.loops import (
-    FAILED_BEFORE,
     STEP_STATUSES,
     STORY_STATUSES,
     Contradiction,
     Link,
     line_up,
+    missing_verifier,
     read_config,
 )
 from holdfast.importing.report import ImportReport, Remark
-from holdfast.importing.rows import Mistakes, Row, body, plain, sortable
+from holdfast.importing.rows import FAILED_BEFORE, Mistakes, Row, body, plain, sortable
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.past import PastRun, PastTask
 from holdfast.model.run import NewRun
@@ -69,8 +69,10 @@ def import_runs(source: str | PathLike[str], *, into: Holdfast, name: str = "run
         try:
             links = _settle(run, line_up(run.steps, run.stories), remarks)
             past.append(_past(run, links, f"import:{name}:{run.id}"))
-        except Contradiction as reason:
-            left_out.append(Remark(old=run.id, reason=str(reason)))
+            if (reason := missing_verifier(run.steps)) is not None:
+                remarks.append(Remark(old=run.id, reason=reason))
+        except Contradiction as contradiction:
+            left_out.append(Remark(old=run.id, reason=str(contradiction)))
         except InvalidInput as error:
             mistakes.add(run.id, str(error))
         else:
@@ -90,6 +92,8 @@ def _read(tables: Mapping[str, Sequence[Row]]) -> list[OldRun]:
         mistakes.unique(ids, "its id is there twice")
         for row in tables[table]:
             mistakes.status(row["id"], row["status"], STATUSES[table])
+    for row in tables["runs"]:
+        every["runs"].identifier(row["id"], "workflow_id", row["workflow_id"])
     below = {table: _below(every[table], tables, table) for table in INDEXES}
     found = [mistake for mistakes in every.values() for mistake in mistakes.found]
     every["runs"].found = found

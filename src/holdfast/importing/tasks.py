@@ -12,9 +12,9 @@ from holdfast.api.holdfast import Holdfast
 from holdfast.api.options import check_known
 from holdfast.importing.arrival import check_target, take_over_trees
 from holdfast.importing.report import ImportReport, Remark
-from holdfast.importing.rows import Mistakes, Row, body, plain, sortable
+from holdfast.importing.rows import FAILED_BEFORE, Mistakes, Row, body, plain, sortable
 from holdfast.model.past import PastTask, PastTree
-from holdfast.model.status import PlanningPhase, Status
+from holdfast.model.status import TERMINAL, PlanningPhase, Status
 from holdfast.model.task import NewTask
 from holdfast.store.older.file import read_tables
 
@@ -159,13 +159,13 @@ class Shape:
         for task in siblings:
             needs: list[OldTask] = []
             if task.status == "waiting":
-                needs = [*unfinished, *([before] if before is not None else [])]
+                needs = [*unfinished, *_done(before)]
                 # It stands for all that it waits for.
                 unfinished = []
                 self._remark_idle(task, needs)
-            elif STATUSES[task.status] is not Status.IDLE and before is not None:
-                needs = [before] if before.status == "done" else []
-            yield self._past(task, tuple(dict.fromkeys(each.id for each in needs)))
+            elif STATUSES[task.status] is not Status.IDLE:
+                needs = _done(before)
+            yield self._past(task, tuple(each.id for each in needs))
             before = task
             unfinished += [task] if task.status != "done" else []
 
@@ -192,7 +192,7 @@ class Shape:
             settled=phase is not PlanningPhase.NONE and status is not Status.IDLE,
             parent=task.parent,
             needs=needs,
-            result=_result(task, status),
+            result=_result(task, status, plan=phase is not PlanningPhase.NONE),
             rank=self._ranks[task.id],
         )
 
@@ -229,8 +229,17 @@ def _title(task: OldTask) -> str:
     return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1] + "…"
 
 
-def _result(task: OldTask, status: Status) -> Any:  # noqa: ANN401 - JSON is any value
+def _done(before: OldTask | None) -> list[OldTask]:
+    return [before] if before is not None and before.status == "done" else []
+
+
+def _result(task: OldTask, status: Status, *, plan: bool) -> Any:  # noqa: ANN401 - JSON is any value
+    """What it gave, or its error; nothing for a plan that said none, which has its children's."""
+    if status not in TERMINAL:
+        return None
+    told = task.row.get("result")
     if status is Status.FAILED:
-        told = task.row.get("error") or task.row.get("result")
-        return told or "it had failed when it was imported"
-    return task.row.get("result") if status is Status.DONE else None
+        told = task.row.get("error") or told
+    if plan:
+        return told or None
+    return told or FAILED_BEFORE if status is Status.FAILED else told

@@ -39,7 +39,7 @@ def _bad_input(step: Step, given: Any, schema: Schema) -> Iterator[Flaw]:  # noq
             reason = f"{step.calls} takes no {name!r}"
             yield Flaw(
                 message=f"step {step.id!r}: input: {reason}",
-                step=step.id,
+                step=step,
                 field="input",
                 named=name,
                 known=tuple(known),
@@ -50,11 +50,11 @@ def _bad_value(step: Step, name: str, value: Any, schema: Schema) -> Iterator[Fl
     """Of a value that is known by now; what is made from variables is looked at at its start."""
     if not _has_variables(value):
         for reason in shape.misfits(schema, value, f"input.{name}"):
-            yield Flaw(message=f"step {step.id!r}: {reason}", step=step.id, field=f"input.{name}")
+            yield Flaw(message=f"step {step.id!r}: {reason}", step=step, field=f"input.{name}")
 
 
 def _flaw(step: Step, field: str, reason: str) -> Flaw:
-    return Flaw(message=f"step {step.id!r}: {field}: {reason}", step=step.id, field=field)
+    return Flaw(message=f"step {step.id!r}: {field}: {reason}", step=step, field=field)
 
 
 def _is_variable(value: object) -> bool:

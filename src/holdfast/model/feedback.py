@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from holdfast import errors
+
+
+def nearest(said: Iterable[str | None]) -> str | None:
+    """The first of what was kept as JSON that says something: null says nothing."""
+    return next((each for each in said if each is not None and each != "null"), None)
 
 
 def in_words(feedback: object) -> object:

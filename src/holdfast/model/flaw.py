@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from holdfast.model.step import Step
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Flaw:
@@ -16,7 +18,7 @@ class Flaw:
     """
 
     message: str
-    step: str | None = None
+    step: Step | None = None
     field: str | None = None
     named: str | None = None
     guess: str | None = None
@@ -28,7 +30,8 @@ class Flaw:
         meant = self.guess or self.named
         if self.advice or meant is None:
             return self.advice
-        return suggest(meant, [name for name in self.known if name != self.step])
+        own = None if self.step is None else self.step.id
+        return suggest(meant, [name for name in self.known if name != own])
 
     @property
     def text(self) -> str:

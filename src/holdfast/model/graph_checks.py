@@ -78,7 +78,7 @@ def _bad_fields(steps: object) -> list[Flaw]:
 
 
 def _flaw(step: Step, field: str, message: str, named: str | None = None) -> Flaw:
-    return Flaw(message=f"step {step.id!r}{message}", step=step.id, field=field, named=named)
+    return Flaw(message=f"step {step.id!r}{message}", step=step, field=field, named=named)
 
 
 def _bad_steps(steps: tuple[Step, ...]) -> list[Flaw]:
@@ -88,8 +88,9 @@ def _bad_steps(steps: tuple[Step, ...]) -> list[Flaw]:
     if len(found) > MAX_STEPS:
         message = f"has {len(found)} steps; at most {MAX_STEPS} fit one workflow"
         return [Flaw(message=message)]
+    last = {step.id: step for step in found}
     flaws = [
-        Flaw(message=f"step {name!r} is defined {count} times", step=name, field="id")
+        _flaw(last[name], "id", f" is defined {count} times")
         for name, count in Counter(step.id for step in found).items()
         if count > 1
     ]
@@ -125,10 +126,12 @@ def _counts(step: Step) -> tuple[tuple[str, int], ...]:
 
 def _bad_bodies(steps: tuple[Step, ...], outer: tuple[str, ...]) -> list[Flaw]:
     """Flaws in how the steps of one body refer to each other, and of the bodies inside it."""
+    names = [step.id for step in steps]
     flaws = [*_bad_needs(steps), *_bad_names(steps)]
-    if not flaws:
+    # Where two have one name, nobody knows which of them is needed.
+    if not flaws and len({*names}) == len(names):
         flaws = _cycles(steps) or _bad_detours(steps)
-    known = frozenset((*outer, *(step.id for step in steps)))
+    known = frozenset((*outer, *names))
     for step in steps:
         flaws += _bad_references(step, known)
         if step.for_each is not None:
@@ -153,7 +156,7 @@ def _bad_names(steps: tuple[Step, ...]) -> list[Flaw]:
             if name is not None and (name not in beside or name == step.id):
                 message = f"step {step.id!r} {words} {name!r}, which is no step beside it"
                 flaws.append(
-                    Flaw(message=message, step=step.id, field=field, named=name, known=beside)
+                    Flaw(message=message, step=step, field=field, named=name, known=beside)
                 )
         if (step.on_failure.action == "goto") != (step.on_failure.step is not None):
             flaws.append(_flaw(step, "on_failure", ": on_failure names a step exactly with goto"))
@@ -200,7 +203,7 @@ def _bad_references(step: Step, known: frozenset[str]) -> list[Flaw]:
     return [
         Flaw(
             message=f"step {step.id!r}: {field}: {reference.step!r} is no step it can see",
-            step=step.id,
+            step=step,
             field=field,
             named=reference.step,
             known=known,
@@ -211,16 +214,16 @@ def _bad_references(step: Step, known: frozenset[str]) -> list[Flaw]:
 
 
 def _bad_needs(steps: tuple[Step, ...]) -> list[Flaw]:
-    known = frozenset(step.id for step in steps)
+    known = Counter(step.id for step in steps)
     flaws = []
     for step in steps:
         for need in dict.fromkeys(step.needs):
-            if need == step.id:
+            if need == step.id and known[need] == 1:
                 flaws.append(_flaw(step, "needs", " needs itself", need))
             elif need not in known:
                 message = f"step {step.id!r} needs {need!r}, which is not a step"
                 flaws.append(
-                    Flaw(message=message, step=step.id, field="needs", named=need, known=known)
+                    Flaw(message=message, step=step, field="needs", named=need, known=known)
                 )
     return flaws
 
@@ -232,7 +235,8 @@ def _cycles(steps: tuple[Step, ...]) -> list[Flaw]:
     cycle = _one_cycle(circling)
     shown = cycle if len(cycle) <= LONGEST_CYCLE else [*cycle[: LONGEST_CYCLE - 1], "…", cycle[-1]]
     message = f"the needs form a cycle: {' → '.join(shown)}"
-    return [Flaw(message=message, step=cycle[0], field="needs")]
+    first = next(step for step in steps if step.id == cycle[0])
+    return [Flaw(message=message, step=first, field="needs")]
 
 
 def _one_cycle(waiting: dict[str, set[str]]) -> list[str]:

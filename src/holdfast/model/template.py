@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -63,6 +63,14 @@ class Text:
     segments: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wrong:
+    """What is no variable, and stands where one is wanted."""
+
+    written: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
     """Literal texts and the references between them, in their order."""
@@ -112,30 +120,50 @@ def parse(field: str, text: str) -> Template:
 @lru_cache(maxsize=2_000)
 def _parse(text: str) -> Template:
     parts: list[str | Reference] = []
-    literal, end = "", 0
-    while (start := text.find("{{", end)) >= 0:
-        literal += text[end:start]
-        found = _VARIABLE.match(text, start)
-        if found is None:
-            raise InvalidInput("text", _no_variable(text[start:]))
-        end = found.end()
-        if found["path"] is None:
-            literal += found["single"] if found["single"] is not None else found["double"]
+    literal = ""
+    for part in scan(text):
+        if isinstance(part, Wrong):
+            raise InvalidInput("text", part.reason)
+        if isinstance(part, str):
+            literal += part
             continue
-        parts += [literal] if literal else []
-        parts.append(Reference.parse("text", found["path"], roots=ROOTS))
+        parts += [literal, part] if literal else [part]
         literal = ""
         if len(parts) > 2 * MAX_VARIABLES:
             raise InvalidInput("text", f"has more than {MAX_VARIABLES} variables")
-    literal += text[end:]
     return Template((*parts, literal) if literal or not parts else tuple(parts))
 
 
-def _no_variable(text: str) -> str:
-    end = text.find("}}")
-    shown = text[: end + 2] if 0 <= end <= _SHOWN else text.partition("\n")[0][:_SHOWN] + "…"
+def scan(text: str) -> Iterator[str | Reference | Wrong]:
+    """What a text is made of, in its order, also behind what is wrong in it."""
+    end = 0
+    while (start := text.find("{{", end)) >= 0:
+        yield text[end:start]
+        found = _VARIABLE.match(text, start)
+        close = text.find("}}", start)
+        yield _no_variable(text, start, close) if found is None else _variable(found)
+        if found is None and close < 0:
+            return
+        end = close + len("}}") if found is None else found.end()
+    yield text[end:]
+
+
+def _variable(found: re.Match[str]) -> str | Reference | Wrong:
+    if found["path"] is None:
+        return str(found["double"] if found["single"] is None else found["single"])
+    try:
+        return Reference.parse("text", found["path"], roots=ROOTS)
+    except InvalidInput as error:
+        return Wrong(written=found["path"], reason=error.reason)
+
+
+def _no_variable(text: str, start: int, close: int) -> Wrong:
+    short = 0 <= close - start <= _SHOWN
+    end = close + len("}}") if short else start + _SHOWN
+    written = text[start:end].partition("\n")[0]
+    shown = written if short else f"{written}…"
     advice = "write {{ input.name }}, or {{ '{{' }} for the braces themselves"
-    return f"{shown!r} is no variable; {advice}"
+    return Wrong(written=written, reason=f"{shown!r} is no variable; {advice}")
 
 
 def resolve(reference: Reference, scope: Scope) -> Any:  # noqa: ANN401 - JSON is any value
@@ -154,9 +182,3 @@ def tell(value: object) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def find_stranger(text: str) -> str | None:
-    """The first word of a text's variables that names nothing there is."""
-    words = [(found["path"] or ROOTS[0]).partition(".")[0] for found in _VARIABLE.finditer(text)]
-    return next((word for word in words if word not in ROOTS), None)

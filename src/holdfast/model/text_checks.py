@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from holdfast.errors import InvalidInput
 from holdfast.model import shape
@@ -13,7 +14,7 @@ from holdfast.model.reference import Reference
 from holdfast.model.rendering import texts
 from holdfast.model.shape import Schema
 from holdfast.model.step import Concurrency, Step, every
-from holdfast.model.template import ROOTS, RUN_FIELDS, find_stranger, parse
+from holdfast.model.template import MAX_VARIABLES, ROOTS, RUN_FIELDS, Wrong, parse, scan
 from holdfast.model.upstream import Upstream
 
 _EARLY = ("input", "run", "item")
@@ -103,12 +104,23 @@ class _View:
         try:
             template = parse(place, text)
         except InvalidInput as error:
-            flaw = self._flaw(place, error.reason)
-            stranger = find_stranger(text)
-            yield flaw if stranger is None else replace(flaw, named=stranger, known=ROOTS)
+            yield from self._each(place, text) or [self._flaw(place, error.reason)]
             return
         for reference in template.references:
             yield from self.check(place, reference)
+
+    def _each(self, place: str, text: str) -> list[Flaw]:
+        """What is wrong with each variable of a text by itself, and with what is none."""
+        flaws: list[Flaw] = []
+        for part in islice(scan(text), 2 * MAX_VARIABLES):
+            if isinstance(part, Wrong):
+                root = part.written.partition(".")[0]
+                known = ROOTS if root.isidentifier() and root not in ROOTS else ()
+                flaw = self._flaw(place, part.reason)
+                flaws.append(replace(flaw, named=part.written, guess=root, known=known))
+            elif isinstance(part, Reference):
+                flaws += self.check(place, part)
+        return flaws
 
     def check(self, place: str, reference: Reference) -> Iterator[Flaw]:
         allowed = _allowed(place)
@@ -189,11 +201,13 @@ class _View:
     def _flaw(
         self, place: str, reason: str, reference: Reference | None = None, advice: str = ""
     ) -> Flaw:
-        own = None if self.step is None else self.step.id
-        where = "" if own is None else f"step {own!r}: "
-        named = None if reference is None else str(reference)
+        where = "" if self.step is None else f"step {self.step.id!r}: "
         return Flaw(
-            message=f"{where}{place}: {reason}", step=own, field=place, named=named, advice=advice
+            message=f"{where}{place}: {reason}",
+            step=self.step,
+            field=place,
+            named=None if reference is None else str(reference),
+            advice=advice,
         )
 
 

@@ -233,7 +233,7 @@ class Commands:
         if not waiting:
             reason = f"nothing of {identifier} waits for a person; `holdfast why {identifier}`"
             raise InvalidInput("task", f"{reason} tells what it waits for")
-        names = ", ".join(f"{each['id']} ({each['title']})" for each in waiting)
+        names = ", ".join(f"{each['id']} ({each['address']})" for each in waiting)
         raise InvalidInput("task", f"several tasks of {identifier} wait: {names}; name one")
 
     def _unhold(self, task_id: str, *, actor: str) -> TransitionResult:

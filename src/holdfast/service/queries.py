@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from holdfast.engine.listing import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
-from holdfast.engine.looking import count_called, mark_verified
+from holdfast.engine.looking import count_called, count_done, mark_verified, name_tasks
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.engine.spending import used_by
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
 from holdfast.service.called import Called, callers, nest, runs_below, with_usage_below
 from holdfast.service.plain import is_fresh, is_plain, view_plain
+from holdfast.service.run_history import read_run_events
 from holdfast.service.tombstones import tell_removed, view_tombstone
 from holdfast.service.usage import usage_by_owner
 from holdfast.service.views import (
@@ -138,13 +139,14 @@ class Queries:
 
     def events(self, identifier: str, *, after: int = 0, limit: int = PAGE) -> View:
         """A page of the history of a run with its tasks, or of one task, oldest first."""
-        query, field = ("run_events_after", "run_id")
-        if identifier.startswith("t_"):
-            query, field = ("task_events_after", "task_id")
         count = read_limit(limit)
-        rows = self._view(
-            lambda tx: tx.read(query, after=after, count=count, **{field: identifier})
-        )
+
+        def read(tx: Transaction) -> list[Row]:
+            if identifier.startswith("t_"):
+                return tx.read("task_events_after", task_id=identifier, after=after, count=count)
+            return read_run_events(tx, identifier, after, count)
+
+        rows = self._view(read)
         return _page([view_event(read_event(row)) for row in rows], limit, "seq")
 
     def latest_events(self, limit: int = PAGE) -> list[View]:
@@ -179,7 +181,10 @@ class Queries:
         return {"items": list(known.values())}
 
     def for_people(self, limit: int = PAGE, *, run: str | None = None) -> list[View]:
-        """What waits for somebody to approve or to answer, of one run or of all; oldest first."""
+        """What waits for somebody to approve or to answer, of one run or of all; oldest first.
+
+        Each with its address.
+        """
 
         def read(tx: Transaction) -> list[View]:
             rows = (
@@ -187,9 +192,18 @@ class Queries:
                 if run is None
                 else tx.read("tasks_of_run_for_people", run_id=run, count=limit)
             )
-            return view_tasks(tx, map(read_task, rows))
+            names = name_tasks(tx, [row["id"] for row in rows])
+            return [
+                told | {"address": address_of(told.get("run_id"), names[told["id"]])}
+                for told in view_tasks(tx, map(read_task, rows))
+            ]
 
         return self._view(read)
+
+
+def address_of(run: str | None, name: str) -> str:
+    """What to type for a task: its place in its run; one without a run is called by its title."""
+    return name if run is None else f"{run}:{name}"
 
 
 def _tasks_of_runs(tx: Transaction, runs: Sequence[str], *, brief: bool) -> dict[str, list[View]]:
@@ -225,7 +239,7 @@ def _shorten(row: Row) -> Row:
 
 def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> list[View]:
     ids = [run.id for run in runs]
-    progress = {row["run_id"]: row for row in tx.read("progress_of_runs", ids=ids)}
+    counted = count_done(tx, ids)
     outputs: dict[str, dict[str, Any]] = {}
     for row in () if brief else tx.read("outputs_of_runs", ids=ids):
         outputs.setdefault(row["run_id"], {})[row["step"]] = read_value(row["output"])
@@ -241,7 +255,7 @@ def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> l
             usage=with_usage_below(usages, below, run.id),
             caller=parents.get(run.id),
             budget=None if run.budget is None else view_budget(run.budget, limited[run.id]),
-            progress=_progress(progress.get(run.id)),
+            progress=_progress(counted.get(run.id)),
         )
         for run in runs
     ]
@@ -286,8 +300,8 @@ def _alone(outputs: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON is any value
     return outputs or None
 
 
-def _progress(row: Row | None) -> View | None:
-    return None if row is None else {"done": int(row["done"]), "total": int(row["total"])}
+def _progress(counted: tuple[int, int] | None) -> View | None:
+    return None if counted is None else {"done": counted[0], "total": counted[1]}
 
 
 def _page(items: list[View], limit: int, field: str) -> View:

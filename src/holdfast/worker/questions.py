@@ -43,5 +43,6 @@ def questions_of(assignment: Assignment, effects: Mapping[str, Any]) -> Question
     notes = [effects[name] for name in sorted(effects) if name.startswith(_PLACE)]
     return Questions(
         asked=tuple((each["question"], each["feedback"]) for each in notes),
-        feedback=assignment.feedback,
+        # An answer may be that there is none, whatever was said of the item around.
+        feedback=assignment.own_feedback if notes else assignment.feedback,
     )

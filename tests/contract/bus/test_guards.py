@@ -182,8 +182,19 @@ def test_only_what_is_parked_under_both_its_names_is_replayed_or_dropped(desk: D
     assert desk.parked.drop("service/pay", "m9").reason is Refusal.NOT_FOUND
 
 
+def test_what_a_handler_has_done_is_not_noted_as_dropped(desk: Desk) -> None:
+    desk.send("m1")
+    named = {"handler": "service/pay", "message_id": "m1", "run_id": None, "trace_id": "12" * 16}
+    desk.world.engine.database.transact(lambda tx: tx.run("note_dropped", **named))
+    with raw(desk.world.engine.settings.url) as run:
+        kept = run("SELECT dropped FROM holdfast_processed_message WHERE handler = 'service/pay'")
+    assert [bool(row["dropped"]) for row in kept] == [False]
+
+
 def test_a_trace_stays_as_it_was_given_first(sql: World) -> None:
     made = sql.engine.tasks.create(NewTask(title="t", trace=message("m1").trace))
+    other = (made.id, "12" * 16, "m2", "m2")
+    sql.engine.database.transact(lambda tx: tx.run("insert_traces", rows=[other]))
     with raw(sql.engine.settings.url) as run:
         kept = run("SELECT * FROM holdfast_trace WHERE entity = ?", made.id)
     assert [(row["causation_id"], row["correlation_id"]) for row in kept] == [("m1", "m1")]

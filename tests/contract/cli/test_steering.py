@@ -6,7 +6,11 @@ import json
 
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Step, Workflow
+from holdfast.model.reference import Reference
+from holdfast.model.retry import RetryPolicy
+from holdfast.model.run import NewRun
 from holdfast.model.status import Status
+from holdfast.model.step import OnFailure
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import bring, create, finish, start, take
 from tests.contract.test_loops import begin, loop, work_off
@@ -14,6 +18,24 @@ from tests.contract.test_loops import begin, loop, work_off
 MERGE = Workflow.define(
     "merge",
     (Step(id="plan"), Step(id="approve", needs=("plan",), approval="Merge it?")),
+)
+
+CHECKS = Workflow.define(
+    "checks",
+    (
+        Step(
+            id="build",
+            for_each=Reference.parse("for_each", "input.names"),
+            parallel=2,
+            steps=(
+                Step(
+                    id="check",
+                    retry=RetryPolicy(max_attempts=1),
+                    on_failure=OnFailure(action="ask"),
+                ),
+            ),
+        ),
+    ),
 )
 
 
@@ -151,6 +173,36 @@ def test_an_approval_is_settled_by_its_run_and_no_other_word_is_taken(
     assert f"it waits for approval: holdfast approve {approval}" in told
     assert typed.json("approve", "@last", "--note", "good")["task"]["output"] == "good"
     assert run.status == "completed"
+
+
+def test_of_several_that_wait_each_is_told_with_its_place_its_reason_and_what_to_type(
+    engine: Engine, typed: Typed
+) -> None:
+    run = engine.runs.start(NewRun(workflow=CHECKS, input={"names": ["a", "b"]})).id
+    first, second = (task.id for task in engine.runs.tasks(run) if task.step == "check")
+    attempt = take(engine, first)
+    assert engine.work.fail(first, attempt.token, "red").ok
+    attempt = take(engine, second)
+    assert engine.work.ask(second, attempt.token, "which host?").ok
+    lone = create(engine, "Deploy")
+    assert engine.tasks.hold(lone, "approval").ok
+    failed = "it failed with red; approve has it tried again, reject has it fail"
+    needs = typed.ok().partition("Needs you\n")[2].partition("next:")[0]
+    assert needs.splitlines() == [
+        f"  ◆ {run}:build.1.check  {failed}",
+        f"    holdfast approve {first}",
+        f"  ◆ {run}:build.2.check  which host?",
+        f"    holdfast answer {second} …",
+        "  ◆ Deploy  it waits for approval",
+        f"    holdfast approve {lone}",
+    ]
+    assert typed.refused(2, "reject", run).splitlines() == [
+        f"error: task: several tasks of {run} wait for a person; name one:",
+        f"  holdfast reject {first}   {run}:build.1.check  {failed}",
+        f"  holdfast answer {second} …   {run}:build.2.check  which host?",
+    ]
+    assert typed.json()["needs_you"][0]["address"] == f"{run}:build.1.check"
+    assert typed.ok("approve", f"{run}:build.1.check").startswith("check ")
 
 
 def test_a_rejection_says_why(engine: Engine, typed: Typed) -> None:

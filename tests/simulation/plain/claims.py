@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from tests.simulation.plain.world import Task, World
@@ -47,8 +47,14 @@ def _start(world: World, task: Task, worker: Worker) -> Assigned:
     given = None if task.run is None else world.runs[task.run].input
     needed = [world.tasks[need] for need in task.needs]
     verified = [world.tasks[each.verifies] for each in needed if each.verifies is not None]
-    outputs = {each.step or each.id: each.output for each in (*needed, *verified)}
+    farthest_first = sorted((*needed, *verified), key=_distance_to(task), reverse=True)
+    outputs = {each.step or each.id: each.output for each in farthest_first}
     items = [each.value for each in world.around(task) if each.is_item]
     said = [each.feedback for each in (task, *world.around(task)) if each.feedback is not None]
     about = (next(iter(items), None), next(iter(said), None))
     return (task.id, task.attempt, task.expires_at, given, outputs, *about)
+
+
+def _distance_to(task: Task) -> Callable[[Task], tuple[bool, bool, int, str]]:
+    """Of needs of one name, who is beside a task is nearer than a loop, and that than its items."""
+    return lambda each: (each.parent != task.parent, each.item is not None, each.item or 0, each.id)

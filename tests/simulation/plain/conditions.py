@@ -24,7 +24,7 @@ def _decide(world: World, task: Task) -> None:
     task.decided = True
     try:
         if not look_up(world, task, task.when):
-            task.status, task.skipped = "done", True
+            task.status, task.skipped, task.output = "done", True, None
     except LookupError as error:
         word = "step" if task.made_from is None or task.made_from.for_each is None else "loop"
         failures.cannot_begin(world, task, f"{word} {task.step!r}: {error.args[0]}")

@@ -20,6 +20,7 @@ def fail(world: World, task: Task, error: object, *, retryable: bool, jitter: fl
 
 def lose(world: World, task: Task, error: str) -> None:
     task.lost += 1
+    task.output = None
     if task.lost >= task.max_lost:
         give_up(world, task, ("lost", None), error, error)
         return
@@ -38,8 +39,6 @@ def give_up(
     task.error, task.scheduled_for = error, None
     task.skipped = plan.action == "skip"
     _leave_out(world, task)
-    if plan.action != "fail":
-        task.output = None
     if goes_back:
         _go_back(world, task, feedback)
     elif plan.action == "ask":
@@ -50,7 +49,7 @@ def give_up(
 def cannot_begin(world: World, task: Task, error: str) -> None:
     """Do what the step says of a failure, though it has had no attempt."""
     plan = task.on_failure
-    task.error = error
+    task.error, task.output = error, None
     if plan.action == "goto" and task.detours < plan.max_rounds:
         _go_back(world, task, error)
     elif plan.action == "ask":

@@ -26,7 +26,7 @@ def cancel_alone(world: World, task: Task) -> None:
 def bring_back_around(world: World, task: Task) -> list[Task]:
     """Take the groups around a task out of their end; which those were."""
     ended = [group for group in world.around(task) if group.status in TERMINAL]
-    groups = [group for group in ended if group.kind == "group"]
+    groups = [group for group in ended if group.kind == "group" and not group.superseded]
     for group in groups:
         group.status = "queued"
         group.generation += 1
@@ -39,7 +39,8 @@ def settle(world: World) -> bool:
     ended = [
         task
         for task in world.tasks.values()
-        if task.kind == "group" and task.status == "queued" and _is_done(world, task)
+        if task.kind == "group" and task.status == "queued"
+        if not world.blocked(task) and _is_done(world, task)
     ]
     for task in ended:
         task.status, task.error = "done", None

@@ -45,11 +45,12 @@ def begin_items(world: World) -> bool:
     for loop in list(world.tasks.values()):
         if loop.kind != "group" or loop.status != "queued" or loop.total is None:
             continue
+        if world.blocked(loop):
+            continue
         items = world.children(loop)
         under_way = sum(item.status == "queued" for item in items)
-        waiting = sorted(
-            (item for item in items if item.status == "idle"), key=lambda item: item.position
-        )
+        idle = [item for item in items if item.status == "idle" and not world.blocked(item)]
+        waiting = sorted(idle, key=lambda item: item.position)
         assert loop.made_from is not None
         for item in waiting[: max(0, loop.made_from.parallel - under_way)]:
             item.status, begun = "queued", True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from holdfast.model.status import Hold
 from tests.simulation.plain import groups
@@ -10,6 +11,25 @@ from tests.simulation.plain.places import admit
 from tests.simulation.plain.world import BROKEN, NONE, TERMINAL, Answer, Task, World
 
 STARTED = TERMINAL | {"queued", "running"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Again:
+    """What is said to those who begin again, and who of all that are reached does.
+
+    What a person begins again may go back as often as at first: it is `renewed`.
+    """
+
+    feedback: object = None
+    within: Collection[str] | None = None
+    apart: str | None = None
+    renewed: bool = False
+
+    def of(self, ids: set[str]) -> set[str]:
+        return {each for each in ids if self.within is None or each in self.within} - {self.apart}
+
+
+WHOLE = Again()
 
 
 def retry(world: World, task_id: str) -> Answer:
@@ -68,8 +88,7 @@ def reopen(world: World, task_id: str, leaving: Collection[str] = TERMINAL) -> A
         return ("not_found", None)
     if named.status not in leaving or named.superseded:
         return ("invalid_transition", named.status)
-    _reopen_all(world, world.dependents(task_id), renewed=True)
-    _reopen_beyond(world, groups.bring_back_around(world, named), renewed=True)
+    _reopen_all(world, world.dependents(task_id), Again(renewed=True))
     if named.run is not None:
         bring_back(world, named.run, whole=True)
     else:
@@ -83,7 +102,7 @@ def reopen_subject(
     """Do again what was verified, and what stands between that and its verifier."""
     assert verifier.verifies is not None
     subject = world.tasks[verifier.verifies]
-    between = world.needed(verifier.id)
+    again = Again(feedback=feedback, within=world.needed(verifier.id) - {verifier.id})
     meant = [
         item
         for item in world.children(subject)
@@ -93,11 +112,9 @@ def reopen_subject(
         for item in meant:
             _reopen_item(world, item, feedback)
         groups.bring_back_around(world, meant[0])
-        _reopen_all(world, (world.dependents(subject.id) & between) - {subject.id}, feedback)
+        _reopen_all(world, again.of(_needing(world, [subject, *meant])), again)
     elif subject.status != "idle":
-        reached = (world.dependents(subject.id) & between) | {subject.id}
-        _reopen_all(world, reached - {verifier.id}, feedback)
-        groups.bring_back_around(world, subject)
+        _reopen_all(world, again.of(world.dependents(subject.id)) | {subject.id}, again)
 
 
 def _reopen_item(world: World, item: Task, feedback: object) -> None:
@@ -114,28 +131,26 @@ def go_to(world: World, source: Task, step: str, feedback: object) -> None:
     beside = [each for each in world.of_run(source.run) if each.parent == source.parent]
     (target,) = (each for each in beside if each.step == step and not each.is_item)
     if target.status != "idle":
-        _reopen_all(world, world.dependents(target.id) - {source.id}, feedback)
-        _reopen_beyond(world, groups.bring_back_around(world, target), feedback)
+        again = Again(feedback=feedback, apart=source.id)
+        _reopen_all(world, again.of(world.dependents(target.id)), again)
 
 
-def _reopen_beyond(
-    world: World, around: Collection[Task], feedback: object = None, *, renewed: bool = False
-) -> None:
-    """What needs a group that has come back from its end is to be done again too."""
-    needing = {each for group in around for each in world.dependents(group.id) - {group.id}}
-    _reopen_all(world, needing, feedback, renewed=renewed)
+def _needing(world: World, tasks: Collection[Task]) -> set[str]:
+    """Who needs some tasks, directly or through others."""
+    return set().union(*(world.dependents(task.id) - {task.id} for task in tasks))
 
 
-def _reopen_all(
-    world: World, ids: Collection[str], feedback: object = None, *, renewed: bool = False
-) -> None:
-    """What goes back has as many rounds left as before, but for what a person begins again."""
-    again = [world.tasks[each] for each in sorted(ids) if not world.tasks[each].superseded]
-    for task in again:
-        task.detours = 0 if renewed else task.detours
-        _reopen_alone(world, task, feedback)
-    for task in again:
-        groups.supersede(world, task)
+def _reopen_all(world: World, ids: Collection[str], again: Again = WHOLE) -> None:
+    """Do tasks again; the groups around all of them come back, and so does what needs those."""
+    while ids:
+        tasks = [world.tasks[each] for each in sorted(ids) if not world.tasks[each].superseded]
+        for task in tasks:
+            task.detours = 0 if again.renewed else task.detours
+            _reopen_alone(world, task, again.feedback)
+        for task in tasks:
+            groups.supersede(world, task)
+        around = [group for task in tasks for group in groups.bring_back_around(world, task)]
+        ids = again.of(_needing(world, around))
 
 
 def bring_back(world: World, run_id: str, *, whole: bool) -> None:

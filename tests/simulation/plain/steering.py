@@ -44,7 +44,7 @@ def reset(world: World, task_id: str) -> Answer:
     needing = [each for each in world.tasks.values() if task_id in each.needs]
     made = [each for each in world.around(task)[:1] if each.kind == "group"]
     ended = task.superseded or any(each.status == "done" for each in made)
-    if ended or any(each.attempt or each.status not in WAITING for each in needing):
+    if ended or any(each.begun and not each.superseded for each in needing):
         return ("started_dependents", task.status)
     groups.supersede(world, task)
     task.status, task.total = "idle", None
@@ -54,6 +54,7 @@ def reset(world: World, task_id: str) -> Answer:
     task.decided = task.skipped = False
     task.scheduled_for, task.run_now = None, False
     task.forget()
+    task.feedback = None
     groups.bring_back_around(world, task)
     if task.run is not None:
         bring_back(world, task.run, whole=False)
@@ -104,9 +105,9 @@ def block(world: World, task_id: str, on: Collection[str]) -> Answer:
         return ("not_found", None)
     if any(need not in world.tasks or world.tasks[need].run != task.run for need in on):
         return ("InvalidInput", None)
-    if world.dependents(task_id) & set(on):
+    if world.behind(task_id) & set(on):
         return ("InvalidInput", None)
-    if task.status not in WAITING:
+    if task.status not in WAITING or (task.is_item and task.begun):
         return refuse(task)
     task.needs |= set(on)
     return ("ok", task.status)

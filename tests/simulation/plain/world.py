@@ -103,6 +103,13 @@ class Task:
         return self.kind == "group" and self.item is not None
 
     @property
+    def begun(self) -> bool:
+        """Whether it has started, which of a group its parts say."""
+        if self.kind == "group" and self.status == "queued":
+            return self.is_item or self.total is not None
+        return self.attempt > 0 or self.status not in WAITING
+
+    @property
     def undecided(self) -> bool:
         return self.when is not None and not self.decided
 
@@ -225,6 +232,21 @@ class World:
         while more := {t.id for t in self.tasks.values() if t.needs & found} - found:
             found |= more
         return found
+
+    def behind(self, task_id: str) -> set[str]:
+        """What ends after a task: who needs it, the group around it, what begins with those."""
+        begun, ended = {task_id}, {task_id}
+        while True:
+            begins = {t.id for t in self.tasks.values() if t.needs & ended or self._part(t) & begun}
+            ends = begins.union(*(self._part(self.tasks[each]) for each in ended))
+            if begins <= begun and ends <= ended:
+                return ended
+            begun, ended = begun | begins, ended | ends
+
+    def _part(self, task: Task) -> set[str]:
+        """The group that a task counts for, if any."""
+        around = self.around(task)[:1] if not task.superseded else []
+        return {each.id for each in around if each.kind == "group"}
 
     def tree(self, task_id: str) -> set[str]:
         """All below the topmost parent of a task, and that one: what stands for a run."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InvalidWorkflowFile
+from holdfast.model.template import MAX_VARIABLES, ROOTS
 from tests.unit.definition.files import FEATURE, mistakes, read
 
 ONE = "name: w\nagents: {dev: {command: [dev]}}\nsteps:\n"
@@ -39,7 +40,7 @@ ONE = "name: w\nagents: {dev: {command: [dev]}}\nsteps:\n"
         ("  - {id: a, run: [x], ¦input: {b: 1}}", "a step that does work has no 'input'", ""),
         ("  - {id: a, ¦merge: {into: main}}", "'merge' is not there yet", ""),
         ("  - {id: a, run: ['{{ ¦imput.x }}']}", "begins with none of input", ""),
-        ("  - {id: a, run: [¦'{{ x y }}']}", "'{{ x y }}' is no variable", ""),
+        ("  - {id: a, run: ['¦{{ x y }}']}", "'{{ x y }}' is no variable", ""),
         (
             "  - {id: a, run: [x], env: {¦A=B: x}}",
             "env: 'A=B' is no name of a variable",
@@ -147,6 +148,50 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
         "did you mean 'developer'?",
         "did you mean 'acceptance'?",
         "did you mean 'build'?",
+    ]
+
+
+def test_every_mistake_of_one_text_is_told_at_its_place() -> None:
+    text = "{{ item.x }} {{ item }} v{{ x y }} {{ imput.a }} {{ imput.b }} {{ feedback }} {{ input"
+    line = f"  - {{id: a, run: ['{text}']}}"
+    found = mistakes(f"{ONE}{line}\n")
+    assert [(line[column - 1 :].partition(" ")[0], hint) for _, column, _, hint in found] == [
+        ("item.x", ""),
+        ("item", ""),
+        ("{{", ""),
+        ("imput.a", "did you mean 'input'?"),
+        ("imput.b", "did you mean 'input'?"),
+        ("{{", ""),
+    ]
+    assert [message.split(": ")[-1].split(";")[0] for *_, message, _ in found] == [
+        "item.x stands in no loop",
+        "item stands in no loop",
+        "'{{ x y }}' is no variable",
+        *(f"'imput.{name}' begins with none of {', '.join(ROOTS)}" for name in "ab"),
+        "'{{ input…' is no variable",
+    ]
+
+
+def test_a_text_of_too_many_variables_is_told_as_that() -> None:
+    text = " {{ input.x }}" * (MAX_VARIABLES + 1)
+    ((_, _, message, _),) = mistakes(f"{ONE}  - {{id: a, run: ['{text}']}}\n")
+    assert message == f"step 'a': command.0: has more than {MAX_VARIABLES} variables"
+
+
+def test_a_mistake_of_one_of_two_steps_of_one_name_is_told_where_it_was_made() -> None:
+    found = mistakes(
+        f"{ONE}  - {{id: a, for_each: input.l, steps: []}}\n"
+        "  - {id: b, run: [x, '{{ nope }}']}\n"
+        "  - {id: a, run: [x]}\n"
+        "  - {id: b, run: [x], priority: 1073741824}\n"
+        "  - {id: b, run: [x]}\n"
+    )
+    assert [(line, message.partition(" of ")[0]) for line, _, message, _ in found] == [
+        (4, "step 'a' is a loop without steps"),
+        (5, "step 'b': command.1: 'nope' begins with none"),
+        (6, "step 'a' is defined 2 times"),
+        (7, "priority: must be a whole number from -1073741823 to 1073741823"),
+        (8, "step 'b' is defined 3 times"),
     ]
 
 

@@ -81,7 +81,26 @@ def test_a_conflict_names_its_index_and_guards_only_what_it_does(tmp_path: Path)
     WHERE t.a <> excluded.a
     RETURNING key
     """
-    assert texts(tmp_path, statement) == ["t.a <> excluded.a"]
+    assert texts(tmp_path, statement) == [
+        "ON CONFLICT (key) WHERE key IS NOT NULL DO UPDATE",
+        "t.a <> excluded.a",
+    ]
+
+
+def test_what_an_insert_does_about_a_row_that_is_there_is_a_guard_that_goes_as_a_whole(
+    tmp_path: Path,
+) -> None:
+    begins = "INSERT INTO t (key, a)\nSELECT r.k, r.a FROM {rows} AS r\nWHERE r.a > 0"
+    for does in ("DO NOTHING", "DO UPDATE SET\n  a = excluded.a\nWHERE t.a <> excluded.a"):
+        statement = f"{begins}\nON CONFLICT (key) {does}"
+        for ends in ("", "\nRETURNING key"):
+            found = guards(tmp_path, statement + ends)
+            assert [guard.text for guard in found[:2]] == [
+                "r.a > 0",
+                f"ON CONFLICT (key) {' '.join(does.split()[:2])}",
+            ]
+            changed = remove(found[1].path.read_text(), found[1])
+            assert changed.split()[7:] == (begins + ends).split()
 
 
 def test_a_guard_ends_where_the_next_clause_begins(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":false}'
--- returning: kind, conditional, run_holds, concurrency_key
+-- returning: kind, conditional, blocked, run_holds, concurrency_key, parent_id, waits_for,
+--   (total IS NOT NULL OR item IS NOT NULL) AS begun
 UPDATE holdfast_task SET
   blocked = false,
   version = version + 1, previous = status,

@@ -32,8 +32,8 @@ WHERE id = r.task_id
   AND waits_for IS NULL
 
 -- name: returned_runs
--- purpose: which of some runs have ended that a task waits for, and what that task is about;
---   COALESCE, or PostgreSQL might begin with all that are queued
+-- purpose: which of some runs have ended that a task waits for which has all it needs, and what
+--   that task is about; COALESCE, or PostgreSQL might begin with all that are queued
 SELECT child.id AS child, child.status, child.error, task.id, task.run_id, task.step,
   task.on_failure, caller.workflow, caller.workflow_version
 FROM holdfast_run AS child JOIN holdfast_task AS task ON task.waits_for = child.id
@@ -41,6 +41,7 @@ FROM holdfast_run AS child JOIN holdfast_task AS task ON task.waits_for = child.
 WHERE task.waits_for IN (SELECT value FROM {each ids})
   AND child.status <> 'running'
   AND COALESCE(task.status, '') = 'queued'
+  AND NOT task.blocked
 ORDER BY task.id
 
 -- name: returned_in_run
@@ -59,7 +60,7 @@ WHERE run_id = :run_id
 
 -- name: finish_calls
 -- purpose: queued → done for tasks whose runs have completed, with what those gave
--- guards: waiting for that run, which has completed
+-- guards: with all they need, and waiting for that run, which has completed
 -- rows: task_id text, child text, result text
 -- changes: task
 -- event: 'task.done'
@@ -71,13 +72,14 @@ UPDATE holdfast_task SET
 FROM {rows} AS r
 WHERE id = r.task_id
   AND status = 'queued'
+  AND NOT blocked
   AND waits_for = r.child
   AND EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = r.child AND run.status = 'completed')
 
 -- name: break_calls
 -- purpose: what becomes of tasks whose runs gave nothing: done with skipped, queued with hold
 --   approval, or failed, as the step says
--- guards: waiting for that run, which has ended
+-- guards: with all they need, and waiting for that run, which has ended
 -- rows: task_id text, child text, problem text
 -- changes: task
 -- event: CASE WHEN skipped THEN 'task.skipped' WHEN status = 'queued' THEN 'task.asked'
@@ -98,12 +100,13 @@ UPDATE holdfast_task SET
 FROM {rows} AS r
 WHERE id = r.task_id
   AND status = 'queued'
+  AND NOT blocked
   AND waits_for = r.child
   AND EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = r.child AND run.status <> 'running')
 
 -- name: turn_back_calls
 -- purpose: a task whose run gave nothing is blocked again, and begins anew behind a step further up
--- guards: waiting for that run, which has ended, and detours left
+-- guards: with all it needs, waiting for that run, which has ended, and detours left
 -- rows: task_id text, child text, problem text, most integer
 -- changes: task
 -- event: 'task.went_back'
@@ -119,6 +122,7 @@ UPDATE holdfast_task SET
 FROM {rows} AS r
 WHERE id = r.task_id
   AND status = 'queued'
+  AND NOT blocked
   AND waits_for = r.child
   AND detours < r.most
   AND EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = r.child AND run.status <> 'running')
@@ -139,9 +143,8 @@ WHERE id IN (
       SELECT run.id FROM holdfast_run AS run JOIN holdfast_task AS task ON task.id = run.parent_id
       WHERE run.parent_id IN (SELECT value FROM {each ids})
         AND NOT (task.status = 'queued' AND COALESCE(task.waits_for, '') = run.id)
-      UNION SELECT run.id FROM below JOIN holdfast_task AS task ON task.run_id = below.id
-        JOIN holdfast_run AS run ON run.parent_id = task.id
-      WHERE task.calls IS NOT NULL)
+      UNION SELECT run.id FROM below CROSS JOIN holdfast_run AS run
+      WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = below.id AND task.calls IS NOT NULL))
     SELECT id FROM below)
   AND status = 'running'
 
@@ -158,10 +161,8 @@ WHERE run.id IN (SELECT value FROM {each ids})
 WITH RECURSIVE below (top, id) AS (
   SELECT run.id, run.id FROM holdfast_run AS run WHERE run.id IN (SELECT value FROM {each ids})
   UNION ALL
-  SELECT below.top, run.id
-  FROM below JOIN holdfast_task AS task ON task.run_id = below.id
-    JOIN holdfast_run AS run ON run.parent_id = task.id
-  WHERE task.calls IS NOT NULL)
+  SELECT below.top, run.id FROM below CROSS JOIN holdfast_run AS run
+  WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = below.id AND task.calls IS NOT NULL))
 SELECT top, id FROM below WHERE id <> top
 
 -- name: keys_above

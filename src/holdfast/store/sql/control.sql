@@ -87,8 +87,8 @@ WHERE run_id IN (SELECT value FROM {each ids})
 -- name: reset_task
 -- purpose: queued or terminal → idle, as if it had never run, and what it had asked is asked no more;
 --   a plan is being planned again
--- guards: not running and not idle, it counts, nothing that needs it has started, and
---   no group has been done by it
+-- guards: not running and not idle, it counts, nothing that needs it has started, be it a task, a
+--   loop, an item or a call, and no group has been done by it
 -- changes: task
 -- event: 'task.reset'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
@@ -106,8 +106,8 @@ UPDATE holdfast_task SET
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
   holds = holds & ~(CASE WHEN question IS NULL THEN 0 ELSE 4 END | CASE WHEN on_failure = 'ask' AND error IS NOT NULL THEN 2 ELSE 0 END),
   question = NULL,
-  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, skipped = false,
-  output = NULL, result_digest = NULL, error = NULL, progress = NULL,
+  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, parked = false, skipped = false,
+  output = NULL, result_digest = NULL, error = NULL, progress = NULL, feedback = NULL,
   spent = spent + {cost holdfast_task}, usage = NULL,
   total = NULL, made = 0,
   started_at = NULL, finished_at = NULL,
@@ -117,7 +117,7 @@ WHERE id = :task_id
   AND status IN ('queued', 'done', 'failed', 'cancelled')
   AND NOT superseded
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS parent WHERE parent.id = holdfast_task.parent_id AND parent.kind = 'group' AND parent.status = 'done')
-  AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS dependent ON dependent.id = need.task_id WHERE need.need_id = holdfast_task.id AND (dependent.attempt > 0 OR dependent.status NOT IN ('idle', 'queued')))
+  AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS dependent ON dependent.id = need.task_id WHERE need.need_id = holdfast_task.id AND NOT dependent.superseded AND (dependent.attempt > 0 OR dependent.status NOT IN ('idle', 'queued') OR (dependent.kind = 'group' AND dependent.status = 'queued' AND (dependent.total IS NOT NULL OR dependent.item IS NOT NULL OR dependent.waits_for IS NOT NULL))))
 
 -- name: block_dependents
 -- purpose: block what needs a task that is no longer done
@@ -150,7 +150,7 @@ UPDATE holdfast_task SET
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
-  run_holds = 0, due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false,
+  run_holds = 0, due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, parked = false,
   error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
@@ -212,7 +212,7 @@ UPDATE holdfast_task SET
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = (SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id),
   holds = CASE WHEN on_failure = 'ask' AND error IS NOT NULL THEN holds & ~2 ELSE holds END,
-  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false,
+  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, parked = false,
   error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
@@ -282,7 +282,7 @@ UPDATE holdfast_task SET
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
   holds = holds & ~(CASE WHEN question IS NULL THEN 0 ELSE 4 END | CASE WHEN on_failure = 'ask' AND error IS NOT NULL THEN 2 ELSE 0 END),
   question = NULL,
-  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, skipped = false,
+  due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, parked = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL,
   total = NULL, made = 0, feedback = COALESCE(CAST(:feedback AS text),
     CASE WHEN id IN (SELECT value FROM {each ids}) THEN CAST(:follow_up AS text) END),
@@ -394,9 +394,8 @@ WHERE id IN (
     WITH RECURSIVE below (id) AS (
       SELECT named.id FROM holdfast_run AS named
       WHERE named.id = :run_id
-      UNION SELECT run.id FROM below JOIN holdfast_task AS task ON task.run_id = below.id
-        JOIN holdfast_run AS run ON run.parent_id = task.id
-      WHERE task.calls IS NOT NULL)
+      UNION SELECT run.id FROM below CROSS JOIN holdfast_run AS run
+      WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = below.id AND task.calls IS NOT NULL))
     SELECT id FROM below)
   AND status = 'running'
   AND (holds & :reason) = 0
@@ -415,16 +414,15 @@ WHERE id IN (
     WITH RECURSIVE below (id) AS (
       SELECT named.id FROM holdfast_run AS named
       WHERE named.id = :run_id
-      UNION SELECT run.id FROM below JOIN holdfast_task AS task ON task.run_id = below.id
-        JOIN holdfast_run AS run ON run.parent_id = task.id
-      WHERE task.calls IS NOT NULL)
+      UNION SELECT run.id FROM below CROSS JOIN holdfast_run AS run
+      WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = below.id AND task.calls IS NOT NULL))
     SELECT id FROM below)
   AND status = 'running'
   AND (holds & :reason) <> 0
 
 -- name: block_task
--- purpose: make a task wait for others too
--- guards: not started
+-- purpose: make a task wait for others too, and a loop that is under way with what it has not begun
+-- guards: not started; an item has, once its loop has let it begin, and so has a call
 -- changes: task
 -- event: 'task.blocked'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || '}'
@@ -436,6 +434,7 @@ UPDATE holdfast_task SET
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id = :task_id
   AND status IN ('idle', 'queued')
+  AND NOT (kind = 'group' AND status = 'queued' AND (item IS NOT NULL OR waits_for IS NOT NULL))
 
 -- name: unblock_task
 -- purpose: stop a task from waiting for others
@@ -443,7 +442,7 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || '}'
--- returning: kind, conditional, blocked, parent_id
+-- returning: kind, conditional, blocked, parent_id, waits_for
 UPDATE holdfast_task SET
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
@@ -460,13 +459,6 @@ WHERE id = :task_id
 DELETE FROM holdfast_need
 WHERE task_id = :task_id
   AND need_id IN (SELECT value FROM {each ids})
-
--- name: reachable_needs
--- purpose: which of some tasks would close a cycle if a task needed them
-WITH RECURSIVE reached (id) AS (
-  SELECT named.id FROM holdfast_task AS named WHERE named.id = :task_id
-  UNION SELECT need.task_id FROM holdfast_need AS need JOIN reached ON need.need_id = reached.id)
-SELECT id FROM reached WHERE id IN (SELECT value FROM {each ids})
 
 -- name: edit_task
 -- purpose: change what a task is, before it starts

@@ -44,21 +44,35 @@ WITH RECURSIVE above (id, parent_id, payload, item, depth) AS (
   FROM holdfast_task AS task JOIN above ON task.id = above.parent_id)
 SELECT id, parent_id, payload, item FROM above WHERE depth > 0 ORDER BY depth
 
--- name: output_beside
--- purpose: what a step gave, among the tasks of one group
-SELECT output, skipped FROM holdfast_task
+-- name: step_beside
+-- purpose: how a step stands and what it gave, among the tasks of one group
+SELECT id, status, output, skipped FROM holdfast_task
 WHERE parent_id = :parent_id
   AND step = :step
   AND NOT superseded
-  AND status = 'done'
 
--- name: output_in_run
--- purpose: what a step gave that stands in no loop
-SELECT output, skipped FROM holdfast_task
+-- name: step_in_run
+-- purpose: how a step stands and what it gave, that stands in no loop
+SELECT id, status, output, skipped FROM holdfast_task
 WHERE run_id = :run_id
   AND step = :step
   AND parent_id IS NULL
-  AND status = 'done'
+
+-- name: done_since_expanded
+-- purpose: whether a task was done again since a loop noted how long its list is
+SELECT event.seq FROM holdfast_event AS event
+WHERE event.entity = :task_id
+  AND event.to_status = 'done'
+  AND event.from_status <> 'done'
+  AND event.seq > (SELECT max(noted.seq) FROM holdfast_event AS noted WHERE noted.entity = :loop_id AND noted.type = 'task.expanded')
+LIMIT 1
+
+-- name: verifiers_of
+-- purpose: who judges what a task gives, beside it
+SELECT id FROM holdfast_task
+WHERE run_id = :run_id
+  AND verifies = :task_id
+  AND NOT superseded
 
 -- name: let_tasks_start
 -- purpose: make tasks due whose condition holds
@@ -86,7 +100,7 @@ WHERE id IN (SELECT value FROM {each ids})
 -- data: '{"skipped":true}'
 -- returning: kind, parent_id
 UPDATE holdfast_task SET
-  status = 'done', skipped = true, finished_at = (SELECT holdfast_now()),
+  status = 'done', skipped = true, output = NULL, finished_at = (SELECT holdfast_now()),
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
 WHERE id IN (SELECT value FROM {each ids})
@@ -112,7 +126,7 @@ UPDATE holdfast_task SET
   status = CASE on_failure WHEN 'skip' THEN 'done' WHEN 'ask' THEN 'queued' ELSE 'failed' END,
   skipped = (on_failure = 'skip'),
   holds = CASE WHEN on_failure = 'ask' THEN holds | 2 ELSE holds END,
-  error = r.problem,
+  error = r.problem, output = NULL,
   finished_at = CASE WHEN on_failure = 'ask' THEN NULL ELSE (SELECT holdfast_now()) END,
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
@@ -177,8 +191,8 @@ WHERE id = :task_id
 RETURNING made
 
 -- name: loops_with_room
--- purpose: which of some loops have items left to start, how many are under way, and before which
---   place none is: PostgreSQL walks past what an index has held until the table is vacuumed
+-- purpose: which of some loops have items left to start and wait for nothing, how many are under way,
+--   and before which place none is: PostgreSQL walks past what an index has held until the table is vacuumed
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.epoch, task.item,
   task.total, task.made, task.priority, COALESCE(task.ended_before, -2147483648) AS first,
   (SELECT run.holds FROM holdfast_run AS run WHERE run.id = task.run_id) AS run_holds,
@@ -188,6 +202,7 @@ SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.epoch, t
 FROM holdfast_task AS task
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'
+  AND NOT task.blocked
   AND task.total IS NOT NULL
   AND (task.made < task.total
     OR (SELECT waiting.id FROM holdfast_task AS waiting
@@ -197,7 +212,8 @@ WHERE task.id IN (SELECT value FROM {each ids})
 
 -- name: start_items
 -- purpose: idle → queued for the next items of a loop
--- guards: idle items of this loop, in the order of the list, from a place on before which none is
+-- guards: idle items of this loop with all they need, in the order of the list, from a place on
+--   before which none is
 -- changes: task
 -- event: 'task.queued'
 -- returning: kind, parent_id, item, epoch
@@ -210,12 +226,13 @@ WHERE id IN (
     WHERE parent_id = :loop_id
       AND status IN ('idle', 'queued', 'running')
       AND status = 'idle'
+      AND NOT blocked
       AND position >= :first
     ORDER BY position LIMIT :count)
 
 -- name: settle_groups
 -- purpose: queued → done for groups whose children are all done
--- guards: a group under way, all of its items made, and no child that is not done
+-- guards: a group under way with all it needs, all of its items made, and no child that is not done
 -- changes: task
 -- event: 'task.done'
 -- returning: kind, parent_id
@@ -233,6 +250,7 @@ UPDATE holdfast_task SET
 WHERE id IN (SELECT value FROM {each ids})
   AND kind = 'group'
   AND status = 'queued'
+  AND NOT blocked
   AND (item IS NOT NULL OR made = total)
   AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running') LIMIT 1) IS NULL
   AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded LIMIT 1) IS NULL

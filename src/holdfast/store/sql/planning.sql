@@ -49,8 +49,10 @@ WITH RECURSIVE behind (id) AS (
   UNION SELECT need.need_id FROM behind JOIN holdfast_need AS need ON need.task_id = behind.id
   JOIN holdfast_task AS needed ON needed.id = need.need_id AND needed.status <> 'done')
 SELECT need.task_id, need.need_id
-FROM behind JOIN holdfast_need AS need ON need.task_id = behind.id
-JOIN holdfast_task AS needed ON needed.id = need.need_id AND needed.status <> 'done'
+FROM behind CROSS JOIN holdfast_need AS need CROSS JOIN holdfast_task AS needed
+WHERE need.task_id = behind.id
+  AND needed.id = need.need_id
+  AND needed.status <> 'done'
 ORDER BY need.task_id, need.need_id
 
 -- name: reorder_children
@@ -296,20 +298,20 @@ WHERE id IN (
 
 -- name: settle_plans
 -- purpose: idle → done or failed for plans below which nothing can move; what a plan gave is the
---   list of what its children gave, in the order of the plan
+--   list of what its children gave, in the order of the plan, unless an older store told otherwise
 -- guards: finalized, and every child has ended, or one has ended badly and nothing below is running
 -- changes: task
 -- event: 'task.' || status
 -- returning: kind, parent_id
 UPDATE holdfast_task SET
   status = CASE WHEN EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded) THEN 'failed' ELSE 'done' END,
-  error = (
+  error = COALESCE(CAST(:error AS text), (
     SELECT COALESCE(child.error, '"cancelled"') FROM holdfast_task AS child
     WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded
-    ORDER BY child.id LIMIT 1),
-  output = CASE WHEN EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded) THEN NULL ELSE (
+    ORDER BY child.id LIMIT 1)),
+  output = CASE WHEN EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded) THEN NULL ELSE COALESCE(CAST(:output AS text), (
     SELECT '[' || COALESCE(string_agg(COALESCE(child.output, 'null'), ',' ORDER BY child.position, child.id), '') || ']'
-    FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND NOT child.superseded) END,
+    FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND NOT child.superseded)) END,
   finished_at = (SELECT holdfast_now()),
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())

@@ -10,9 +10,8 @@ WITH RECURSIVE page (id) AS (
     ORDER BY run.id DESC LIMIT :count) AS chosen),
 below (id, top) AS (
   SELECT page.id, page.id FROM page
-  UNION SELECT run.id, below.top FROM below JOIN holdfast_task AS task ON task.run_id = below.id
-    JOIN holdfast_run AS run ON run.parent_id = task.id
-  WHERE task.calls IS NOT NULL)
+  UNION SELECT run.id, below.top FROM below CROSS JOIN holdfast_run AS run
+  WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = below.id AND task.calls IS NOT NULL))
 SELECT below.id AS member, below.top FROM below
 UNION ALL
 SELECT task.id, below.top FROM below JOIN holdfast_task AS task ON task.run_id = below.id

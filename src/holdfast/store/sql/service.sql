@@ -55,23 +55,30 @@ WHERE id IN (SELECT value FROM {each ids})
   AND status = 'running'
   AND usage IS NOT NULL
 
--- name: run_events_after
--- purpose: the history of a run, of all that it has called and of all their tasks from an event on;
---   their writers take turns, so that no earlier event can follow
-WITH RECURSIVE below (id) AS (
-  SELECT named.id FROM holdfast_run AS named WHERE named.id = :run_id
-  UNION SELECT run.id FROM below JOIN holdfast_task AS task ON task.run_id = below.id
-    JOIN holdfast_run AS run ON run.parent_id = task.id
-  WHERE task.calls IS NOT NULL)
-SELECT * FROM (
-  SELECT event.* FROM below JOIN holdfast_event AS event ON event.entity = below.id
-  WHERE event.seq > :after
-  UNION ALL
-  SELECT event.*
-  FROM below JOIN holdfast_task AS task ON task.run_id = below.id
-    JOIN holdfast_event AS event ON event.entity = task.id
-  WHERE event.seq > :after) AS events
+-- name: are_many_tasks
+-- purpose: whether some runs have more tasks than so many
+SELECT count(*) > :most AS many FROM (
+  SELECT 1 FROM holdfast_task
+  WHERE run_id IN (SELECT value FROM {each runs})
+  LIMIT :most + 1) AS found
+
+-- name: run_events_near
+-- purpose: the first events of some runs and their tasks among all events of a range of numbers
+SELECT * FROM holdfast_event
+WHERE seq > :after
+  AND seq <= :last
+  AND run_id IN (SELECT value FROM {each runs})
 ORDER BY seq LIMIT :count
+
+-- name: run_events_after
+-- purpose: the history of some runs and their tasks from an event on, looked up task by task: by the
+--   plain number a database would rather walk past the events of everything else
+SELECT * FROM holdfast_event
+WHERE entity IN (
+    SELECT value FROM {each runs}
+    UNION ALL SELECT id FROM holdfast_task WHERE run_id IN (SELECT value FROM {each runs}))
+  AND seq + 0 > :after
+ORDER BY seq + 0 LIMIT :count
 
 -- name: task_events_after
 -- purpose: the history of one task from an event on
@@ -117,9 +124,8 @@ SELECT * FROM holdfast_task
 WHERE run_id IN (
     WITH RECURSIVE below (id) AS (
       SELECT named.id FROM holdfast_run AS named WHERE named.id = :run_id
-      UNION SELECT run.id FROM below JOIN holdfast_task AS task ON task.run_id = below.id
-        JOIN holdfast_run AS run ON run.parent_id = task.id
-      WHERE task.calls IS NOT NULL)
+      UNION SELECT run.id FROM below CROSS JOIN holdfast_run AS run
+      WHERE run.parent_id IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = below.id AND task.calls IS NOT NULL))
     SELECT id FROM below)
   AND status IN ('idle', 'queued')
   AND NOT blocked

@@ -109,9 +109,9 @@ WHERE id = r.task_id
   AND detours < r.most
 
 -- name: reopen_above
--- purpose: done, failed or cancelled → queued for the groups around a task that was re-opened; a
+-- purpose: done, failed or cancelled → queued for the groups around tasks that were re-opened; a
 --   plan is idle while its children are worked on
--- guards: ended, and around it
+-- guards: ended, around one of them, and it counts
 -- changes: task
 -- event: 'task.reopened'
 -- data: '{"run_holds":' || run_holds || '}'
@@ -125,10 +125,11 @@ UPDATE holdfast_task SET
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id IN (
     WITH RECURSIVE above (id) AS (
-      SELECT task.parent_id FROM holdfast_task AS task WHERE task.id = :task_id
+      SELECT task.parent_id FROM holdfast_task AS task WHERE task.id IN (SELECT value FROM {each ids})
       UNION SELECT task.parent_id FROM holdfast_task AS task JOIN above ON task.id = above.id)
     SELECT id FROM above)
   AND kind = 'group'
+  AND NOT superseded
   AND status IN ('done', 'failed', 'cancelled')
 
 -- name: reopen_items
@@ -175,7 +176,7 @@ WHERE task.run_id = :run_id
 -- guards: an approval that is open, and has all it needs
 -- changes: task
 -- event: 'task.' || status
--- data: COALESCE('{"error":' || error || '}', '{}')
+-- data: COALESCE('{"error":' || error || '}', '{"note":' || CAST(:note AS text) || '}', '{}')
 -- returning: kind, parent_id
 UPDATE holdfast_task SET
   status = :verdict, output = COALESCE(CAST(:note AS text), 'null'),
@@ -195,7 +196,8 @@ WHERE id = :task_id
 -- guards: queued and held for it
 -- changes: task
 -- event: 'task.approved'
--- data: '{"holds":' || holds || ',"epoch":' || epoch || '}'
+-- data: '{"holds":' || holds || ',"epoch":' || epoch
+--   || COALESCE(',"note":' || CAST(:note AS text), '') || '}'
 -- returning: kind, conditional, blocked, parent_id, calls
 UPDATE holdfast_task SET
   holds = holds & ~2,

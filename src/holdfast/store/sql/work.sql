@@ -126,11 +126,11 @@ WHERE id IN (SELECT value FROM {each ids})
 
 -- name: needed_outputs
 -- purpose: what the needs of some tasks gave, and what those verified, for the worker
-SELECT need.task_id, needed.id, needed.step, needed.output
+SELECT need.task_id, needed.id, needed.step, needed.parent_id, needed.item, needed.output
 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
 WHERE need.task_id IN (SELECT value FROM {each ids})
 UNION ALL
-SELECT need.task_id, subject.id, subject.step, subject.output
+SELECT need.task_id, subject.id, subject.step, subject.parent_id, subject.item, subject.output
 FROM holdfast_need AS need JOIN holdfast_task AS judge ON judge.id = need.need_id
   JOIN holdfast_task AS subject ON subject.id = judge.verifies
 WHERE need.task_id IN (SELECT value FROM {each ids})
@@ -148,16 +148,17 @@ WITH RECURSIVE above (root, id, parent_id, payload, feedback, depth) AS (
 SELECT root, payload, feedback FROM above ORDER BY root, depth
 
 -- name: needed_around
--- purpose: what the needs of the loops around a task gave, and what those verified, for the worker
-WITH RECURSIVE above (id, parent_id) AS (
-  SELECT task.id, task.parent_id FROM holdfast_task AS task WHERE task.id = :task_id
+-- purpose: what the needs of a task and of the loops around it gave, and what those verified, for the
+--   worker; with where each of those stands, and how far from the task
+WITH RECURSIVE above (id, parent_id, depth) AS (
+  SELECT task.id, task.parent_id, 0 FROM holdfast_task AS task WHERE task.id = :task_id
   UNION ALL
-  SELECT task.id, task.parent_id FROM holdfast_task AS task JOIN above ON task.id = above.parent_id)
-SELECT needed.step, needed.output
+  SELECT task.id, task.parent_id, above.depth + 1 FROM holdfast_task AS task JOIN above ON task.id = above.parent_id)
+SELECT above.depth, above.parent_id AS around, needed.id, needed.step, needed.parent_id, needed.item, needed.output
 FROM above JOIN holdfast_need AS need ON need.task_id = above.id
   JOIN holdfast_task AS needed ON needed.id = need.need_id
 UNION ALL
-SELECT subject.step, subject.output
+SELECT above.depth, above.parent_id, subject.id, subject.step, subject.parent_id, subject.item, subject.output
 FROM above JOIN holdfast_need AS need ON need.task_id = above.id
   JOIN holdfast_task AS judge ON judge.id = need.need_id
   JOIN holdfast_task AS subject ON subject.id = judge.verifies
@@ -273,12 +274,12 @@ WHERE id = r.task_id
   AND attempt = r.fence
 
 -- name: expired_tasks
--- purpose: the running tasks whose lease has run out
+-- purpose: the running tasks whose lease has run out, those first that have waited longest
 SELECT id, attempt
 FROM holdfast_task
-WHERE attempt >= 1
+WHERE created_at >= 0
   AND lease_expires_at <= (SELECT holdfast_now())
-ORDER BY id
+ORDER BY lease_expires_at, id
 LIMIT :count
 
 -- name: lose_tasks
@@ -294,7 +295,7 @@ UPDATE holdfast_task SET
   status = CASE WHEN lost + 1 < max_lost THEN 'queued' ELSE 'failed' END,
   lost = lost + 1,
   due = true, scheduled_for = NULL,
-  error = r.problem,
+  error = r.problem, output = NULL,
   finished_at = CASE WHEN lost + 1 < max_lost THEN NULL ELSE (SELECT holdfast_now()) END,
   lease_expires_at = NULL,
   version = version + 1, previous = status,

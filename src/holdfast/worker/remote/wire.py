@@ -54,8 +54,8 @@ def unpack(packed: Packed) -> tuple[Assignment, Around]:
         Assignment,
         {
             **packed["own"],
-            # A server of an earlier release does not say it.
-            "own_feedback": None,
+            # A server of an earlier release does not say it, and lets an answer stand for it.
+            "own_feedback": packed["values"]["feedback"],
             **packed["values"],
             "task_id": task.id,
             "attempt": packed["attempt"],

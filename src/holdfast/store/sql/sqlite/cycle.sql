@@ -1,0 +1,16 @@
+-- name: reachable_needs
+-- purpose: which of some tasks would close a cycle if a task needed them: whatever needs it waits for
+--   it, the loop or item around it ends after it, and what those hold begins after them
+WITH RECURSIVE reached (id, begins) AS (
+  SELECT named.id, true FROM holdfast_task AS named WHERE named.id = :task_id
+  UNION SELECT need.task_id, true
+  FROM reached JOIN holdfast_need AS need ON need.need_id = reached.id
+  UNION SELECT parent.id, false
+  FROM reached JOIN holdfast_task AS task ON task.id = reached.id
+    JOIN holdfast_task AS parent ON parent.id = task.parent_id
+  WHERE parent.kind = 'group' AND parent.planning_phase = 'none' AND NOT task.superseded
+  UNION SELECT child.id, true
+  FROM reached JOIN holdfast_task AS task ON task.id = reached.id
+    JOIN holdfast_task AS child ON child.parent_id = task.id
+  WHERE reached.begins AND task.kind = 'group' AND task.planning_phase = 'none' AND NOT child.superseded)
+SELECT DISTINCT id FROM reached WHERE id IN (SELECT value FROM {each ids})

@@ -1,0 +1,102 @@
+"""Links by hand between a loop's inside and what stands around it: in order, and in no circle."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
+from holdfast.model.graph import OnFailure, Step
+from holdfast.model.retry import RetryPolicy
+from tests.contract.stages import take
+from tests.contract.test_linked_loops import named, statuses
+from tests.contract.test_loops import begin, loop, of, ready, work_off
+from tests.contract.test_verifiers import REJECT, current, do, judge
+
+BODY = (Step(id="one"), Step(id="two", needs=("one",)))
+LAST = Step(id="last", needs=("build",))
+
+
+def linked(engine: Engine, *more: Step) -> str:
+    """A run in which a step of a loop's item needs one that stands outside."""
+    run = begin(engine, Step(id="aside"), loop("input", body=BODY), *more, given=["a"])
+    assert engine.tasks.block(named(engine, run, "two"), [named(engine, run, "aside")]).ok
+    return run
+
+
+def test_what_stands_around_a_step_that_is_done_again_waits_for_it(engine: Engine) -> None:
+    run = linked(engine, LAST)
+    assert work_off(engine, run) == ["aside", "one 0", "two 0", "last"]
+    assert engine.tasks.reopen(named(engine, run, "aside")).ok
+    assert ready(engine, run) == ["aside None"]
+    assert (statuses(engine, run), current(engine, run, "last").state) == (
+        ["queued", "queued"],
+        "blocked",
+    )
+    assert work_off(engine, run) == ["aside", "two 0", "last"]
+
+
+def test_so_it_does_where_work_goes_back(engine: Engine) -> None:
+    back = OnFailure(action="goto", step="aside", max_rounds=1)
+    once = RetryPolicy(max_attempts=1)
+    tester = Step(id="test", needs=("aside", "build"), retry=once, on_failure=back)
+    run = linked(engine, LAST, tester)
+    do(engine, run, "aside", "one", "two")
+    test = named(engine, run, "test")
+    assert engine.work.fail(test, take(engine, test).token, "red").ok
+    assert (ready(engine, run), statuses(engine, run)) == (["aside None"], ["queued", "queued"])
+    assert current(engine, run, "last").state == "blocked"
+
+
+def test_what_needs_an_item_waits_for_it_when_that_is_sent_back(engine: Engine) -> None:
+    check = Step(id="verify", verifies="build")
+    run = begin(engine, loop("input", body=BODY), check, Step(id="aside"), given=["a"])
+    assert engine.tasks.block(named(engine, run, "aside"), [named(engine, run, "build", 1)]).ok
+    do(engine, run, "one", "two")
+    assert judge(engine, run, REJECT).ok
+    assert ready(engine, run) == ["one 0"]
+    do(engine, run, "one", "two")
+    assert ready(engine, run) == ["verify None", "aside None"]
+
+
+@pytest.mark.parametrize(
+    ("waits", "for_whom"),
+    [
+        ("build", "one"),
+        ("build", "item"),
+        ("two", "build"),
+        ("two", "item"),
+        ("two", "last"),
+        ("first", "one"),
+    ],
+)
+def test_a_link_that_would_have_a_loop_wait_for_itself_is_refused(
+    engine: Engine, waits: str, for_whom: str
+) -> None:
+    run = begin(engine, Step(id="first"), loop("input", body=BODY), LAST, given=["a"])
+    assert engine.tasks.block(named(engine, run, "build"), [named(engine, run, "first")]).ok
+    ids = {step: named(engine, run, step) for step in ("first", "build", "one", "two", "last")}
+    ids["item"] = of(engine, run, "build")[1].id
+    with pytest.raises(InvalidInput, match="would need itself"):
+        engine.tasks.block(ids[waits], [ids[for_whom]])
+    assert engine.tasks.block(ids["two"], [ids["first"]]).ok
+
+
+def test_what_counts_no_more_closes_no_circle(engine: Engine) -> None:
+    run = begin(engine, Step(id="aside"), loop("input", body=BODY), given=["a"])
+    old = named(engine, run, "one")
+    assert engine.runs.retry(run, step="build").ok
+    assert engine.tasks.block(named(engine, run, "build"), [named(engine, run, "aside")]).ok
+    assert engine.tasks.block(named(engine, run, "aside"), [old]).ok
+
+
+def test_no_item_comes_back_that_counts_no_more(engine: Engine) -> None:
+    run = begin(engine, Step(id="aside"), loop("input", body=BODY, needs=("aside",)), given=["a"])
+    do(engine, run, "aside")
+    old = named(engine, run, "build", 1)
+    assert engine.tasks.block(named(engine, run, "two"), [named(engine, run, "aside")]).ok
+    do(engine, run, "one", "two")
+    assert engine.tasks.reopen(named(engine, run, "aside")).ok
+    ended = engine.tasks.get(old)
+    assert (ended.status, ended.superseded, ended.generation) == ("done", True, 1)
+    assert work_off(engine, run) == ["aside", "one 0", "two 0"]
