@@ -17,6 +17,12 @@ from tests.contract.test_verifiers import do
 STEPS = (Step(id="plan"), Step(id="work", needs=("plan",), on_failure=OnFailure(action="ask")))
 
 
+@pytest.fixture
+def engine(lasting_engine: Engine) -> Engine:
+    """One store for all of these tests: each looks at its own runs."""
+    return lasting_engine
+
+
 def ask(engine: Engine, task_id: str) -> None:
     assert engine.work.ask(task_id, take(engine, task_id).token, "which?").ok
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast import Context, Holdfast, TaskFailed, needs
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import OnFailure, Step
@@ -12,6 +14,12 @@ from tests.contract.test_loops import begin, loop, of
 
 PATIENCE = 30
 STEPS = (Step(id="one"), Step(id="beside"), Step(id="last", needs=("one",)))
+
+
+@pytest.fixture
+def engine(lasting_engine: Engine) -> Engine:
+    """One store for all of these tests: each looks at its own runs."""
+    return lasting_engine
 
 
 def spawn(engine: Engine, attempt: Assignment) -> str:

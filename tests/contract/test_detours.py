@@ -10,8 +10,15 @@ from holdfast.engine.engine import Engine
 from holdfast.model.graph import OnFailure, Step
 from tests.contract.stages import break_for_good, finish
 from tests.contract.test_loops import begin, of, ready
+from tests.contract.test_verifiers import do
 
 BACK = OnFailure(action="goto", step="plan", max_rounds=1)
+
+
+@pytest.fixture
+def engine(lasting_engine: Engine) -> Engine:
+    """One store for all of these tests: each looks at its own runs."""
+    return lasting_engine
 
 
 def step(engine: Engine, run: str, name: str) -> str:
@@ -56,10 +63,11 @@ def test_two_steps_that_take_each_other_back_come_to_an_end(engine: Engine) -> N
         Step(id="test", needs=("plan",), on_failure=BACK),
         Step(id="ship", needs=("test",), on_failure=BACK),
     )
-    for name in ("test", "ship"):
-        for done in ("plan", "test")[: 1 if name == "test" else 2]:
-            finish(engine, step(engine, run, done))
-        break_for_good(engine, step(engine, run, name))
-    finish(engine, step(engine, run, "plan"))
+    do(engine, run, "plan")
+    break_for_good(engine, step(engine, run, "test"))
+    do(engine, run, "plan", "test")
+    break_for_good(engine, step(engine, run, "ship"))
+    do(engine, run, "plan")
+    assert engine.runs.get(run).status == "running"
     break_for_good(engine, step(engine, run, "test"))
     assert engine.runs.get(run).status == "failed"

@@ -19,6 +19,12 @@ PATIENCE = 30
 SKIP = OnFailure(action="skip")
 
 
+@pytest.fixture
+def engine(lasting_engine: Engine) -> Engine:
+    """One store for all of these tests: each looks at its own runs."""
+    return lasting_engine
+
+
 def verify(*needed: str, when: str | None = None) -> Step:
     return Step(
         id="verify",

@@ -23,6 +23,12 @@ BACK = OnFailure(action="goto", step="plan", max_rounds=1)
 LEADS_NOWHERE = "step 'build': there is no steps.plan.large; there is small"
 
 
+@pytest.fixture
+def engine(lasting_engine: Engine) -> Engine:
+    """One store for all of these tests: each looks at its own runs."""
+    return lasting_engine
+
+
 def started(engine: Engine, plan: OnFailure) -> str:
     """A run whose second step is to look at something that the first has not given."""
     build = Step(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from holdfast.engine import places, slots
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
+from holdfast.engine.looking import name_tasks
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import RUN_TERMINAL, Kind
 from holdfast.store.database import Row
@@ -94,9 +95,9 @@ def retry_from(group: Group, run_id: str, step: str, actor: str) -> TransitionRe
         detail = places.tell_unknown(group.tx, run_id, step, sought.above)
         return refuse(Refusal.UNKNOWN_STEP, None, detail)
     if task["run_id"] != run_id:
-        own = task["run_id"]
+        own, named = task["run_id"], name_tasks(group.tx, [task["id"]])[task["id"]]
         detail = f"it is a step of {own}, which was called; "
-        detail += f'hf.runs.retry("{own}", step="{task["step"]}") begins again there'
+        detail += f'hf.runs.retry("{own}", step="{named}") begins again there'
         return refuse(Refusal.PART_OF_RUN, task["status"], detail)
     if not reopen(group, task["id"], actor, STARTED):
         detail = f"step {step!r} is {task['status']} and cannot be started again"
