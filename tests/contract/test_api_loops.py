@@ -314,3 +314,20 @@ def test_what_a_skipped_step_would_have_given_is_an_empty_list_and_no_reason_to_
     with hf.worker():
         assert flow.start(go=False).result(PATIENCE) == [[], None]
         assert flow.start(go=True).result(PATIENCE) == [[1], 1]
+
+
+def test_a_run_that_was_failed_by_a_cancel_names_what_was_cancelled(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+    loop = flow.loop("build", over="input.names", parallel=3)
+
+    @loop.step
+    def first(item: str) -> str:
+        return item
+
+    failed, cancelled = (flow.start(names=["a", "b", "c"]) for _ in range(2))
+    assert hf.tasks.cancel(failed.task("build.2").id).ok
+    with pytest.raises(TaskFailed, match=r"ended failed at step 'build\.2': cancelled$"):
+        failed.result(PATIENCE)
+    assert hf.runs.cancel(cancelled.id).ok
+    with pytest.raises(TaskFailed, match=r"ended cancelled($|: )"):
+        cancelled.result(PATIENCE)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from math import inf, nan
 
 import pytest
 
-from holdfast import Context, Holdfast, InvalidInput, TaskFailed
+from holdfast import Context, Holdfast, InvalidInput, KeyConflict, TaskFailed
 
 PATIENCE = 30
 
@@ -81,8 +82,9 @@ def test_an_effect_belongs_to_an_epoch_and_its_id_says_so(hf: Holdfast) -> None:
 
     @hf.task
     def charge(ctx: Context) -> str:
+        key = ctx.effect_id("pay")
         ctx.effect("pay", ledger.do, 1)
-        return ctx.effect_id("pay")
+        return key
 
     with hf.worker():
         handle = charge.enqueue()
@@ -145,6 +147,9 @@ def test_a_waiting_task_holds_no_worker_and_a_signal_wakes_it(hf: Holdfast) -> N
         assert "waits for the signal 'courier'" in str(hf.why(task.id))
         assert hf.signal(run.id, "courier", 1, key="a").ok
         assert hf.signal(run.id, "courier", 1, key="a").repeated
+        with pytest.raises(KeyConflict, match=f"{run.id}, to which 'courier' was sent under it"):
+            hf.signal(run.id, "courier", 5, key="a")
+        assert hf.signal(run.id, "other", 5, key="a").ok
         assert hf.signal(run.id, "courier", 2).ok
         assert run.result(PATIENCE) == [1, 2]
     assert not hf.signal(run.id, "courier").ok
@@ -216,6 +221,27 @@ def test_only_a_task_can_be_mapped(hf: Holdfast) -> None:
 
     with hf.worker(), pytest.raises(TaskFailed, match=r"put @hf[.]task above it"):
         total.enqueue().result(PATIENCE)
+
+
+def test_what_is_too_long_or_too_much_is_refused_in_the_words_of_the_caller(hf: Holdfast) -> None:
+    @hf.task
+    def nothing(number: int) -> None: ...
+
+    calls: dict[str, Callable[[Context], object]] = {
+        "duration: inf cannot be waited for; at most 200 years": lambda ctx: ctx.sleep(inf),
+        "duration: nan cannot be": lambda ctx: ctx.sleep(nan),
+        "timeout: '80000d' cannot be": lambda ctx: ctx.wait_for("go", timeout="80000d"),
+        "map: 10001 items are more than the 10000": lambda ctx: ctx.map(nothing, range(10_001)),
+    }
+
+    @hf.task(max_attempts=1)
+    def call(ctx: Context, told: str) -> object:
+        return calls[told](ctx)
+
+    with hf.worker():
+        for told in calls:
+            with pytest.raises(TaskFailed, match=told):
+                call.enqueue(told).result(PATIENCE)
 
 
 @pytest.mark.parametrize(

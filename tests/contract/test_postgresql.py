@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome
@@ -48,8 +49,13 @@ def proxy(postgres_url: str) -> Iterator[Proxy]:
 
 
 def test_a_deadlock_is_tried_again_and_both_sides_are_written(
-    database: Database, postgres_url: str
+    admin: Admin, database: Database, postgres_url: str
 ) -> None:
+    # Sooner than its writer gives up waiting for a row; it has to connect anew to hear of it.
+    admin.execute(
+        SQL("ALTER DATABASE {} SET deadlock_timeout = '20ms'").format(Identifier(admin.info.dbname))
+    )
+    admin.execute(OTHERS)
     add(database, ("t_1", "one"), ("t_2", "two"))
     tries: list[int] = []
     has_second, has_first = threading.Event(), threading.Event()

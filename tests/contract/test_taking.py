@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast import Settings, StoreBusy, StoreError
+from holdfast import StoreError
 from holdfast.engine import validation
 from holdfast.engine.engine import Engine
 from holdfast.engine.operations import CreateTasks
@@ -261,18 +261,3 @@ def test_what_another_process_is_about_to_take_hides_no_other_agents_task(
         rival("ROLLBACK")
         assert engine.work.complete(held.task.id, held.token).ok
         assert engine.tasks.get(tasks[first].id).state == "ready"
-
-
-def test_who_waits_for_an_open_transaction_in_vain_keeps_nobody_else_waiting(
-    postgres_store_url: str,
-) -> None:
-    engine = Engine(
-        postgres_store_url, settings=Settings(url=postgres_store_url, lease=1.0, renewal=0.3)
-    )
-    with healthy(engine), engine.transaction() as connection:
-        engine.tasks.create(NewTask(title="mine", key="order-7"), connection=connection)
-        waits = engine.tasks.create.submit(NewTask(title="mine", key="order-7"))
-        other = engine.tasks.create.submit(NewTask(title="other"))
-        engine.commits.step()
-        assert isinstance(waits.exception(), StoreBusy)
-        assert other.result().created

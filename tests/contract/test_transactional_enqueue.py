@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.orm import Session
 
 from holdfast import Holdfast, InvalidInput, KeyConflict, TaskFunction
-from holdfast.errors import WrongThread
+from holdfast.clock import ManualClock
+from holdfast.errors import StoreUnreachable, WrongThread
+from tests.engines import opened
 
 PATIENCE = 30
 Ship = TaskFunction[[int], int, int]
@@ -186,6 +188,24 @@ class TestPsycopg:
         with pytest.raises(InvalidInput, match="must be psycopg's"):
             ship.enqueue(connection=object())
 
+    def test_a_connection_that_can_carry_nothing_is_refused_with_what_it_is(
+        self, hf: Holdfast, postgres_url: str
+    ) -> None:
+        @hf.task
+        def ship() -> None: ...
+
+        reasons = {
+            "is in a read-only transaction": "SET TRANSACTION READ ONLY",
+            "is in a failed transaction": "no SQL at all",
+            "is closed; open another": "SELECT pg_terminate_backend(pg_backend_pid())",
+        }
+        for reason, said in reasons.items():
+            with psycopg.connect(postgres_url) as app:
+                with suppress(psycopg.Error):
+                    app.execute(said.encode())
+                with pytest.raises(InvalidInput, match=f"^connection: {reason}"):
+                    ship.enqueue(connection=app)
+
     def test_a_connection_to_another_store_is_refused(
         self, hf: Holdfast, postgres_server: str
     ) -> None:
@@ -274,6 +294,10 @@ class TestSqlAlchemy:
             ship.enqueue(connection=connection)
         assert hf.tasks.list() == []
 
+    def test_an_engine_is_no_connection(self, app: Engine, ship: Ship) -> None:
+        with pytest.raises(InvalidInput, match="is SQLAlchemy's Engine; give the Connection or"):
+            ship.enqueue(7, connection=app)
+
     def test_another_driver_is_refused_with_the_reason(self, hf: Holdfast, sqlite_url: str) -> None:
         def ship() -> None: ...
 
@@ -302,3 +326,41 @@ def test_who_would_wait_for_a_transaction_of_its_own_is_told_so(sqlite_url: str)
             waiting = job.enqueue.submit()
             inside = job.enqueue(connection=connection)
         assert {hf.tasks.get(each.id).state for each in (inside, waiting.result(30))} == {"ready"}
+
+
+def test_a_second_transaction_of_the_same_thread_and_file_is_refused_at_once(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    other = Holdfast(f"sqlite:///{tmp_path / 'other.db'}")
+    with Holdfast(sqlite_url) as hf, Holdfast(sqlite_url) as same, other, hf.transaction():
+        for each in (hf, same):
+            with (
+                pytest.raises(WrongThread, match="use its connection for both"),
+                each.transaction(),
+            ):
+                pass
+        with other.transaction():
+            pass
+
+
+def test_who_waits_in_vain_for_a_transaction_of_its_own_program_is_told_so(sqlite_url: str) -> None:
+    with Holdfast(sqlite_url, patience=0.05) as hf:
+
+        @hf.task
+        def job() -> None: ...
+
+        with hf.transaction():
+            waiting = job.enqueue.submit()
+            with pytest.raises(StoreUnreachable, match="a transaction of this program has kept"):
+                waiting.result(PATIENCE)
+
+
+@pytest.mark.parametrize(("seconds", "warned"), [(10, False), (11, True)])
+def test_a_transaction_that_could_cost_others_their_leases_is_warned_of(
+    sqlite_url: str, caplog: pytest.LogCaptureFixture, seconds: int, *, warned: bool
+) -> None:
+    clock = ManualClock()
+    with opened(sqlite_url, clock=clock) as engine:
+        with engine.transaction():
+            clock.advance(seconds)
+        assert ("was open for 11.0 s" in caplog.text) is warned

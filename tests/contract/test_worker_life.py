@@ -176,15 +176,15 @@ def test_recovery_goes_on_after_whatever_it_met(
 ) -> None:
     with Holdfast(store_url, recovery=0.05) as hf:
         met = threading.Event()
-        step = hf.engine.recovery.step
+        look = hf.engine.outcomes.look
 
-        def fail_once() -> float:
+        def fail_once() -> None:
             if met.is_set():
-                return step()
+                return look()
             met.set()
             raise ZeroDivisionError
 
-        monkeypatch.setattr(hf.engine.recovery, "step", fail_once)
+        monkeypatch.setattr(hf.engine.outcomes, "look", fail_once)
         assert met.wait(PATIENCE)
 
         @hf.task
@@ -209,10 +209,10 @@ def test_a_stopping_worker_gives_back_what_is_on_its_way_to_it(
         reached, go_on = threading.Event(), threading.Event()
         transact = hf.engine.database.transact
 
-        def slow(work: Callable[[Transaction], object]) -> object:
+        def slow(work: Callable[[Transaction], object], **options: bool) -> object:
             reached.set()
             assert go_on.wait(PATIENCE)
-            return transact(work)
+            return transact(work, **options)
 
         monkeypatch.setattr(hf.engine.database, "transact", slow)
         enqueued = job.enqueue.submit()

@@ -15,6 +15,7 @@ from holdfast.clock import ManualClock
 from holdfast.engine.operations import Operation
 from holdfast.engine.picker import Claimed
 from holdfast.engine.writer import Writer
+from holdfast.errors import StoreBusy
 from holdfast.ids import Ids
 from holdfast.randomness import SeededRandomness, SystemRandomness
 from holdfast.settings import Settings
@@ -163,10 +164,21 @@ class Racer:
             return replies
 
         def perform() -> list[object]:
-            replies = self.database.transact(work)
+            replies = self._written(work)
             return [each.read() if isinstance(each, Claimed) else each for each in replies]
 
         return self._thread.submit(perform)
+
+    def _written(self, work: Callable[[Transaction], list[object]]) -> list[object]:
+        """Try again what finds a row locked for long, as the group commit does."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self.database.transact(work)
+            except StoreBusy:
+                self.clock.waits += 1
+                if time.monotonic() > end:
+                    raise
 
     def perform(self, operations: Sequence[Operation]) -> list[object]:
         return self.start(operations).result(PATIENCE)

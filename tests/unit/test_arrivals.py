@@ -9,7 +9,7 @@ from contextvars import Context
 from typing import Any, TypeVarTuple, Unpack
 
 from holdfast.engine.arrivals import arrive
-from tests.unit.test_group import Desk, notes
+from tests.unit.paper import Desk, notes
 
 Ts = TypeVarTuple("Ts")
 

@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 
 from holdfast.errors import ShuttingDown, WrongThread
-from holdfast.store.group import Entry
+from holdfast.store.entries import Entry
 from holdfast.store.writing import is_writer, writes_own
-from tests.unit.test_group import Desk, Note
+from tests.unit.paper import Desk, Note
 
 PATIENCE = 30
 # As long as somebody who does not wait would need.
@@ -155,3 +155,13 @@ def test_who_dies_while_it_writes_leaves_nobody_waiting(desk: Desk) -> None:
     assert isinstance(second.reply, ShuttingDown)
     with pytest.raises(ShuttingDown):
         enter(desk, Told("c"))
+
+
+def test_what_finds_its_row_locked_is_left_to_the_writer_to_try_again(desk: Desk) -> None:
+    desk.paper.locked = {"a"}
+    told = Told("a")
+    enter(desk, told)
+    assert not told.heard.is_set()
+    desk.paper.locked.clear()
+    assert told.heard.wait(PATIENCE)
+    assert (told.thread, told.reply) == ("holdfast-writer", 1)

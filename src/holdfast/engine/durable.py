@@ -11,11 +11,13 @@ from holdfast.engine.answers import answer_renewal, answer_report, refuse
 from holdfast.engine.asked import Report
 from holdfast.engine.durable_operations import RecordEffect, SendSignal, Spawn, Suspend, TakeSignal
 from holdfast.engine.group import Group
+from holdfast.errors import HoldfastError, KeyConflict
 from holdfast.model.effect import Recorded
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 
 CHILDREN = "children"
+_ANOTHER = "use another key, or send the same payload to have it counted once"
 
 
 def awaited_signal(target: str, name: str) -> str:
@@ -58,7 +60,7 @@ def suspend(group: Group, reports: Sequence[Suspend]) -> list[TransitionResult]:
     ]
 
 
-def send(group: Group, signals: Sequence[SendSignal]) -> list[TransitionResult]:
+def send(group: Group, signals: Sequence[SendSignal]) -> list[TransitionResult | HoldfastError]:
     rows = [(s.id, s.target, s.signal, s.payload, s.key, s.actor) for s in signals]
     sent = {row["id"] for row in group.tx.write("send_signals", rows=rows)}
     group.awaited |= {awaited_signal(s.target, s.signal) for s in signals if s.id in sent}
@@ -127,7 +129,7 @@ def _attempt(group: Group, report: Report) -> Row:
     return group.tx.read("attempt_records", rows=[(report.task_id, report.fence)])[0]
 
 
-def _unsent(group: Group, signal: SendSignal) -> TransitionResult:
+def _unsent(group: Group, signal: SendSignal) -> TransitionResult | HoldfastError:
     """Nothing was kept: the same key was sent before, or nobody is there to receive it."""
     rows = group.tx.read("signal_target", target=signal.target)
     if not rows:
@@ -138,4 +140,9 @@ def _unsent(group: Group, signal: SendSignal) -> TransitionResult:
         return refuse(Refusal.PART_OF_RUN, status, detail)
     if rows[0]["ended"]:
         return refuse(Refusal.ALREADY_TERMINAL, status, "it waits for nothing any more")
+    about = {"target": signal.target, "name": signal.signal, "key": signal.key}
+    sent = group.tx.read("signal_by_key", **about)
+    if sent and signal.key is not None and sent[0]["payload"] != signal.payload:
+        advice = f"to which {signal.signal!r} was sent under it with another payload; {_ANOTHER}"
+        return KeyConflict(signal.key, signal.target, advice)
     return TransitionResult(ok=True, repeated=True, status=status)

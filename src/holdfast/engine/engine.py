@@ -86,6 +86,7 @@ class Engine:
             self._writer.apply,
             self.threads,
             self.settings,
+            self.clock,
             on_commit=self._committed,
             on_take=takers.look,
         )

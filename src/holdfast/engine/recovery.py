@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future
 from math import inf
 
 from holdfast.clock import MICROSECONDS, Clock
@@ -14,6 +15,7 @@ from holdfast.engine.run_desk import Runs
 from holdfast.engine.schedule_desk import Schedules
 from holdfast.engine.work import Work
 from holdfast.errors import ShuttingDown
+from holdfast.model.result import TransitionResult
 from holdfast.threads import Loop, Threads
 
 log = logging.getLogger("holdfast.recovery")
@@ -39,6 +41,8 @@ class Recovery:
         self._desk = desk
         self._clock = clock
         self._recovered = -inf
+        self._lost: Future[list[TransitionResult]] = Future()
+        self._lost.set_result([])
         self._work = work
         self._runs = runs
         self._schedules = schedules
@@ -79,12 +83,20 @@ class Recovery:
         pause, now = self._desk.settings.recovery, self._clock.monotonic()
         try:
             # A hint tells of new work: leases end by themselves, and not sooner for it.
-            if now < self._recovered + pause / 2:
-                return self._do_what_is_due()
-            self._recovered = now
-            return self.step()
+            if now >= self._recovered + pause / 2 and self._lost.done():
+                self._recovered = now
+                # Nobody waits for it: somebody may have locked a row.
+                self._lost = self._work.recover.submit()
+                self._lost.add_done_callback(_tell)
+            return self._do_what_is_due()
         except ShuttingDown:
             return None
         except Exception:
             log.exception("recovery could not look; it looks again in %s s", pause)
             return pause
+
+
+def _tell(lost: Future[list[TransitionResult]]) -> None:
+    error = lost.exception()
+    if error is not None and not isinstance(error, ShuttingDown):
+        log.error("not all that was lost could be taken back; it is tried again: %s", error)

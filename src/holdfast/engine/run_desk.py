@@ -188,12 +188,13 @@ class Runs:
 
     @reading
     def failed_at(self, run_id: str) -> str | None:
-        """The address of the first task that failed by itself, if one has."""
+        """The address of the first task that failed by itself, or whose cancel failed the run."""
         identifier = validation.run_id(run_id)
 
         def read(tx: Transaction) -> str | None:
             rows = _of_run(tx, "failed_in_run", identifier)
             failed = [row["id"] for row in rows if row["status"] == Status.FAILED]
+            failed = failed or [row["id"] for row in tx.read("cancelled_in_run", run_id=identifier)]
             return name_tasks(tx, failed[:1])[failed[0]] if failed else None
 
         return self._desk.view(read)

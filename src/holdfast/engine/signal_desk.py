@@ -26,7 +26,10 @@ class Signals:
         key: str | None = None,
         actor: str = "user",
     ) -> Future[TransitionResult]:
-        """Send a run, or a task without one, what it waits for; a `key` is sent once."""
+        """Send a run, or a task without one, what it waits for; a `key` is sent once.
+
+        Another payload under the key is a `KeyConflict`.
+        """
         return self._desk.submit(
             SendSignal(
                 id=self._desk.ids.signal(),

@@ -39,7 +39,7 @@ from holdfast.model.task import Assignment, NewTask, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, encode_json
 from holdfast.model.trace import derive_trace_id
 from holdfast.store.database import Row
-from holdfast.store.group import Entry
+from holdfast.store.entries import Entry
 
 EXPIRED_AT_ONCE = 1_000
 MAX_CLAIM = 1_000

@@ -160,11 +160,29 @@ def _newest(cron: str, zone: str, expected: int, now: int) -> int:
 
 
 def _next(cron: str, where: ZoneInfo, moment: int) -> int | None:
-    simulated = _simulate(cron, _tell(moment).astimezone(where))
-    if simulated.fixup_tz is None:
-        return _next_on_the_wall(cron, where, moment)
-    # A time of day. In the second pass of an hour that comes twice, cron begins in its first.
-    return next((tick for tick in map(_count, simulated) if tick > moment), None)
+    # cronsim keeps to times of day for five fields alone, hence they are put on the clock here.
+    find = _next_time_of_day if _is_time_of_day(cron) else _next_on_the_wall
+    return find(cron, where, moment)
+
+
+def _is_time_of_day(cron: str) -> bool:
+    """Whether none of the seconds, if there are any, the minutes and the hours is a `*`."""
+    return not any(field.startswith("*") for field in cron.split()[:-3])
+
+
+def _next_time_of_day(cron: str, where: ZoneInfo, moment: int) -> int | None:
+    on_the_wall = _tell(moment).astimezone(where).replace(tzinfo=None, fold=0)
+    found = (_place(tick, where) for tick in _simulate(cron, on_the_wall))
+    # In the second pass of an hour that comes twice, the wall shows a time of its first again.
+    return next((tick for tick in found if tick > moment), None)
+
+
+def _place(on_the_wall: datetime, where: ZoneInfo) -> int:
+    """When a time of day is: the first time that it comes, or when the clocks have passed it by."""
+    moment = _count(on_the_wall.replace(tzinfo=where))
+    if _tell(moment).astimezone(where).replace(tzinfo=None, fold=0) == on_the_wall:
+        return moment
+    return _first_change(where, moment - DAY, moment) or moment
 
 
 def _next_on_the_wall(cron: str, where: ZoneInfo, moment: int) -> int | None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.errors import InvalidInput
+
 
 def driver_connection(connection: object) -> object:
     """SQLAlchemy's Session gives a Connection, and that the driver's own; it is not imported."""
     if not any(base.__module__.startswith("sqlalchemy.") for base in type(connection).__mro__):
         return connection
     given: Any = connection
+    if not hasattr(given, "connection"):
+        kind = type(connection).__name__
+        reason = f"is SQLAlchemy's {kind}; give the Connection or Session that has the transaction"
+        raise InvalidInput("connection", reason)
     if callable(given.connection):
         given = given.connection()
     _begin(given)

@@ -32,16 +32,32 @@ _thread = threading.local()
 
 def holds_store() -> bool:
     """Whether this thread has a transaction open that nobody else can write beside."""
-    return getattr(_thread, "transactions", 0) > 0
+    return bool(_held())
 
 
 @contextmanager
-def holding_store() -> Iterator[None]:
-    _thread.transactions = getattr(_thread, "transactions", 0) + 1
+def holding_store(path: Path) -> Iterator[None]:
+    held = _held()
+    held.append(path)
     try:
         yield
     finally:
-        _thread.transactions -= 1
+        held.remove(path)
+
+
+def refuse_second(path: Path) -> None:
+    """Refuse a transaction that would wait for another of the thread that it is begun in."""
+    if path in _held():
+        raise WrongThread(
+            f"transaction() would wait for the one that this thread has open on {path} already; "
+            "use its connection for both, or begin the second after the first has ended"
+        )
+
+
+def _held() -> list[Path]:
+    """The files that this thread has a transaction open on."""
+    held: list[Path] = _thread.__dict__.setdefault("held", [])
+    return held
 
 
 @contextmanager
@@ -92,10 +108,11 @@ class Database(Protocol):
     @property
     def dialect(self) -> Dialect: ...
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T], *, hurried: bool = False) -> T:
         """Run `work` in a write transaction, from one thread at a time.
 
-        `work` may be run again from its start after a rollback, so it changes nothing else.
+        `work` may be run again from its start after a rollback, so it changes nothing else. Where
+        another transaction has locked a row, `StoreBusy` comes soon, and at once who is `hurried`.
         """
 
     def view(self, work: Callable[[Transaction], T]) -> T:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextvars import Context
 from typing import Any, Generic, Protocol, TypeVar
 
+from holdfast.clock import Clock
 from holdfast.errors import (
     ShuttingDown,
     StoreBusy,
@@ -18,9 +18,10 @@ from holdfast.errors import (
     WrongThread,
 )
 from holdfast.settings import MEBIBYTE, Settings
+from holdfast.store.aside import Aside
 from holdfast.store.database import Transaction, refuse_to_wait
+from holdfast.store.entries import Asked, Entry, O, Part, Whole
 from holdfast.store.process import HomeProcess
-from holdfast.store.reply import Reply
 from holdfast.store.writing import thread
 from holdfast.threads import Running, Threads
 
@@ -33,100 +34,13 @@ GROUP_BYTES = 16 * MEBIBYTE
 T = TypeVar("T")
 
 
-class Operation(Protocol):
-    @property
-    def keys(self) -> Collection[str]:
-        """The tasks and runs it is about: one group holds at most one operation for each."""
-
-    @property
-    def size(self) -> int:
-        """About how many bytes it sends."""
-
-
 class Writable(Protocol):
     """As much of a database as a group needs."""
 
-    def transact(self, work: Callable[[Transaction], T]) -> T: ...
+    def transact(self, work: Callable[[Transaction], T], *, hurried: bool = False) -> T: ...
 
 
-O = TypeVar("O", bound=Operation)  # noqa: E741 - an operation
 Replies = Sequence[Any]
-
-
-class Entry(ABC, Generic[O]):
-    """An operation, and who is told the reply to it, or the error there is instead."""
-
-    __slots__ = ("operation",)
-
-    def __init__(self, operation: O) -> None:
-        self.operation = operation
-
-    @abstractmethod
-    def tell(self, reply: Any) -> None:  # noqa: ANN401 - whatever the operation is answered
-        """Hear the reply; called by the writer, so it must be quick."""
-
-    def begin(self) -> bool:
-        """Whether somebody still wants it."""
-        return True
-
-    def answer(self, reply: object) -> None:
-        try:
-            self.tell(reply)
-        except Exception:
-            logger.exception("whoever was told of a commit failed; the commit stands")
-
-
-class Asked(Entry[O]):
-    """An operation with a future, of what `read` makes of the reply."""
-
-    __slots__ = ("future",)
-
-    def __init__(self, operation: O, read: Callable[[Any], Any] | None = None) -> None:
-        super().__init__(operation)
-        self.future: Future[Any] = Future() if read is None else Reply(read)
-
-    def begin(self) -> bool:
-        return self.future.set_running_or_notify_cancel()
-
-    def tell(self, reply: object) -> None:
-        if isinstance(reply, BaseException):
-            self.future.set_exception(reply)
-        else:
-            self.future.set_result(reply)
-
-
-class Whole:
-    """The replies to several operations, told when the last of them has come."""
-
-    def __init__(self, count: int) -> None:
-        self.future: Future[list[Any]] = Future()
-        self._replies: list[Any] = [None] * count
-        self._left = count
-
-    def tell(self, place: int, reply: object) -> None:
-        self._replies[place] = reply
-        self._left -= 1
-        # Nobody waits for one that was cancelled.
-        if not self._left and self.future.set_running_or_notify_cancel():
-            errors = [each for each in self._replies if isinstance(each, BaseException)]
-            if errors:
-                self.future.set_exception(errors[0])
-            else:
-                self.future.set_result(self._replies)
-
-
-class Part(Entry[O]):
-    """One of several operations: a future of its own would cost more than to write it."""
-
-    __slots__ = ("_place", "_whole")
-
-    def __init__(self, operation: O, whole: Whole, place: int) -> None:
-        super().__init__(operation)
-        self._whole = whole
-        self._place = place
-
-    def tell(self, reply: object) -> None:
-        self._whole.tell(self._place, reply)
 
 
 class GroupCommit(Generic[O]):
@@ -142,6 +56,7 @@ class GroupCommit(Generic[O]):
         apply: Callable[[Transaction, Sequence[O]], Replies],
         threads: Threads,
         settings: Settings,
+        clock: Clock,
         *,
         on_commit: Callable[[Replies], None],
         on_take: Callable[[], None] = lambda: None,
@@ -160,6 +75,7 @@ class GroupCommit(Generic[O]):
         self._lent = False
         self._closed = False
         self._waiting: deque[Entry[O]] = deque()
+        self._aside: Aside[O] = Aside(clock, settings)
         self._thread: Running | None = None
         # For whoever measures: how many groups were written, by the bits of their size.
         self.sizes: Counter[int] = Counter()
@@ -230,8 +146,14 @@ class GroupCommit(Generic[O]):
         group = self._take()
         if group:
             thread.own = self._lent and len(group) == 1
-            self._write(group)
-        return len(group)
+            self._write(group, hurried=bool(self._aside))
+        return len(group) + (0 if self._lent else self._try_again())
+
+    def _try_again(self) -> int:
+        """Write what was put aside and is to be tried again by now; the number of those."""
+        tried = self._aside.try_again(lambda entry: self._write([entry], hurried=True))
+        self._waiting.extendleft(reversed(self._aside.free(tried)))
+        return len(tried)
 
     def close(self) -> None:
         """Write what is waiting, then stop; in a forked child there is nothing to stop."""
@@ -265,8 +187,12 @@ class GroupCommit(Generic[O]):
         with self._arrived:
             while self._lent or not (self._inbox or self._waiting or self._closed):
                 self._idle = True
-                self._arrived.wait()
+                pause = None if self._lent else self._aside.pause()
+                heard = self._arrived.wait(pause)
                 self._idle = False
+                if not heard and not self._lent:
+                    self._aside.hurry()
+                    break
             return not self._closed
 
     def _write_here(self) -> None:
@@ -282,12 +208,13 @@ class GroupCommit(Generic[O]):
             thread.writes, thread.own = None, False
             with self._arrived:
                 self._lent = False
-                if self._inbox or self._waiting or self._closed:
+                if self._inbox or self._waiting or self._aside or self._closed:
                     self._arrived.notify()
 
     def _drain(self) -> None:
-        while self.step() or self._waiting:
-            pass
+        while self.step() or self._waiting or self._aside:
+            if self._aside:
+                self._aside.rest()
 
     def _take(self) -> list[Entry[O]]:
         """Pick the next group; what must come after one of its operations goes on waiting."""
@@ -295,8 +222,11 @@ class GroupCommit(Generic[O]):
         behind: list[Entry[O]] = []
         seen: set[str] = set()
         room = GROUP_BYTES
+        aside = self._aside or None
         while self._waiting and room > 0 and max(len(group), len(behind)) < self._size:
             entry = self._waiting.popleft()
+            if aside and aside.follow(entry):
+                continue
             operation = entry.operation
             keys = operation.keys
             free = seen.isdisjoint(keys)
@@ -309,32 +239,50 @@ class GroupCommit(Generic[O]):
         self._waiting.extendleft(reversed(behind))
         return group
 
-    def _write(self, group: Sequence[Entry[O]]) -> BaseException | None:
-        """Write a group and answer it; what is given back is the error that all of it got."""
+    def _write(self, group: Sequence[Entry[O]], *, hurried: bool = False) -> BaseException | None:
+        """Write a group and answer it; what is given back is the error that all of it got.
+
+        Who is `hurried` waits for next to nobody who has locked a row.
+        """
         try:
-            replies = self._commit(group)
+            replies = self._commit(group, hurried=hurried)
+        except StoreBusy as error:
+            return self._put_aside(group[0], error) if len(group) == 1 else self._halve(group)
         except Exception as error:  # noqa: BLE001 - whatever it is, it may belong to one caller
             if len(group) == 1 or _is_everyones(error):
                 return _fail(group, error)
-            self._write_one_by_one(group)
+            return self._write_apart([[entry] for entry in group], hurried=hurried)
         except BaseException as error:
             _fail(group, error)
             raise
-        else:
-            self._resolve(group, replies)
+        self._resolve(group, replies)
         return None
 
-    def _write_one_by_one(self, group: Sequence[Entry[O]]) -> None:
-        for index, entry in enumerate(group):
-            error = self._write([entry])
-            if isinstance(error, StoreUnreachable) and not isinstance(error, StoreBusy):
-                # The others would only wait as long again to hear the same.
-                _fail(group[index + 1 :], error)
-                return
+    def _put_aside(self, entry: Entry[O], error: StoreBusy) -> BaseException | None:
+        return None if self._aside.keep(entry) else _fail([entry], error)
 
-    def _commit(self, group: Sequence[Entry[O]]) -> Replies:
+    def _halve(self, group: Sequence[Entry[O]]) -> BaseException | None:
+        """Find those whose rows are locked, while the others are written."""
+        middle = len(group) // 2
+        return self._write_apart([group[:middle], group[middle:]], hurried=True)
+
+    def _write_apart(
+        self, groups: Sequence[Sequence[Entry[O]]], *, hurried: bool
+    ) -> BaseException | None:
+        for index, group in enumerate(groups):
+            error = self._write(group, hurried=hurried)
+            if error is not None and _is_everyones(error):
+                # The others would only wait as long again to hear the same.
+                for other in groups[index + 1 :]:
+                    _fail(other, error)
+                return error
+        return None
+
+    def _commit(self, group: Sequence[Entry[O]], *, hurried: bool) -> Replies:
         operations = [entry.operation for entry in group]
-        return self._database.transact(lambda transaction: self._reply(transaction, operations))
+        return self._database.transact(
+            lambda transaction: self._reply(transaction, operations), hurried=hurried
+        )
 
     def _reply(self, transaction: Transaction, operations: Sequence[O]) -> Replies:
         replies = self._apply(transaction, operations)
@@ -365,8 +313,9 @@ class GroupCommit(Generic[O]):
             left = [*self._waiting, *self._inbox]
             self._waiting.clear()
             self._inbox.clear()
+            begun, behind = self._aside.leave()
         error = ShuttingDown("the writer stopped before this operation was written")
-        _fail([entry for entry in left if entry.begin()], error)
+        _fail([*begun, *(entry for entry in (*behind, *left) if entry.begin())], error)
 
 
 def _is_everyones(error: BaseException) -> bool:

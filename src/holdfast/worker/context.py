@@ -123,8 +123,12 @@ class Context:
         return self._edge(self._memory.effect(name, lambda: function(*args, **kwargs)))
 
     def effect_id(self, name: str) -> str:
-        """The id of a named effect: the same in every attempt, another after a re-open."""
-        return f"{self.task_id}/{self._assignment.epoch}/{name}"
+        """The id of the effect under way, inside its function; else of the next of that name.
+
+        It is the same in every attempt, another after a re-open.
+        """
+        place = self._memory.places.effect_here(name)
+        return f"{self.task_id}/{self._assignment.epoch}/{place}"
 
     def sleep(self, duration: float | str) -> Any:  # noqa: ANN401 - awaited in a coroutine
         """Go on later; meanwhile no worker is held, and the step then runs again from its top."""

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
 from holdfast.clock import MICROSECONDS
+from holdfast.engine.validation import MAX_BATCH
 from holdfast.errors import HoldfastError, InvalidInput, TaskFailed
 from holdfast.model.duration import parse_duration
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask, Task
-from holdfast.model.text import clean_key
 from holdfast.worker.encoding import InvalidEffect, encode_effect
 from holdfast.worker.office import Office
+from holdfast.worker.places import Places
+
+LONGEST = 200 * 365 * 86_400
 
 T = TypeVar("T")
 Asked = Future[Any] | Awaitable[Any] | Callable[[], Any]
@@ -75,23 +77,21 @@ class Memory:
         self._name = (assignment.task_id, assignment.token)
         self._target = assignment.run_id or assignment.task_id
         self._known: dict[str, Any] | None = None if assignment.attempt > 1 else {}
-        self._counts: Counter[str] = Counter()
-
-    def place(self, name: str) -> str:
-        """The name of the next effect of a name: `mail`, then `mail 2`, as the function calls."""
-        self._counts[name] += 1
-        count = self._counts[name]
-        return name if count == 1 else f"{name} {count}"
+        self.places = Places()
 
     def effect(self, name: str, call: Callable[[], Any]) -> Flow[Any]:
-        place = clean_key("effect", self.place(name))
+        # Before anybody awaits it, so that what comes after it in the function is the next.
+        return self._effect(name, self.places.take_effect(name), call)
+
+    def _effect(self, name: str, place: str, call: Callable[[], Any]) -> Flow[Any]:
         known = yield from self._remembered()
         if place in known:
             return known[place]
         self._demand((yield lambda: self._engine.work.guard(*self._name)))
-        result = call()
-        if inspect.isawaitable(result):
-            result = yield result
+        with self.places.under_way(name, place):
+            result = call()
+            if inspect.isawaitable(result):
+                result = yield result
         plain = encode_effect(place, result)
         try:
             return (yield from self._remember(place, plain))
@@ -99,7 +99,7 @@ class Memory:
             raise InvalidEffect(place, f"what it gave {error.reason}") from error
 
     def sleep(self, seconds: float) -> Flow[None]:
-        place = self.place("sleep")
+        place = self.places.take("sleep")
         known = yield from self._remembered()
         now = yield self._engine.now
         if place not in known:
@@ -109,7 +109,7 @@ class Memory:
             raise Suspended(Wait(until=known[place]))
 
     def wait_for(self, signal: str, timeout: float | None) -> Flow[Any]:
-        place = self.place(f"wait {signal}")
+        place = self.places.take(f"wait {signal}")
         known = yield from self._remembered()
         if place not in known:
             yield from self._listen(place, signal, timeout)
@@ -137,7 +137,7 @@ class Memory:
         yield from self._remember(place, {"timeout": True})
 
     def ask(self, question: object) -> Flow[Any]:
-        place = self.place("ask")
+        place = self.places.take("ask")
         known = yield from self._remembered()
         if place in known:
             return known[place]
@@ -148,7 +148,7 @@ class Memory:
         return (yield from self._remember(place, self._assignment.own_feedback))
 
     def spawn(self, name: str, tasks: list[NewTask]) -> Flow[list[str]]:
-        place = self.place(name)
+        place = self.places.take(name)
         known = yield from self._remembered()
         if place not in known:
             made: Recorded = yield self._engine.work.spawn.submit(*self._name, tasks, name=place)
@@ -159,6 +159,9 @@ class Memory:
 
     def map(self, callee: Callee, calls: Iterable[tuple[Any, ...]]) -> Flow[list[Any]]:
         requests = [callee.request(*each) for each in calls]
+        if len(requests) > MAX_BATCH:
+            reason = f"{len(requests)} items are more than the {MAX_BATCH} of one map; map a part"
+            raise InvalidInput("map", f"{reason} of them at a time")
         title = requests[0].title if requests else "nothing"
         ids = yield from self.spawn(f"map {title}", requests)
         children = yield lambda: self._engine.work.children(self._name[0], ids)
@@ -198,7 +201,11 @@ def _output(child: Child, callee: Callee) -> object:
 
 
 def seconds(field: str, value: float | str) -> float:
-    return parse_duration(field, value)
+    found = parse_duration(field, value)
+    # Said this way round, because what is no number is neither less nor more.
+    if not abs(found) <= LONGEST:
+        raise InvalidInput(field, f"{value!r} cannot be waited for; at most 200 years can")
+    return found
 
 
 def callee_of(function: object) -> Callee:

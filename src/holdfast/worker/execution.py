@@ -22,12 +22,13 @@ from holdfast.logs import About, log_about
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import TERMINAL
 from holdfast.model.task import Assignment
-from holdfast.store.group import Entry
+from holdfast.store.entries import Entry
 from holdfast.threads import program_ends
 from holdfast.worker.context import Context, Tenure
 from holdfast.worker.durable import Asking, AttemptEnded, Suspended
 from holdfast.worker.encoding import InvalidEffect
 from holdfast.worker.office import Office
+from holdfast.worker.raised import foremost
 from holdfast.worker.traced import UNTRACED, Traced, Untraced, attempt
 
 TRACEBACK_LINES = 30
@@ -156,11 +157,8 @@ class Execution:
         with attempt(self.engine, self.assignment) as self.traced:
             try:
                 result = invocation.function(**invocation.arguments)
-            except Suspended as suspended:
-                self.leave(self.suspend, suspended)
             except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-                self.leave(self.fail, error)
-                self.traced.fail(self.raised or type(error).__name__)
+                self._leave_by(foremost(error))
             else:
                 self.leave(self.complete, invocation, result)
 
@@ -175,13 +173,17 @@ class Execution:
                     message = f"{invocation.function!r} gave no awaitable"
                     raise TypeError(message)  # noqa: TRY301 - reported like any other failure
                 result = await awaitable
-            except Suspended as suspended:
-                self.leave(self.suspend, suspended)
             except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-                self.leave(self.fail, error)
-                self.traced.fail(self.raised or type(error).__name__)
+                self._leave_by(foremost(error))
             else:
                 self.leave(self.complete, invocation, result)
+
+    def _leave_by(self, error: BaseException) -> None:
+        if isinstance(error, Suspended):
+            self.leave(self.suspend, error)
+            return
+        self.leave(self.fail, error)
+        self.traced.fail(self.raised or type(error).__name__)
 
     def leave(self, report: Callable[..., bool], *said: Any) -> None:
         """The function has returned: report, and finish when the answer to that is there."""

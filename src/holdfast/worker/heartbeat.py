@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreBusy
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Renewal
 from holdfast.threads import Loop
@@ -36,7 +36,9 @@ class Heartbeat:
         self._engine = engine
         self._executions = executions
         self._due = engine.clock.monotonic() + engine.settings.renewal
-        self._asked: Asked | None = None
+        self._asked: list[Asked] = []
+        # Somebody has locked the row of one of them: each is renewed by itself.
+        self._apart: set[Execution] = set()
         self._resting = False
         loop = Loop(engine.threads, "holdfast-heartbeat", self._look)
         self.start, self.close = loop.start, loop.close
@@ -55,10 +57,12 @@ class Heartbeat:
         for execution in self._live():
             self._end_if_over(execution, now)
         live = self._live()
-        if now >= self._due and self._asked is None:
+        free = self._free(live)
+        if now >= self._due and (free or not self._asked):
             self._due = now + self._engine.settings.renewal
-            self._ask(now, live)
-        moments = [self._due] if self._asked is None else []
+            self._ask_all(now, free)
+            free = []
+        moments = [self._due] if free or not self._asked else []
         for each in live:
             timeout = None if each.reported else each.timeout_at
             moments.append(each.deadline if timeout is None else min(each.deadline, timeout))
@@ -78,26 +82,41 @@ class Heartbeat:
             execution.fail(TimeoutError(f"ran longer than {seconds:g} s"))
             execution.end()
 
+    def _free(self, live: Sequence[Execution]) -> list[Execution]:
+        """Those of whose renewal nothing is to come."""
+        under_way = {each for asked in self._asked for each in asked.executions}
+        return [each for each in live if each not in under_way]
+
+    def _ask_all(self, now: float, live: Sequence[Execution]) -> None:
+        self._apart &= set(self._live())
+        together = [each for each in live if each not in self._apart]
+        if together:
+            self._ask(now, together)
+        for each in self._apart.intersection(live):
+            self._ask(now, [each])
+
     def _ask(self, now: float, live: Sequence[Execution]) -> None:
-        if not live:
-            return
         try:
             reply = self._engine.work.renew.submit([_renewal(each) for each in live])
         except HoldfastError:
             log.exception("could not renew %d leases", len(live))
             return
-        self._asked = Asked(at=now, executions=live, reply=reply)
+        self._asked.append(Asked(at=now, executions=live, reply=reply))
         reply.add_done_callback(lambda _: self.kick())
 
     def _hear(self) -> None:
-        asked = self._asked
-        if asked is None or not asked.reply.done():
-            return
-        self._asked = None
+        for asked in [each for each in self._asked if each.reply.done()]:
+            self._asked.remove(asked)
+            self._hear_of(asked)
+
+    def _hear_of(self, asked: Asked) -> None:
         error = asked.reply.exception()
         if error is not None:
             log.error("could not renew %d leases: %s", len(asked.executions), error)
+            if isinstance(error, StoreBusy):
+                self._apart.update(asked.executions)
             return
+        self._apart.difference_update(asked.executions)
         for execution, answer in zip(asked.executions, asked.reply.result(), strict=True):
             if answer.ok:
                 execution.deadline = asked.at + self._engine.settings.lease

@@ -18,7 +18,7 @@ from holdfast.model.task import Assignment
 from holdfast.model.worker import LiveWorker
 from holdfast.settings import Settings
 from holdfast.store.database import Row
-from holdfast.store.group import Entry
+from holdfast.store.entries import Entry
 from holdfast.threads import Threads
 
 Left = Collection[tuple[str, int]]

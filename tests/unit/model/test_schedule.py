@@ -33,6 +33,7 @@ CRONS = (
     "15 * * * *",
     "0 9 * * 1-5",
     "0 0 1 */3 *",
+    "15,45 30 2 * * *",
 )
 ZONES = ("UTC", BERLIN, NEW_YORK, LORD_HOWE, "Africa/Cairo", "Asia/Kathmandu")
 
@@ -54,10 +55,15 @@ def ticks(cron: str, zone: str, after: str, until: str) -> list[str]:
         ("0,30 2 * * *", BERLIN, "2026-03-29", ["2026-03-29T01:00"]),
         ("30 2 * * *", NEW_YORK, "2026-03-08", ["2026-03-08T07:00"]),
         ("15 2 * * *", LORD_HOWE, "2026-10-03", ["2026-10-03T15:30"]),
+        ("30 30 2 * * *", BERLIN, "2026-03-29", ["2026-03-29T01:00"]),
+        ("0,30 30 2 * * *", BERLIN, "2026-03-29", ["2026-03-29T01:00"]),
+        ("30 30 2 29 3 *", BERLIN, "2026-03-29", ["2026-03-29T01:00"]),
         # At a time that comes twice: the first time alone.
         ("30 2 * * *", BERLIN, "2026-10-25", ["2026-10-25T00:30"]),
         ("30 1 * * *", NEW_YORK, "2026-11-01", ["2026-11-01T05:30"]),
         ("45 1 * * *", LORD_HOWE, "2026-04-04", ["2026-04-04T14:45"]),
+        ("0 30 2 * * *", BERLIN, "2026-10-25", ["2026-10-25T00:30"]),
+        ("0,30 30 2 * * *", BERLIN, "2026-10-25", ["2026-10-25T00:30", "2026-10-25T00:30:30Z"]),
     ],
 )
 def test_a_time_of_day_comes_once_on_a_day_on_which_the_clocks_change(
@@ -83,6 +89,12 @@ def test_what_comes_every_half_hour_goes_on_so_while_the_clocks_change(
     start = at(f"{change}+00:00") - 3600 * SECOND
     found = list(islice(ticks_after("*/30 * * * *", zone, start), 6))
     assert found == [start + 1800 * SECOND * number for number in range(1, 7)]
+
+
+def test_what_comes_every_few_seconds_of_a_minute_comes_in_both_passes_of_it_or_in_none() -> None:
+    every = ticks("*/30 30 2 * * *", BERLIN, "2026-10-25T00:00Z", "2026-10-25T23:59Z")
+    assert every == [f"2026-10-25T{time}" for time in ("00:30", "00:30:30Z", "01:30", "01:30:30Z")]
+    assert ticks("*/30 30 2 * * *", BERLIN, "2026-03-29T00:00Z", "2026-03-29T23:59Z") == []
 
 
 @pytest.mark.parametrize(

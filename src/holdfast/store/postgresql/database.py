@@ -11,6 +11,7 @@ from psycopg.pq import TransactionStatus
 
 from holdfast.errors import InvalidInput, StoreBusy, StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store import migrations, queries
+from holdfast.store.aside import longest_wait
 from holdfast.store.database import Surroundings, Transaction
 from holdfast.store.macros import Dialect
 from holdfast.store.patience import Contended, Pace, Patience
@@ -33,7 +34,10 @@ from holdfast.store.transitions import Mark
 
 T = TypeVar("T")
 
+# Longer than others of this kind have a row, and short for all that wait behind the writer.
+LOCK_TIMEOUT = 0.25
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_HURRY = "SET LOCAL lock_timeout = '10ms'"
 _BEGIN_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
@@ -57,15 +61,14 @@ class PostgresqlDatabase:
             lock=surroundings.threads.lock(),
             spare=settings.view_connections,
         )
-        # Several times within a lease, so that what waits in vain costs nobody theirs.
-        self._lock_timeout = max(1.0, settings.lease / 6)
         try:
             self._writer = self._connect_writer()
         except ConnectionLost as error:
             raise unreachable(error) from None
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
-        return self._persistently(lambda: self._transact(self._live_writer(), work))
+    def transact(self, work: Callable[[Transaction], T], *, hurried: bool = False) -> T:
+        begin = (_BEGIN, _HURRY) if hurried else (_BEGIN,)
+        return self._persistently(lambda: self._transact(self._live_writer(), work, begin))
 
     def view(self, work: Callable[[Transaction], T]) -> T:
         return self._persistently(lambda: self._view(work))
@@ -121,9 +124,11 @@ class PostgresqlDatabase:
                 raise InvalidInput("value", f"PostgreSQL: {describe(error)}") from None
             except (psycopg.Error, Contended) as error:
                 if is_busy(error):
+                    settings = self._surroundings.settings
                     raise StoreBusy(
                         "PostgreSQL: another transaction holds a key or a counter that this needs, "
-                        f"and has not ended within {self._lock_timeout:g} s; end it, and try again"
+                        f"and has not ended within {longest_wait(settings):g} s; "
+                        "end it, and try again"
                     ) from None
                 contended = contended or self._patience(self._contended)
                 if not asks_again(error) or not contended.wait():
@@ -151,12 +156,15 @@ class PostgresqlDatabase:
         return self._writer
 
     def _connect_writer(self) -> Session:
-        return Session(self._address.connect_writer(self._lock_timeout))
+        return Session(self._address.connect_writer(LOCK_TIMEOUT))
 
-    def _transact(self, session: Session, work: Callable[[Transaction], T]) -> T:
+    def _transact(
+        self, session: Session, work: Callable[[Transaction], T], begin: Sequence[str]
+    ) -> T:
         transaction = PostgresqlTransaction(session, self._queries, self._surroundings.clock)
         with session.loss_noticed():
-            session.execute(_BEGIN)
+            for statement in begin:
+                session.execute(statement)
             result = work(transaction)
             xid = transaction.xid()
         try:

@@ -12,7 +12,12 @@ from psycopg.rows import TupleRow, tuple_row
 from holdfast.errors import InvalidInput
 from holdfast.store.borrowed import driver_connection
 
-_IS_STORE = "SELECT to_regclass('holdfast_meta') IS NOT NULL AS there"
+_LOOK = """
+SELECT to_regclass('holdfast_meta') IS NOT NULL, current_setting('transaction_read_only') = 'on'
+"""
+_READ_ONLY = (
+    "is in a read-only transaction, in which nothing can be written; give one that may write"
+)
 
 
 class Answer:
@@ -45,16 +50,21 @@ def welcome(connection: object) -> Guest:
         kind = f"{type(found).__module__}.{type(found).__qualname__}"
         reason = f"must be psycopg's, or SQLAlchemy's on postgresql+psycopg, not {kind}"
         raise InvalidInput("connection", reason)
+    if found.closed:
+        raise InvalidInput("connection", "is closed; open another, and begin anew what was in it")
     status = found.info.transaction_status
     if found.autocommit and status == TransactionStatus.IDLE:
         reason = (
             "is in autocommit mode and no transaction; begin one: with connection.transaction()"
         )
         raise InvalidInput("connection", reason)
-    if status in {TransactionStatus.INERROR, TransactionStatus.UNKNOWN}:
+    if status == TransactionStatus.INERROR:
         raise InvalidInput("connection", "is in a failed transaction; roll it back first")
     guest = Guest(found)
     # Asked this way, because a table that is not there would break the caller's transaction.
-    if guest.execute(_IS_STORE).rows()[1] != [(True,)]:
+    ((has_store, read_only),) = guest.execute(_LOOK).rows()[1]
+    if not has_store:
         raise InvalidInput("connection", "leads to a database without a Holdfast store")
+    if read_only:
+        raise InvalidInput("connection", _READ_ONLY)
     return guest

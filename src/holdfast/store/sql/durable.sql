@@ -145,3 +145,10 @@ WHERE id IN (
 SELECT status, status <> 'running' AS ended, NULL AS run_id FROM holdfast_run WHERE id = :target
 UNION ALL
 SELECT status, status IN ('done', 'failed', 'cancelled'), run_id FROM holdfast_task WHERE id = :target
+
+-- name: signal_by_key
+-- purpose: what a signal says that was sent under a key
+SELECT payload FROM holdfast_signal
+WHERE target = :target
+  AND name = :name
+  AND key = :key

@@ -153,6 +153,17 @@ WHERE run_id = :run_id
   AND (kind <> 'group' OR error IS NOT NULL)
 ORDER BY id
 
+-- name: cancelled_in_run
+-- purpose: what failed a run by being cancelled, the first of it: what is below it was made later
+SELECT task.id FROM holdfast_task AS task
+  JOIN holdfast_run AS run ON run.id = task.run_id
+WHERE task.run_id = :run_id
+  AND task.status <> 'done'
+  AND task.status = 'cancelled'
+  AND NOT task.superseded
+  AND run.status = 'failed'
+ORDER BY task.id LIMIT 1
+
 -- name: failed_around
 -- purpose: what has failed or was cancelled by itself in the tree of a task without a run
 WITH RECURSIVE above (id, parent_id) AS (

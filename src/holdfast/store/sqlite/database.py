@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,7 +14,7 @@ import apsw
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store import migrations, queries
 from holdfast.store.borrowed import driver_connection
-from holdfast.store.database import Surroundings, Transaction, holding_store
+from holdfast.store.database import Surroundings, Transaction, holding_store, refuse_second
 from holdfast.store.macros import Dialect
 from holdfast.store.patience import Contended, Pace, Patience
 from holdfast.store.pool import Pool
@@ -36,6 +37,12 @@ _SECOND_LIBRARY = (
     "is the standard library's sqlite3: two SQLite libraries on one file in one process do not see "
     "each other's locks, and both their commits succeed; use `with hf.transaction() as connection`"
 )
+_LONG = (
+    "a transaction on %s was open for %.1f s: nobody could renew a lease meanwhile, and what runs "
+    "under one is lost, and runs again, after %g s; end such transactions sooner"
+)
+
+logger = logging.getLogger(__name__)
 
 
 class SqliteDatabase:
@@ -70,7 +77,9 @@ class SqliteDatabase:
             note_closed(self._home)
             raise
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T], *, hurried: bool = False) -> T:
+        # Whoever writes has the whole file, and nobody can go before who waits for it.
+        del hurried
         return self._patiently(lambda: self._transact(work))
 
     def view(self, work: Callable[[Transaction], T]) -> T:
@@ -99,15 +108,23 @@ class SqliteDatabase:
 
     @contextmanager
     def _lend(self, connection: apsw.Connection) -> Iterator[None]:
+        refuse_second(self._path)
         self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
         self._given.add(connection)
+        begun = self._surroundings.clock.monotonic()
         try:
-            with holding_store():
+            with holding_store(self._path):
                 yield
             self._patiently(lambda: connection.execute("COMMIT"))
         finally:
             self._given.discard(connection)
             _roll_back(connection)
+            self._warn_of(self._surroundings.clock.monotonic() - begun)
+
+    def _warn_of(self, seconds: float) -> None:
+        lease = self._surroundings.settings.lease
+        if seconds > lease / 3:
+            logger.warning(_LONG, self._path, seconds, lease)
 
     def upgrade(self) -> None:
         known = migrations.load(self.dialect, self._surroundings.files.migrations)
@@ -135,12 +152,15 @@ class SqliteDatabase:
                 ports = self._surroundings
                 patience = patience or Patience(self._pace, ports.clock, ports.randomness)
                 if not patience.wait():
-                    raise StoreUnreachable(
-                        f"another process has kept {self._path} locked for "
-                        f"{self._pace.total:g} seconds; stop it, or raise the setting 'patience'"
-                    ) from error
+                    raise StoreUnreachable(self._kept_locked()) from error
             except apsw.Error as error:
                 raise StoreError(f"SQLite: {error}") from error
+
+    def _kept_locked(self) -> str:
+        kept = f"has kept {self._path} locked for {self._pace.total:g} seconds"
+        if self._given:
+            return f"a transaction of this program {kept}; end it, or raise the setting 'patience'"
+        return f"another process {kept}; stop it, or raise the setting 'patience'"
 
     def _open(self, *, read_only: bool = False) -> apsw.Connection:
         clock = self._surroundings.clock

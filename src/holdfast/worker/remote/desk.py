@@ -16,7 +16,7 @@ from holdfast.engine.worker_operations import AnnounceWorker, NoteStop
 from holdfast.errors import StoreUnreachable
 from holdfast.model.effect import Recorded
 from holdfast.model.result import TransitionResult
-from holdfast.store.group import Entry
+from holdfast.store.entries import Entry
 from holdfast.worker.remote.client import Client, Refusing
 from holdfast.worker.remote.holdings import Holdings
 

@@ -1,0 +1,115 @@
+"""Operations put aside because another transaction has locked their rows, until they are written.
+
+The one writer of a process must not wait with all that others ask of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic
+
+from holdfast.clock import Clock
+from holdfast.settings import Settings
+from holdfast.store.entries import Entry, O
+
+FIRST_PAUSE = 0.02
+LONGEST_PAUSE = 0.2
+# How many are tried again at a time, and how many of them may be waited for in vain.
+AT_ONCE = 16
+MISSES = 3
+
+
+def longest_wait(settings: Settings) -> float:
+    """Several times within a lease: who renews one, and waits in vain, can still ask again."""
+    return max(1.0, settings.lease / 3)
+
+
+class Aside(Generic[O]):
+    """What was put aside, and what has to be written after it, in the order it came."""
+
+    def __init__(self, clock: Clock, settings: Settings) -> None:
+        self._clock = clock
+        self._longest = longest_wait(settings)
+        self._since: dict[Entry[O], float] = {}
+        self._kept: dict[Entry[O], None] = {}
+        self._behind: list[Entry[O]] = []
+        self._keys: set[str] = set()
+        self._pause = FIRST_PAUSE
+        self._due = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._kept)
+
+    def keep(self, entry: Entry[O]) -> bool:
+        """Put an operation aside; False when it has waited for long enough."""
+        now = self._clock.monotonic()
+        if not self._since:
+            self._pause, self._due = FIRST_PAUSE, now + FIRST_PAUSE
+        if now - self._since.setdefault(entry, now) >= self._longest:
+            return False
+        self._kept[entry] = None
+        self._keys.update(entry.operation.keys)
+        return True
+
+    def follow(self, entry: Entry[O]) -> bool:
+        """Put an operation behind another about the same run or task, where one is aside."""
+        keys = entry.operation.keys
+        if self._keys.isdisjoint(keys):
+            return False
+        self._keys.update(keys)
+        self._behind.append(entry)
+        return True
+
+    def pause(self) -> float | None:
+        """In how many seconds something is to be tried again."""
+        return max(0.0, self._due - self._clock.monotonic()) if self._kept else None
+
+    def hurry(self) -> None:
+        self._due = 0.0
+
+    def rest(self) -> None:
+        """Wait until something is to be tried again."""
+        self._clock.sleep(self.pause() or 0.0)
+        self.hurry()
+
+    def try_again(self, write: Callable[[Entry[O]], object]) -> list[Entry[O]]:
+        """Have each written that it is time for; who is still locked is put aside once more.
+
+        Those who have waited the longest come first, and not all of them at a time.
+        """
+        tried: list[Entry[O]] = []
+        misses = 0
+        if self._kept and self._clock.monotonic() >= self._due:
+            while self._kept and misses < MISSES and len(tried) < AT_ONCE:
+                entry = next(iter(self._kept))
+                if entry in tried:
+                    break
+                del self._kept[entry]
+                tried.append(entry)
+                write(entry)
+                misses += entry in self._kept
+            self._set_pause(longer=misses == len(tried))
+        return tried
+
+    def free(self, tried: Sequence[Entry[O]]) -> list[Entry[O]]:
+        """What need not wait behind those that were tried, and have gone."""
+        gone = [entry for entry in tried if entry not in self._kept]
+        for entry in gone:
+            del self._since[entry]
+        if not gone:
+            return []
+        # Each of them is looked at again: another that is aside may be about the same.
+        self._keys = {key for entry in self._kept for key in entry.operation.keys}
+        freed, self._behind = self._behind, []
+        return freed
+
+    def _set_pause(self, *, longer: bool) -> None:
+        self._pause = min(LONGEST_PAUSE, 2 * self._pause) if longer else 0.0
+        self._due = self._clock.monotonic() + self._pause
+        self._pause = max(FIRST_PAUSE, self._pause)
+
+    def leave(self) -> tuple[list[Entry[O]], list[Entry[O]]]:
+        """Give up what was put aside, and what has not begun behind it."""
+        kept, self._kept = list(self._kept), {}
+        behind, self._behind = self._behind, []
+        return kept, behind

@@ -1,0 +1,102 @@
+"""What waits to be written: operations, each with who is told what became of it."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from typing import Any, Generic, Protocol, TypeVar
+
+from holdfast.store.reply import Reply
+
+logger = logging.getLogger(__name__)
+
+
+class Operation(Protocol):
+    @property
+    def keys(self) -> Collection[str]:
+        """The tasks and runs it is about: one group holds at most one operation for each."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it sends."""
+
+
+O = TypeVar("O", bound=Operation)  # noqa: E741 - an operation
+
+
+class Entry(ABC, Generic[O]):
+    """An operation, and who is told the reply to it, or the error there is instead."""
+
+    __slots__ = ("operation",)
+
+    def __init__(self, operation: O) -> None:
+        self.operation = operation
+
+    @abstractmethod
+    def tell(self, reply: Any) -> None:  # noqa: ANN401 - whatever the operation is answered
+        """Hear the reply; called by the writer, so it must be quick."""
+
+    def begin(self) -> bool:
+        """Whether somebody still wants it."""
+        return True
+
+    def answer(self, reply: object) -> None:
+        try:
+            self.tell(reply)
+        except Exception:
+            logger.exception("whoever was told of a commit failed; the commit stands")
+
+
+class Asked(Entry[O]):
+    """An operation with a future, of what `read` makes of the reply."""
+
+    __slots__ = ("future",)
+
+    def __init__(self, operation: O, read: Callable[[Any], Any] | None = None) -> None:
+        super().__init__(operation)
+        self.future: Future[Any] = Future() if read is None else Reply(read)
+
+    def begin(self) -> bool:
+        return self.future.set_running_or_notify_cancel()
+
+    def tell(self, reply: object) -> None:
+        if isinstance(reply, BaseException):
+            self.future.set_exception(reply)
+        else:
+            self.future.set_result(reply)
+
+
+class Whole:
+    """The replies to several operations, told when the last of them has come."""
+
+    def __init__(self, count: int) -> None:
+        self.future: Future[list[Any]] = Future()
+        self._replies: list[Any] = [None] * count
+        self._left = count
+
+    def tell(self, place: int, reply: object) -> None:
+        self._replies[place] = reply
+        self._left -= 1
+        # Nobody waits for one that was cancelled.
+        if not self._left and self.future.set_running_or_notify_cancel():
+            errors = [each for each in self._replies if isinstance(each, BaseException)]
+            if errors:
+                self.future.set_exception(errors[0])
+            else:
+                self.future.set_result(self._replies)
+
+
+class Part(Entry[O]):
+    """One of several operations: a future of its own would cost more than to write it."""
+
+    __slots__ = ("_place", "_whole")
+
+    def __init__(self, operation: O, whole: Whole, place: int) -> None:
+        super().__init__(operation)
+        self._whole = whole
+        self._place = place
+
+    def tell(self, reply: object) -> None:
+        self._whole.tell(self._place, reply)

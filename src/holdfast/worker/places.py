@@ -1,0 +1,62 @@
+"""Under which name each effect, sleep and wait of a function is remembered: one for each."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+
+from holdfast.model.text import clean_key
+
+# The first words of what is remembered without a name of the user's.
+_OWN = frozenset({"artifact", "ask", "effect", "map", "question", "sleep", "spawn", "wait"})
+_NUMBERED = re.compile(r" #[0-9]+\Z")
+
+
+class Places:
+    """The places of one attempt, in the order in which its function comes by them."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def take(self, name: str) -> str:
+        """The next place of a name: `sleep`, then `sleep #2`."""
+        self._counts[name] += 1
+        return _numbered(name, self._counts[name])
+
+    def take_effect(self, name: object) -> str:
+        return clean_key("effect", self.take(_of_user(name)))
+
+    def effect_here(self, name: object) -> str:
+        """The place of the effect of a name that is under way here; else of the next of it."""
+        own = _of_user(name)
+        return _UNDER_WAY.get().get((self, own)) or _numbered(own, self._counts[own] + 1)
+
+    @contextmanager
+    def under_way(self, name: object, place: str) -> Iterator[None]:
+        before = _UNDER_WAY.get()
+        _UNDER_WAY.set({**before, (self, _of_user(name)): place})
+        try:
+            yield
+        finally:
+            # No reset: a coroutine that nobody awaits any more is closed in another context.
+            _UNDER_WAY.set(before)
+
+
+# By context, because coroutines of one function may each have an effect of one name under way.
+_UNDER_WAY: ContextVar[Mapping[tuple[Places, str], str]] = ContextVar(
+    "effects_under_way", default=MappingProxyType({})
+)
+
+
+def _numbered(name: str, count: int) -> str:
+    # A name that ends like a number is given one at once: no other can then end up as the same.
+    return name if count == 1 and not _NUMBERED.search(name) else f"{name} #{count}"
+
+
+def _of_user(name: object) -> str:
+    text = clean_key("effect", name)
+    return f"effect {text}" if text.split(" ", 1)[0] in _OWN else text

@@ -1,0 +1,31 @@
+"""What is reported of a group of exceptions."""
+
+from __future__ import annotations
+
+from holdfast.errors import TaskFailed
+from holdfast.model.effect import Wait
+from holdfast.worker.durable import Suspended
+from holdfast.worker.raised import foremost
+
+WAIT, FAILURE = Suspended(Wait()), ValueError("stumbled")
+
+
+def group(*inside: BaseException) -> BaseExceptionGroup[BaseException]:
+    return BaseExceptionGroup("unhandled", [BaseExceptionGroup("inside", inside), inside[0]])
+
+
+def test_a_wait_counts_where_nothing_failed_beside_it() -> None:
+    assert foremost(WAIT) is WAIT
+    assert foremost(group(WAIT, WAIT)) is WAIT
+
+
+def test_a_failure_counts_before_a_wait_and_is_told_without_it() -> None:
+    told = foremost(group(WAIT, FAILURE))
+    assert isinstance(told, BaseExceptionGroup)
+    assert told.split(Suspended)[0] is None
+    assert told.split(ValueError)[1] is None
+
+
+def test_what_failed_for_good_counts_before_all() -> None:
+    child = TaskFailed("t_1", "failed", None)
+    assert foremost(group(FAILURE, WAIT, child)) is child
