@@ -14,7 +14,7 @@ from holdfast.engine.operations import (
     RetryRun,
     StartRun,
 )
-from holdfast.model.graph import Step
+from holdfast.model.graph import OnFailure, Step
 from holdfast.model.reference import Reference
 from tests.chaos.people_plans import ACTOR, about, break_for_good
 from tests.chaos.plans import group_of
@@ -71,6 +71,18 @@ def complete_on_which_conditions_wait(world: World) -> Sequence[Operation]:
     world.run(Step(id="plan"), wanted, unwanted, Step(id="last", needs=("tell",)))
     world.start("plan")
     return [world.complete("plan", '{"deploy":true,"tell":false}')]
+
+
+@group_of(Complete)
+def complete_on_which_steps_wait_that_cannot_be_told(world: World) -> Sequence[Operation]:
+    skip, back = OnFailure(action="skip"), OnFailure(action="goto", step="draw")
+    judged, drawn = (Reference.parse("when", f"steps.{name}.gone") for name in ("plan", "draw"))
+    check = Step(id="check", needs=("plan",), verifies="plan", when=judged, on_failure=skip)
+    tell = Step(id="tell", needs=("draw",), when=drawn, on_failure=back)
+    world.run(Step(id="plan"), check, Step(id="draw"), tell)
+    for name in ("plan", "draw"):
+        world.start(name)
+    return [world.complete("plan", "{}"), world.complete("draw", "{}")]
 
 
 @group_of(Complete)

@@ -60,6 +60,39 @@ def made(hf: Holdfast, judge: Judge, **verifier: Any) -> tuple[WorkflowBuilder, 
     return flow, done
 
 
+def test_a_loop_gives_what_the_last_step_of_each_item_gave_verifiers_aside(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+    build, _ = building(flow)
+
+    @build.step
+    def lint(change: str = needs("implement")) -> str:
+        return f"{change} linted"
+
+    @build.step(verifies="implement")
+    def verify(subject: str) -> Verdict:
+        assert subject
+        return Verdict.accept()
+
+    publish = flow.loop("publish", over=needs(build))
+
+    @publish.step
+    def write(item: str) -> str:
+        return item
+
+    @publish.step(verifies=write)
+    def proof(subject: str) -> Verdict:
+        assert subject
+        return Verdict.accept()
+
+    @publish.step
+    def commit(item: str) -> str:
+        return f"{item} committed"
+
+    with hf.worker():
+        run = flow.start(stories=["a"])
+        assert run.result(PATIENCE) == ["a1 linted committed"]
+
+
 def test_an_item_is_done_only_when_it_is_accepted(hf: Holdfast) -> None:
     flow = hf.workflow("flow")
     build = flow.loop("build", over="input.stories")
@@ -177,8 +210,9 @@ def test_rounds_may_end_with_a_skip(hf: Holdfast) -> None:
     flow, done = made(hf, Judge(Verdict.reject("no")), max_rounds=1, on_failure="skip")
     with hf.worker():
         run = flow.start(stories=["a"])
-        assert run.result(PATIENCE) == ["a1"]
+        assert run.result(PATIENCE) == [None]
         assert run.task("build.1.verify").result(PATIENCE) is None
+        assert run.task("build.1.implement").result(PATIENCE) is None
     assert done == ["a None"]
 
 

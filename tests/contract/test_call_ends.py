@@ -129,6 +129,14 @@ def test_what_was_called_stays_ended_once_its_caller_has_gone_on(engine: Engine,
     assert shipping.status == "failed"
 
 
+def test_a_step_of_what_was_called_begins_again_in_its_own_run(engine: Engine) -> None:
+    run = begin(engine, call(), LAST)
+    shipping = of(run)
+    answer = engine.runs.retry(run.id, step="ship.pack")
+    assert answer.reason is Refusal.PART_OF_RUN
+    assert f'hf.runs.retry("{shipping.id}", step="pack")' in answer.detail
+
+
 def test_cancel_of_a_run_cancels_all_that_it_has_called(engine: Engine) -> None:
     outer = Workflow.define("outer", (call("inner"),))
     engine.workflows.add(outer)

@@ -211,7 +211,8 @@ def rolled_back(engine: Engine, run: StartedRun, **scope: Any) -> list[str]:
     asked = {"ids": [], "beyond": [], "until": None, "apart": None, "follow_up": None, **scope}
     asked |= {name: run.steps[asked[name]] for name in ("until", "apart") if asked[name]}
     asked |= {name: [run.steps[each] for each in asked[name]] for name in ("ids", "beyond")}
-    changed = write(engine, "reopen_tasks", statuses=ENDED, feedback=None, actor="user", **asked)
+    asked |= {"feedback": None, "renewed": False, "actor": "user"}
+    changed = write(engine, "reopen_tasks", statuses=ENDED, **asked)
     steps = {task_id: step for step, task_id in run.steps.items()}
     return sorted(steps.get(task_id, task_id) for task_id in changed)
 

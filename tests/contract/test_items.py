@@ -75,5 +75,38 @@ def test_to_begin_again_at_a_step_of_an_item_means_the_one_that_counts(engine: E
     finish(engine, of(engine, run, "one")[0].id)
     assert engine.runs.retry(run, step="build").ok
     assert work_off(engine, run) == ["one 0"]
-    assert engine.runs.retry(run, step="one").ok
+    assert engine.runs.retry(run, step="build.1.one").ok
     assert work_off(engine, run) == ["one 0"]
+
+
+BODY = (Step(id="one"), Step(id="two", needs=("one",)))
+
+
+@pytest.mark.parametrize(
+    ("address", "again"),
+    [
+        ("build.2.one", ["one 1", "two 1", "last"]),
+        ("build.2.two", ["two 1", "last"]),
+        ("build.2", ["one 1", "two 1", "last"]),
+    ],
+)
+def test_a_run_begins_again_at_a_step_of_one_item_or_at_one_item(
+    engine: Engine, address: str, again: list[str]
+) -> None:
+    run = begin(
+        engine, loop("input", body=BODY), Step(id="last", needs=("build",)), given=["a", "b"]
+    )
+    work_off(engine, run)
+    assert engine.runs.retry(run, step=address).ok
+    assert work_off(engine, run) == again
+
+
+def test_a_step_in_a_loop_is_meant_with_its_item(engine: Engine) -> None:
+    run = begin(engine, loop("input", body=BODY), given=["a", "b"])
+    work_off(engine, run)
+    answer = engine.runs.retry(run, step="two")
+    assert (answer.ok, answer.reason) == (False, Refusal.UNKNOWN_STEP)
+    assert answer.detail.endswith(f'hf.runs.retry("{run}", step="build.1.two")')
+    assert engine.runs.retry(run, step="build.3.two").detail.endswith(
+        "build has 2 items so far, counted from 1"
+    )

@@ -26,6 +26,7 @@ NOTES = st.sampled_from(["fine", "not fine", None])
 
 FLOWS, LOOPS = st.sampled_from(sorted(flows.FLOWS)), st.sampled_from(sorted(flows.LOOPS))
 INPUTS = st.sampled_from(flows.INPUTS)
+AT = [*flows.STEPS, *flows.PLACES, *[None] * len(flows.STEPS)]
 
 
 @kind(name=FLOWS, given=INPUTS)
@@ -82,6 +83,6 @@ def settle(bench: Bench, *, pick: int, what: str, note: object) -> Ask:
     )
 
 
-@kind(has_runs, pick=picks, step=st.sampled_from([*flows.STEPS, *[None] * len(flows.STEPS)]))
+@kind(has_runs, pick=picks, step=st.sampled_from(AT))
 def retry_flow(bench: Bench, *, pick: int, step: str | None) -> Ask:
     return retry_from(bench, bench.run(pick), step)

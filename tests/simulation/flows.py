@@ -55,7 +55,7 @@ LOOPS = {
         loop("build", "input.list", *verified(FAIL, FAIL), parallel=2),
         Step(id="last", needs=("build",), retry=ONCE),
     ),
-    "asked": (loop("build", "input.list", *verified(SKIP, ASK), retry=ONCE),),
+    "asked": (loop("build", "input.list", *verified(SKIP, ASK)[:-1], retry=ONCE),),
     "planned": (
         Step(id="plan", retry=ONCE),
         loop("build", "steps.plan.list", *SIDES, needs=("plan",), parallel=2),
@@ -70,8 +70,10 @@ LOOPS = {
 }
 WORKFLOWS = {name: Workflow.define(name, steps) for name, steps in (FLOWS | LOOPS).items()}
 STEPS = sorted({step.id for flow in WORKFLOWS.values() for step in every(flow.steps)})
+PLACES = ["build.1.make", "build.1.check", "build.1.left", "build.2", "build.2.make"]
 INPUTS = (
     {"wanted": True, "list": ["x", "y", "z"], "nested": [["x", "y"], []]},
     {"wanted": 0, "list": [], "nested": []},
+    {"list": ["x"], "nested": [["x"]]},
     {"wanted": 1, "list": ["x"], "nested": [["x"], ["y", "z"], ["x"]]},
 )

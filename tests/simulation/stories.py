@@ -26,7 +26,10 @@ VERDICTS = (
     {"verdict": "reject", "feedback": "no", "items": [0]},
     "no verdict",
 )
-NEW_STEPS = ("plan", "build", "make", "check", "inner", "gate", "test", "call", "each")
+NEW_STEPS = (
+    *("plan", "build", "make", "check", "gate", "test", "call", "each"),
+    *("build.1.make", "build.2", "build.1.inner", "build.1.inner.1"),
+)
 
 
 def body(plan: OnFailure) -> tuple[Step, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar, overload
 
 from holdfast.api.calling import Call, check_callee
 from holdfast.api.failure import read_failure
 from holdfast.api.inputs import to_json
-from holdfast.api.member import FILLED, Course, Member
+from holdfast.api.member import FILLED, Course, Member, unaccepted
 from holdfast.api.options import KNOWN, check_count, refuse_unknown, step_options
 from holdfast.api.signature import Needs, Signature
 from holdfast.api.startable import Startable
@@ -188,6 +189,10 @@ class Body:
         if member.name in self.known:
             raise InvalidDefinition(self.name, [f"step {member.name!r} is defined twice"])
         self.members[member.name] = self.known[member.name] = member
+        for name in unaccepted(member, self.members):
+            judged = self.members[name]
+            unsure = judged.unsure | {member.name}
+            self.members[name] = self.known[name] = replace(judged, unsure=unsure)
         self._changed()
 
     def _changed(self) -> None:

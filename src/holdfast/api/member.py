@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from holdfast.api.calling import Call
@@ -11,7 +11,7 @@ from holdfast.api.options import StepOptions
 from holdfast.api.signature import Signature
 from holdfast.model.graph import OnFailure
 from holdfast.model.reference import Reference
-from holdfast.model.step import Step, givers
+from holdfast.model.step import Step, givers, reach
 from holdfast.model.template import parse
 from holdfast.model.verdict import Verdict
 from holdfast.model.work import Work
@@ -37,7 +37,10 @@ class Course(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Member:
-    """`wanted` names what it needs, beside it or around it; `sources` fill its parameters."""
+    """`wanted` names what it needs, beside it or around it; `sources` fill its parameters.
+
+    `unsure` are the verifiers that may give up on it: what was never accepted gives nothing.
+    """
 
     name: str
     wanted: tuple[str, ...]
@@ -47,6 +50,7 @@ class Member:
     sources: dict[str, Reference] = field(default_factory=dict)
     body: Body | None = None
     call: Call | None = None
+    unsure: frozenset[str] = frozenset()
 
     def step(self, needs: tuple[str, ...], steps: tuple[Step, ...]) -> Step:
         return Step(
@@ -70,9 +74,13 @@ class Member:
 
     @property
     def may_be_skipped(self) -> bool:
+        return self.skips or bool(self.unsure) or self.course.get("when") is not None
+
+    @property
+    def skips(self) -> bool:
+        """Whether it is skipped when it has failed for good."""
         failing = self.course.get("on_failure")
-        skips = failing is not None and failing.action == "skip"
-        return skips or self.course.get("when") is not None
+        return failing is not None and failing.action == "skip"
 
     @property
     def givers(self) -> list[Member]:
@@ -124,7 +132,7 @@ def _bad_blanks(member: Member, signature: Signature, known: dict[str, Member]) 
         yield f"{member.name}: feedback: is None the first time; annotate it with | None"
     for name, reference in signature_sources(member):
         source = known.get(str(reference.step))
-        blank = None if source is None else _blank(source)
+        blank = None if source is None else _blank(source, member)
         if blank is not None and not signature.takes(name, blank[0]):
             shown = "in the list " if source is not None and blank[0] is not None else ""
             reason = f"{reference.step!r} may be skipped and then {shown}gives None"
@@ -138,11 +146,25 @@ def signature_sources(member: Member) -> Iterator[tuple[str, Reference]]:
         yield "subject", Reference(("steps", verified))
 
 
-def _blank(source: Member) -> tuple[Any] | None:
-    """What a step gives when it, or the step that gives for its items, was skipped."""
-    if source.may_be_skipped:
+def _blank(source: Member, member: Member | None = None) -> tuple[Any] | None:
+    """What a step gives when it, or the step that gives for its items, was skipped.
+
+    Who comes before a verdict, or gives it, sees what is judged.
+    """
+    judged = source.unsure if member is None else source.unsure - member.unsure - {member.name}
+    if replace(source, unsure=judged).may_be_skipped:
         return (None,)
     giving = source.givers
     if len(giving) == 1 and (inner := _blank(giving[0])):
         return ([inner[0]],)
     return None
+
+
+def unaccepted(verifier: Member, members: Mapping[str, Member]) -> set[str]:
+    """What gives nothing when a verifier gives up: what it judges, and what stands between."""
+    subject = verifier.course.get("verifies")
+    if subject is None or not verifier.skips:
+        return set()
+    needs = {name: each.wanted for name, each in members.items()}
+    before = {subject, *reach(needs, verifier.name)} & members.keys()
+    return {name for name in before if name == subject or subject in reach(needs, name)}

@@ -30,7 +30,8 @@ def cancel(addresses: Addresses, dry_run: DryRun = False, json: Json = False) ->
 def retry(
     address: Address,
     step: Annotated[
-        str | None, typer.Option("--from", help="This step of a run, and all that needs it.")
+        str | None,
+        typer.Option("--from", help="This step of a run, or build.2.test, and all that needs it."),
     ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="A task that is done too, and all that needs it.")

@@ -32,7 +32,7 @@ class Call:
     script: Script
 
 
-def begin(group: Group, calls: Sequence[Call]) -> list[tuple[str, str]]:
+def begin(group: Group, calls: Sequence[Call]) -> dict[str, str]:
     """Start the run of each, or take up the one that ended without success.
 
     The answer is what cannot be started, with the reason.
@@ -40,14 +40,14 @@ def begin(group: Group, calls: Sequence[Call]) -> list[tuple[str, str]]:
     ids = [call.row["id"] for call in calls]
     known = {row["parent_id"]: row for row in group.tx.read("child_runs", ids=ids)}
     starts: dict[str, StartRun] = {}
-    refused: list[tuple[str, str]] = []
+    refused: dict[str, str] = {}
     for call in calls:
         if call.row["id"] not in known:
             try:
                 starts[call.row["id"]] = _start(group, call)
             except (HoldfastError, Unresolved) as error:
                 problem = f"step {call.script.scripted.step.id!r}: {error}"
-                refused.append((call.row["id"], json.dumps(problem)))
+                refused[call.row["id"]] = json.dumps(problem)
     children = {task: start.run_id for task, start in starts.items()}
     children |= {task: row["id"] for task, row in known.items()}
     waiting = group.change_tasks("await_runs", rows=sorted(children.items())) if children else []

@@ -183,6 +183,7 @@ def _settle(operation: SettleTask, group: Group) -> TransitionResult:
     else:
         spent = group.tx.read("out_of_rounds", task_id=operation.task_id)
         rows = group.change_tasks("approve_held", **named)
+        reopening.consider(group, rows)
         if rows and spent:
             _one_more_round(group, spent[0], operation.actor)
     return _answer_person(group, operation, rows)
@@ -233,6 +234,7 @@ def _unhold(operation: UnholdTask, group: Group) -> TransitionResult:
         reason=int(operation.reason),
         actor=operation.actor,
     )
+    reopening.consider(group, rows)
     return _held(group, operation, rows)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from holdfast.engine import calls, creation, references, reopening
+from holdfast.engine import calls, creation, references, reopening, verdicts
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.blueprint import Place, draw, limits
 from holdfast.engine.facts import RunFacts
@@ -36,7 +36,7 @@ def consider(group: Group, ids: Iterable[str]) -> None:
     skipped: list[str] = []
     loops: list[tuple[str, int]] = []
     called: list[calls.Call] = []
-    broken: list[tuple[str, str]] = []
+    broken: dict[str, str] = {}
     for row in rows:
         step = references.step_of(group, row)
         try:
@@ -44,7 +44,7 @@ def consider(group: Group, ids: Iterable[str]) -> None:
             listed = _list(group, row, step) if wanted and step.for_each is not None else None
             title = written[row["id"]].try_out() if wanted and row["id"] in written else None
         except Unresolved as error:
-            broken.append((row["id"], json.dumps(_told(step, error))))
+            broken[row["id"]] = json.dumps(_told(step, error))
             continue
         if not wanted:
             skipped.append(row["id"])
@@ -55,14 +55,16 @@ def consider(group: Group, ids: Iterable[str]) -> None:
                 loops.append((row["id"], len(listed)))
             if step.calls is not None:
                 called.append(calls.Call(row=row, script=written[row["id"]]))
-    _apply(group, starting, skipped, broken)
+    _apply(group, starting, skipped)
     if titles:
         group.change_tasks("tell_titles", rows=titles)
-    if called and (refused := calls.begin(group, called)):
-        group.change_tasks("fail_unresolved", rows=refused)
+    if called:
+        broken |= calls.begin(group, called)
     for loop_id, total in loops:
         if group.change_tasks("expand_loop", task_id=loop_id, total=total):
             group.parents.add(loop_id)
+    # Last, for who goes back takes along what has just begun.
+    _break(group, [row for row in rows if row["id"] in broken], broken)
 
 
 def _scripts(group: Group, rows: list[Row]) -> dict[str, Script]:
@@ -80,11 +82,21 @@ def _told(step: Step, error: Unresolved) -> str:
     return f"{'step' if step.for_each is None else 'loop'} {step.id!r}: {error}"
 
 
-def _apply(
-    group: Group, starting: list[str], skipped: list[str], broken: list[tuple[str, str]]
-) -> None:
-    if broken:
-        group.change_tasks("fail_unresolved", rows=broken)
+def _break(group: Group, rows: list[Row], problems: dict[str, str]) -> None:
+    """Go back, or end what cannot begin, as its step says."""
+    for row in rows:
+        problem, plan = problems[row["id"]], references.step_of(group, row).on_failure
+        if row["on_failure"] == "goto" and group.change_tasks(
+            "turn_back_unresolved", rows=[(row["id"], problem, plan.max_rounds)]
+        ):
+            verdicts.go_to(group, row, str(plan.step), problem)
+            del problems[row["id"]]
+    if problems:
+        ended = group.change_tasks("fail_unresolved", rows=sorted(problems.items()))
+        verdicts.leave_out(group, ended)
+
+
+def _apply(group: Group, starting: list[str], skipped: list[str]) -> None:
     if skipped:
         group.change_tasks("skip_tasks", ids=skipped)
     if starting:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from holdfast.engine import slots
+from holdfast.engine import places, slots
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
+from holdfast.engine.looking import name_tasks
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import RUN_TERMINAL, Kind
 from holdfast.store.database import Row
@@ -23,13 +24,15 @@ STARTED = ("queued", "running", "done", "failed", "cancelled")
 class Scope:
     """How far a re-open goes: up to what a verifier needs, leaving one task out.
 
-    The `feedback` is for all that is done again, what follows up for the named task alone.
+    The `feedback` is for all that is done again, what follows up for the named task alone. Where a
+    person begins it again, what goes back may do so as often as at first: it is `renewed`.
     """
 
     until: str | None = None
     apart: str | None = None
     feedback: str | None = None
     follow_up: str | None = None
+    renewed: bool = False
 
 
 WHOLE = Scope()
@@ -87,10 +90,15 @@ def retry_from(group: Group, run_id: str, step: str, actor: str) -> TransitionRe
         return refuse(Refusal.NOT_FOUND, None)
     if (caller := ended_call(group, run_id)) is not None:
         return refuse_ended_call(caller)
-    found = group.tx.read("task_in_run", run_id=run_id, step=step)
-    if not found:
-        return refuse(Refusal.UNKNOWN_STEP, None, f"{run_id} has no step {step!r}")
-    task = found[0]
+    sought = places.seek(group.tx, run_id, step)
+    if (task := sought.found) is None:
+        detail = places.tell_unknown(group.tx, run_id, step, sought.above)
+        return refuse(Refusal.UNKNOWN_STEP, None, detail)
+    if task["run_id"] != run_id:
+        own, named = task["run_id"], name_tasks(group.tx, [task["id"]])[task["id"]]
+        detail = f"it is a step of {own}, which was called; "
+        detail += f'hf.runs.retry("{own}", step="{named}") begins again there'
+        return refuse(Refusal.PART_OF_RUN, task["status"], detail)
     if not reopen(group, task["id"], actor, STARTED):
         detail = f"step {step!r} is {task['status']} and cannot be started again"
         return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)
@@ -101,7 +109,7 @@ def reopen(
     group: Group, task_id: str, actor: str, statuses: Sequence[str], scope: Scope = WHOLE
 ) -> list[Row]:
     """Re-open a task and what needs it; a run that had ended badly comes back whole."""
-    rows = reopen_within(group, task_id, actor, statuses, scope)
+    rows = reopen_within(group, task_id, actor, statuses, replace(scope, renewed=True))
     if rows and rows[0]["run_id"] is not None:
         bring_back(group, rows[0]["run_id"], actor, retry_failed=True)
     named = [row for row in rows if row["entity"] == task_id]
@@ -208,6 +216,7 @@ def _reopen_tasks(group: Group, chosen: Chosen, actor: str, scope: Scope) -> lis
         apart=scope.apart,
         feedback=scope.feedback,
         follow_up=scope.follow_up,
+        renewed=scope.renewed,
         actor=actor,
     )
     supersede(group, rows, actor)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.engine import validation
+from holdfast.engine import places, validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.listing import PAGE, Page, ask_for_runs
-from holdfast.engine.looking import look_at, name_tasks, place_of_item
+from holdfast.engine.looking import look_at, name_tasks
 from holdfast.engine.operations import (
     AdvanceRun,
     CancelRun,
@@ -41,7 +40,6 @@ from holdfast.store.database import Row, Transaction
 T = TypeVar("T")
 
 OVERDUE_AT_ONCE = 100
-_PLACE = re.compile("[0-9]{1,9}")
 
 
 class Runs:
@@ -135,7 +133,10 @@ class Runs:
     def retry(
         self, run_id: str, *, step: str | None = None, actor: str = USER
     ) -> Future[TransitionResult]:
-        """Try again what failed or was cancelled; with `step`, that step and all that needs it."""
+        """Try again what failed or was cancelled; with `step`, that step and all that needs it.
+
+        A step in a loop is named with its item: `build.2.implement`; `build.2` is the item.
+        """
         chosen = None if step is None else clean_name("step", step)
         return self._desk.submit(RetryRun(**_about(run_id, actor), step=chosen))
 
@@ -205,18 +206,16 @@ class Runs:
         Items count from 1; `build.2` is the item itself, `build` the loop.
         """
         identifier = validation.run_id(run_id)
-        parts = clean_text("address", address).split(".")
+        place = clean_text("address", address)
 
         def read(tx: Transaction) -> Row:
-            found = tx.read("task_at_top", run_id=identifier, step=parts[0])
-            above = None
-            for part in parts[1:]:
-                if found:
-                    above = found[0]
-                    found = _below(tx, above, part)
-            if not found:
-                raise _no_task(tx, identifier, address, above)
-            return found[0]
+            sought = places.seek(tx, identifier, place)
+            if sought.found is not None:
+                return sought.found
+            if not tx.read("run_by_id", run_id=identifier):
+                raise NotFound(identifier)
+            hint = places.tell_steps(tx, identifier, sought.above)
+            raise NotFound(f"{identifier} {address}", "task", hint)
 
         return self._desk.view(lambda tx: look_at(tx, [read(tx)]))[0]
 
@@ -258,33 +257,6 @@ def _of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:
     if not tx.read("run_by_id", run_id=run_id):
         raise NotFound(run_id)
     return tx.read(query, run_id=run_id)
-
-
-def _below(tx: Transaction, row: Row, part: str) -> list[Row]:
-    if row["calls"] is not None:
-        run_id = row["waits_for"]
-        if run_id is None:
-            known = tx.read("child_runs", ids=[row["id"]])
-            run_id = known[0]["id"] if known else ""
-        return tx.read("task_at_top", run_id=run_id, step=part)
-    if row["item"] is None and _PLACE.fullmatch(part):
-        return tx.read("item_of", parent_id=row["id"], place=place_of_item(part))
-    return tx.read("task_of_item", parent_id=row["id"], step=part)
-
-
-def _no_task(tx: Transaction, run_id: str, address: str, above: Row | None) -> NotFound:
-    """Says which steps there are, where the address goes wrong."""
-    if not tx.read("run_by_id", run_id=run_id):
-        return NotFound(run_id)
-    tasks = [read_task(row) for row in tx.read("run_tasks", run_id=run_id)]
-    parent = None if above is None else above["id"]
-    there = [task for task in tasks if task.parent_id == parent and not task.superseded]
-    steps = ", ".join(str(task.step) for task in there)
-    hint = f"the steps there are {steps}" if steps else "there is nothing below a step"
-    # The items of a loop have its name.
-    if above is not None and above["step"] in {task.step for task in there}:
-        hint = f"{above['step']} has {len(there)} items so far, counted from 1"
-    return NotFound(f"{run_id} {address}", "task", hint)
 
 
 def _about(run_id: str, actor: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.engine import outputs, reopening
@@ -47,7 +48,8 @@ def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
     if (mistake := _unknown_items(verdict, task)) is not None:
         return outputs.fail(report, mistake)
     row = (report.task_id, report.fence, report.output, report.digest, report.usage)
-    if group.change_tasks("reject_round", rows=[row]):
+    if rows := group.change_tasks("reject_round", rows=[row]):
+        reopening.supersede(group, rows, "verifier")
         feedback = json.dumps(verdict.feedback)
         reopening.reopen_subject(group, task, verdict.items, feedback, "verifier")
         reopening.lift_run(group, task["run_id"], "verifier")
@@ -80,15 +82,24 @@ def _conclude(
         plan = group.graphs.step(
             group.tx, task["workflow"], task["workflow_version"], task["step"]
         ).on_failure
-        if group.change_tasks("go_back", rows=[(*named, plan.max_rounds, loss.actor)]):
+        if rows := group.change_tasks("go_back", rows=[(*named, plan.max_rounds, loss.actor)]):
+            reopening.supersede(group, rows, "goto")
             go_to(group, task, str(plan.step), loss.feedback or loss.problem)
             detail = f"it goes back to {plan.step}, and is tried again after it"
             return TransitionResult(ok=True, status="queued", detail=detail)
     row = (*named, loss.failed, loss.vanished, loss.rejected, loss.actor)
     (changed,) = group.change_tasks("conclude_tasks", rows=[row])
+    leave_out(group, [changed])
     return TransitionResult(
         ok=True, status=changed["status"], detail=_becomes(changed["status"], report.task_id)
     )
+
+
+def leave_out(group: Group, rows: Sequence[Row]) -> None:
+    """Let work give nothing whose verifier was skipped: without an acceptance nothing passes."""
+    for row in rows:
+        if row["skipped"] and row["verifies"] is not None:
+            group.change_tasks("skip_unaccepted", task_id=row["entity"])
 
 
 def _becomes(status: str, task_id: str) -> str:

@@ -121,9 +121,20 @@ def reach(needs: dict[str, tuple[str, ...]], name: str) -> set[str]:
 
 
 def givers(steps: tuple[Step, ...]) -> frozenset[str]:
-    """The steps of a body whose outputs are its output: needed by none but who verifies them."""
-    needed = {need for step in steps for need in _own(step) if need != step.verifies}
-    return frozenset(step.id for step in steps if step.id not in needed and step.verifies is None)
+    """The steps of a body whose outputs are its output: the last ones, verifiers aside.
+
+    Whoever needs a verifier needs what that one needs.
+    """
+    linked = links(steps)
+    judges = {step.id for step in steps if step.verifies is not None}
+    needed: set[str] = set()
+    waiting = [need for name, needs in linked.items() if name not in judges for need in needs]
+    while waiting:
+        need = waiting.pop()
+        if need not in needed:
+            needed.add(need)
+            waiting += linked[need] if need in judges else ()
+    return frozenset(linked.keys() - judges - needed)
 
 
 def _own(step: Step) -> tuple[str, ...]:

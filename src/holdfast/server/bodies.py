@@ -46,7 +46,9 @@ class ResumeRun(Body):
 
 
 class RetryRun(Body):
-    step: Annotated[str | None, Field(description="This step and all that needs it")] = None
+    step: Annotated[
+        str | None, Field(description="This step, or build.2.test, and all that needs it")
+    ] = None
 
 
 class Signal(Body):

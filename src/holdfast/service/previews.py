@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
+from holdfast.engine import places
 from holdfast.engine.engine import Engine
 from holdfast.engine.records import read_task
 from holdfast.errors import InvalidInput
-from holdfast.model.status import Hold, RunStatus, Status
+from holdfast.model.status import Hold, Kind, RunStatus, Status
 from holdfast.model.task import Task
 from holdfast.service.called import runs_below
 from holdfast.service.queries import view_tasks
@@ -89,25 +90,42 @@ class Previews:
         return sorted(map(read_task, rows), key=lambda task: (task.position, task.id))
 
     def _from(self, run_id: str, step: str) -> list[Task]:
-        tasks = [task for task in self._engine.runs.tasks(run_id) if task.parent_id is None]
-        first = [task.id for task in tasks if task.step == step]
-        if not first:
-            names = ", ".join(str(task.step) for task in tasks)
-            raise InvalidInput("from", f"{run_id} has no step {step!r}; its steps are {names}")
+        """What begins again with a step: all that needs it, and what needs the groups around it."""
+
+        def seek(tx: Transaction) -> str:
+            sought = places.seek(tx, run_id, step)
+            if sought.found is None or sought.found["run_id"] != run_id:
+                raise InvalidInput("from", places.tell_unknown(tx, run_id, step, sought.above))
+            return str(sought.found["id"])
+
+        tasks = [task for task in self._engine.runs.tasks(run_id) if not task.superseded]
+        known = {task.id: task for task in tasks}
+        reached: set[str] = set()
+        named = known.get(self._engine.database.view(seek))
+        while named is not None:
+            alone = named.kind is Kind.GROUP and named.item is not None
+            beside = [task.id for task in tasks if task.parent_id == named.parent_id]
+            reached |= {named.id} if alone else self._needing(beside, named.id)
+            above = known.get(named.parent_id or "")
+            named = above if above is not None and above.terminal else None
+        return [task for task in tasks if task.id in reached]
+
+    def _needing(self, beside: Collection[str], first: str) -> set[str]:
+        """A task and those beside it that need it, near or far."""
 
         def read(tx: Transaction) -> dict[str, set[str]]:
             return {
-                task.id: {row["need_id"] for row in tx.read("needs_of", task_id=task.id)}
-                for task in tasks
+                task: {row["need_id"] for row in tx.read("needs_of", task_id=task)}
+                for task in beside
             }
 
         needs = self._engine.database.view(read)
         reached: set[str] = set()
-        found = set(first)
+        found = {first}
         while found:
             reached |= found
-            found = {task.id for task in tasks if needs[task.id] & reached} - reached
-        return [task for task in tasks if task.id in reached]
+            found = {task for task in beside if needs[task] & reached} - reached
+        return reached
 
     def _view(self, tasks: Iterable[Task]) -> list[View]:
         chosen = list(tasks)

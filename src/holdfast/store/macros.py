@@ -1,4 +1,4 @@
-"""The few places where the dialects differ, written once as macros inside the SQL."""
+"""What the dialects differ in, or statements have in common, written once as macros in the SQL."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ _LOCKS = {
     "skip_locked": "FOR NO KEY UPDATE",
     "share": "FOR SHARE",
 }
+# What a step has made while it ran, and answers for; a loop makes items and their steps.
+_MADE = "({task}.kind = 'work' AND {task}.parent_epoch IS NOT NULL AND {task}.item IS NULL)"
 _TOKEN = re.compile(
     r"""
       '(?:[^']|'')*'                                        # a string
@@ -138,6 +140,8 @@ class _Expansion:
             return _data(self._dialect, argument)
         if macro == "cost" and argument is not None:
             return _cost(self._dialect, argument)
+        if macro == "made" and argument is not None:
+            return _MADE.format(task=argument)
         return _lock(self._dialect, macro, argument)
 
 

@@ -13,6 +13,7 @@ from holdfast.model.status import Status
 from holdfast.model.step import OnFailure
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import bring, create, finish, start, take
+from tests.contract.test_loops import begin, loop, work_off
 
 MERGE = Workflow.define(
     "merge",
@@ -119,8 +120,25 @@ def test_retry_takes_up_what_failed_and_from_a_step_what_follows(
     assert run.statuses["plan"] == "queued"
     told = typed.refused(2, "retry", run.id, "--from", "nope")
     assert "unknown_step" in told
+    assert "the steps there are plan, work, review" in told
     typed.refused(2, "retry", run.id, "--again")
     typed.refused(2, "retry", run.steps["plan"], "--from", "plan")
+
+
+def test_retry_from_a_step_in_a_loop_is_typed_as_it_is_looked_at(
+    engine: Engine, typed: Typed
+) -> None:
+    body = (Step(id="one"), Step(id="two", needs=("one",)))
+    steps = (loop("input", body=body), Step(id="last", needs=("build",)))
+    run = begin(engine, *steps, given=["a", "b"])
+    work_off(engine, run)
+    for more in ([], ["--dry-run"]):
+        told = typed.refused(2, "retry", run, "--from", "two", *more)
+        assert f"holdfast retry {run} --from build.1.two" in told
+    told = typed("retry", run, "--from", "build.2.two", "--dry-run").out
+    assert told.startswith(f"would retry {run} --from build.2.two: 4 tasks")
+    typed.ok("retry", run, "--from", "build.2.two")
+    assert work_off(engine, run) == ["two 1", "last"]
 
 
 def test_a_task_that_is_done_is_done_again_only_when_told_so(engine: Engine, typed: Typed) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.reference import Reference
+from tests.simulation.plain import failures
 from tests.simulation.plain.world import Task, World
 
 
@@ -11,7 +12,7 @@ def decide(world: World) -> bool:
     waiting = [
         task
         for task in world.tasks.values()
-        if task.status == "queued" and task.undecided and not world.blocked(task)
+        if task.status == "queued" and task.undecided and not world.blocked(task) and not task.asks
     ]
     for task in waiting:
         _decide(world, task)
@@ -25,8 +26,8 @@ def _decide(world: World, task: Task) -> None:
         if not look_up(world, task, task.when):
             task.status, task.skipped, task.output = "done", True, None
     except LookupError as error:
-        told = f"step {task.step!r}: {error.args[0]}"
-        task.status, task.error, task.output = "failed", told, None
+        word = "step" if task.made_from is None or task.made_from.for_each is None else "loop"
+        failures.cannot_begin(world, task, f"{word} {task.step!r}: {error.args[0]}")
 
 
 def look_up(world: World, task: Task, reference: Reference) -> object:
@@ -53,6 +54,8 @@ def look_up(world: World, task: Task, reference: Reference) -> object:
 
 def _enter(value: object, part: str, shown: str) -> object:
     if isinstance(value, dict):
+        if part not in value:
+            raise LookupError(f"there is no {shown}; there is {', '.join(value) or 'nothing'}")
         return value[part]
     raise LookupError(f"{shown} leads into {type(value).__name__}, which holds no other values")
 

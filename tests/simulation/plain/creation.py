@@ -133,7 +133,7 @@ def _add_steps(world: World, steps: Sequence[Step], place: _Place) -> None:
             needs={ids[need] for need in needs[step.id]},
             made_from=step,
             item=None if step.for_each is not None else place.item,
-            gives=_gives(step, steps),
+            gives=_gives(step, steps, needs),
             verifies=None if step.verifies is None else ids[step.verifies],
             max_rounds=step.max_rounds,
             on_failure=step.on_failure,
@@ -148,10 +148,17 @@ def _add_steps(world: World, steps: Sequence[Step], place: _Place) -> None:
         world.tasks[task.id] = task
 
 
-def _gives(step: Step, steps: Sequence[Step]) -> bool:
-    """Whether what a step gives is what its item gives: nothing but a verifier of it needs it."""
-    needing = [each for each in steps if step.id in each.needs and each.verifies != step.id]
-    return step.verifies is None and not needing
+def _gives(step: Step, steps: Sequence[Step], needs: dict[str, set[str]]) -> bool:
+    """Whether what a step gives is what its item gives: nothing but verifiers comes after it."""
+    if step.verifies is not None:
+        return False
+    verifiers = {each.id for each in steps if each.verifies is not None}
+
+    def goes_on(name: str) -> bool:
+        after = {other for other, needed in needs.items() if name in needed}
+        return bool(after - verifiers) or any(goes_on(each) for each in after)
+
+    return not goes_on(step.id)
 
 
 def add_item(world: World, loop: Task, place: int, value: object) -> None:

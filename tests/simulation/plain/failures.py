@@ -38,15 +38,46 @@ def give_up(
     world.leave(task, "queued" if goes_back else statuses.get(plan.action, "failed"), ending)
     task.error, task.scheduled_for = error, None
     task.skipped = plan.action == "skip"
+    _leave_out(world, task)
     if goes_back:
-        _begin_again(task)
-        task.detours += 1
-        task.epoch += 1
-        task.round, task.decided = 0, False
-        reopening.go_to(world, task, str(plan.step), feedback)
+        _go_back(world, task, feedback)
     elif plan.action == "ask":
         _begin_again(task)
         task.holds |= Hold.APPROVAL
+
+
+def cannot_begin(world: World, task: Task, error: str) -> None:
+    """Do what the step says of a failure, though it has had no attempt."""
+    plan = task.on_failure
+    task.error, task.output = error, None
+    if plan.action == "goto" and task.detours < plan.max_rounds:
+        _go_back(world, task, error)
+    elif plan.action == "ask":
+        task.decided = False
+        task.holds |= Hold.APPROVAL
+    else:
+        task.status = "done" if plan.action == "skip" else "failed"
+        task.skipped = plan.action == "skip"
+        _leave_out(world, task)
+
+
+def _leave_out(world: World, verifier: Task) -> None:
+    """What was never accepted gives nothing, nor does what stands between."""
+    if not verifier.skipped or verifier.verifies is None:
+        return
+    subject = verifier.verifies
+    between = world.dependents(subject) & world.needed(verifier.id)
+    for task in (world.tasks[each] for each in between | {subject}):
+        if task.status == "done":
+            task.skipped, task.output = True, None
+
+
+def _go_back(world: World, task: Task, feedback: object) -> None:
+    _begin_again(task)
+    task.detours += 1
+    task.epoch += 1
+    task.round, task.decided = 0, False
+    reopening.go_to(world, task, str(task.on_failure.step), feedback)
 
 
 def _begin_again(task: Task) -> None:

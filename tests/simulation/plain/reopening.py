@@ -15,11 +15,15 @@ STARTED = TERMINAL | {"queued", "running"}
 
 @dataclass(frozen=True, kw_only=True)
 class Again:
-    """What is said to those who begin again, and who of all that are reached does."""
+    """What is said to those who begin again, and who of all that are reached does.
+
+    What a person begins again may go back as often as at first: it is `renewed`.
+    """
 
     feedback: object = None
     within: Collection[str] | None = None
     apart: str | None = None
+    renewed: bool = False
 
     def of(self, ids: set[str]) -> set[str]:
         return {each for each in ids if self.within is None or each in self.within} - {self.apart}
@@ -55,13 +59,26 @@ def retry_run(world: World, run_id: str) -> Answer:
 def retry_from(world: World, run_id: str, step: str) -> Answer:
     if run_id not in world.runs:
         return ("not_found", None)
-    found = [task for task in world.of_run(run_id) if task.step == step]
-    if not found:
+    named = _at(world, run_id, step)
+    if named is None:
         return ("unknown_step", None)
-    # Of a loop the loop, before its items.
-    first = min(found, key=lambda task: (task.item is not None, task.id))
-    answer = reopen(world, first.id, STARTED)
+    answer = reopen(world, named.id, STARTED)
     return ("ok", "running") if answer[0] == "ok" else answer
+
+
+def _at(world: World, run_id: str, address: str) -> Task | None:
+    """The task at an address: a step, `build.2` an item, `build.2.make` a step of that."""
+    first, *parts = address.split(".")
+    there = [task for task in world.of_run(run_id) if task.parent is None and task.step == first]
+    for part in parts:
+        below = world.children(there[0]) if there else []
+        place = int(part) - 1 if part.isdigit() else None
+        there = [
+            task
+            for task in below
+            if (task.step == part if place is None else task.is_item and task.item == place)
+        ]
+    return there[0] if there else None
 
 
 def reopen(world: World, task_id: str, leaving: Collection[str] = TERMINAL) -> Answer:
@@ -71,7 +88,7 @@ def reopen(world: World, task_id: str, leaving: Collection[str] = TERMINAL) -> A
         return ("not_found", None)
     if named.status not in leaving or named.superseded:
         return ("invalid_transition", named.status)
-    _reopen_all(world, world.dependents(task_id))
+    _reopen_all(world, world.dependents(task_id), Again(renewed=True))
     if named.run is not None:
         bring_back(world, named.run, whole=True)
     else:
@@ -128,6 +145,7 @@ def _reopen_all(world: World, ids: Collection[str], again: Again = WHOLE) -> Non
     while ids:
         tasks = [world.tasks[each] for each in sorted(ids) if not world.tasks[each].superseded]
         for task in tasks:
+            task.detours = 0 if again.renewed else task.detours
             _reopen_alone(world, task, again.feedback)
         for task in tasks:
             groups.supersede(world, task)
@@ -175,9 +193,10 @@ def _retry_alone(world: World, task: Task) -> None:
     # An item that had not begun waits for its turn again.
     task.status = "idle" if task.is_item and not world.children(task) else "queued"
     task.generation += 1
-    task.failures = task.lost = task.round = 0
+    task.failures = task.lost = task.round = task.detours = 0
     task.decided = False
-    task.scheduled_for, task.run_now, task.error = None, False, None
+    task.scheduled_for, task.run_now = None, False
+    task.begin_again()
 
 
 def _reopen_alone(world: World, task: Task, feedback: object = None) -> None:
@@ -191,5 +210,5 @@ def _reopen_alone(world: World, task: Task, feedback: object = None) -> None:
     task.failures = task.lost = task.round = 0
     task.decided = task.skipped = False
     task.scheduled_for, task.run_now = None, False
-    task.output = task.error = None
+    task.forget()
     task.feedback = feedback

@@ -50,10 +50,11 @@ def reset(world: World, task_id: str) -> Answer:
     task.status, task.total = "idle", None
     task.generation += 1
     task.epoch += 1
-    task.failures = task.lost = task.round = 0
+    task.failures = task.lost = task.round = task.detours = 0
     task.decided = task.skipped = False
     task.scheduled_for, task.run_now = None, False
-    task.output = task.error = task.feedback = None
+    task.forget()
+    task.feedback = None
     groups.bring_back_around(world, task)
     if task.run is not None:
         bring_back(world, task.run, whole=False)

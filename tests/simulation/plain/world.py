@@ -79,6 +79,25 @@ class Task:
             self.endings[self.attempt] = (outcome, said)
             self.owner = self.expires_at = None
 
+    def begin_again(self) -> None:
+        """What had failed waits for approval no more; what a person held is held."""
+        if self.asks:
+            self.holds &= ~Hold.APPROVAL
+        self.error = None
+
+    def forget(self) -> None:
+        """Begin again as if for the first time: what was asked is asked no more."""
+        if self.question is not None:
+            self.holds &= ~Hold.QUESTION
+        self.output = self.question = None
+        self.begin_again()
+
+    @property
+    def asks(self) -> bool:
+        """Whether it waits for approval because it has failed."""
+        failed = self.on_failure.action == "ask" and self.error is not None
+        return failed and Hold.APPROVAL in self.holds
+
     @property
     def is_item(self) -> bool:
         return self.kind == "group" and self.item is not None

@@ -85,24 +85,27 @@ WHERE run_id IN (SELECT value FROM {each ids})
   AND status IN ('idle', 'queued', 'running')
 
 -- name: reset_task
--- purpose: queued or terminal → idle, as if it had never run; a plan is being planned again
+-- purpose: queued or terminal → idle, as if it had never run, and what it had asked is asked no more;
+--   a plan is being planned again
 -- guards: not running and not idle, it counts, nothing that needs it has started, be it a task, a
 --   loop, an item or a call, and no group has been done by it
 -- changes: task
 -- event: 'task.reset'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"planning_phase":"' || planning_phase || '"'
---   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
---   || run_holds || '}'
+--   || ',"failures":0,"lost":0,"round":0,"detours":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
+--   || run_holds || ',"holds":' || holds || '}'
 -- returning: kind, conditional, blocked, parent_id, planning_phase, calls
 UPDATE holdfast_task SET
   status = 'idle',
   planning_phase = CASE WHEN planning_phase = 'finalized' THEN 'active' ELSE planning_phase END,
-  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
+  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0, detours = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
+  holds = holds & ~(CASE WHEN question IS NULL THEN 0 ELSE 4 END | CASE WHEN on_failure = 'ask' AND error IS NOT NULL THEN 2 ELSE 0 END),
+  question = NULL,
   due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, parked = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL, feedback = NULL,
   spent = spent + {cost holdfast_task}, usage = NULL,
@@ -192,19 +195,20 @@ WHERE id IN (
 -- name: retry_run_tasks
 -- purpose: failed or cancelled → queued for every such task of a run, budgets renewed, due at once;
 --   an item that had not begun waits for its turn again, what called a run that completed calls anew,
---   and a verifier out of rounds judges anew
--- guards: ended without success, and it counts
+--   a verifier out of rounds judges anew, and what waited for approval since it had failed waits no more
+-- guards: ended without success, and it counts; of what a step has made nothing that
+--   the step is done without
 -- changes: task
 -- event: 'task.retried'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
---   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":' || run_holds
---   || '}'
+--   || ',"failures":0,"lost":0,"round":0,"detours":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":' || run_holds
+--   || ',"holds":' || holds || '}'
 -- returning: kind, conditional, blocked, parent_id
 UPDATE holdfast_task SET
   status = CASE WHEN kind = 'group' AND item IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND NOT child.superseded)
     THEN 'idle' ELSE 'queued' END,
-  generation = generation + 1, failures = 0, lost = 0, round = 0,
+  generation = generation + 1, failures = 0, lost = 0, round = 0, detours = 0,
   epoch = epoch + CASE WHEN (verifies IS NOT NULL AND round >= max_rounds) OR (calls IS NOT NULL AND EXISTS (
     SELECT 1 FROM holdfast_run AS run WHERE run.parent_id = holdfast_task.id AND run.parent_epoch = holdfast_task.epoch AND run.status = 'completed'))
     THEN 1 ELSE 0 END,
@@ -212,6 +216,7 @@ UPDATE holdfast_task SET
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = (SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id),
+  holds = CASE WHEN on_failure = 'ask' AND error IS NOT NULL THEN holds & ~2 ELSE holds END,
   due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, parked = false,
   error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
@@ -219,6 +224,11 @@ UPDATE holdfast_task SET
 WHERE run_id = :run_id
   AND status IN ('failed', 'cancelled')
   AND NOT superseded
+  AND (NOT {made holdfast_task} OR NOT EXISTS (
+    WITH RECURSIVE maker (parent_id, status) AS (
+      SELECT first.parent_id, first.status FROM holdfast_task AS first WHERE first.id = holdfast_task.parent_id
+      UNION ALL SELECT task.parent_id, task.status FROM holdfast_task AS task JOIN maker ON task.id = maker.parent_id)
+    SELECT 1 FROM maker WHERE maker.status = 'done'))
 
 -- name: reopen_run
 -- purpose: terminal → running with a new generation and as much time as at first; it waits for its
@@ -240,7 +250,7 @@ WHERE id = :run_id
 
 -- name: lift_failing
 -- purpose: remove hold failing from a run in which nothing is failed or cancelled any more
--- guards: running, marked, and no task failed or cancelled
+-- guards: running, marked, and no task failed or cancelled but for what a step has made
 -- changes: run
 -- event: 'run.unheld'
 -- data: '{"holds":' || holds || '}'
@@ -251,10 +261,12 @@ UPDATE holdfast_run SET
 WHERE id = :run_id
   AND status = 'running'
   AND (holds & 64) <> 0
-  AND (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded LIMIT 1) IS NULL
+  AND (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded AND NOT {made task} LIMIT 1) IS NULL
 
 -- name: reopen_tasks
--- purpose: a task and everything that transitively needs it → queued again, in a new epoch
+-- purpose: a task and everything that transitively needs it → queued again, in a new epoch;
+--   what they had asked is asked no more, what a person holds stays held; who goes back has
+--   as many rounds left as before, unless a person begins it again
 -- guards: reached from a named task, which counts and is in a status the caller may leave, or from
 --   what needs a re-opened group, and it counts; where it ends with a verifier, only what that one
 --   needs and what is named; an idle one stays idle, and an item becomes it, because its loop starts
@@ -262,16 +274,19 @@ WHERE id = :run_id
 -- changes: task
 -- event: CASE WHEN previous = 'running' THEN 'task.superseded' ELSE 'task.reopened' END
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
---   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
---   || run_holds || CASE WHEN previous = 'running' THEN COALESCE(',"usage":' || usage, '') ELSE '' END || '}'
+--   || ',"failures":0,"lost":0,"round":0,"detours":' || detours || ',"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
+--   || run_holds || ',"holds":' || holds || CASE WHEN previous = 'running' THEN COALESCE(',"usage":' || usage, '') ELSE '' END || '}'
 -- returning: concurrency_key, kind, conditional, blocked, parent_id, calls
 UPDATE holdfast_task SET
   status = CASE WHEN status = 'idle' OR (kind = 'group' AND item IS NOT NULL) THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
+  detours = CASE WHEN :renewed THEN 0 ELSE detours END,
   blocked = id NOT IN (SELECT value FROM {each ids}) OR EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
+  holds = holds & ~(CASE WHEN question IS NULL THEN 0 ELSE 4 END | CASE WHEN on_failure = 'ask' AND error IS NOT NULL THEN 2 ELSE 0 END),
+  question = NULL,
   due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, parked = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL,
   total = NULL, made = 0, feedback = COALESCE(CAST(:feedback AS text),
@@ -318,7 +333,7 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.unheld'
 -- data: '{"holds":' || holds || '}'
--- returning: calls
+-- returning: kind, conditional, blocked, parent_id, calls
 UPDATE holdfast_task SET
   holds = holds & ~:reason,
   held_until = CASE WHEN :reason = 16 THEN NULL ELSE held_until END,

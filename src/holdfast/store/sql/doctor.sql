@@ -161,16 +161,17 @@ WHERE run.status <> 'running'
     OR (task.status = 'queued' AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0))
 
 -- name: check_completed_means_done
--- purpose: a run is completed exactly when all its tasks are done, once in each generation
+-- purpose: a run is completed exactly when all its tasks are done, once in each generation; what a step
+--   has made only has to have ended
 SELECT run.id AS entity, 'completed with a task that is not done' AS detail
 FROM holdfast_run AS run
 WHERE run.status = 'completed'
-  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done' AND NOT task.superseded)
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done' AND NOT task.superseded AND (NOT {made task} OR task.status NOT IN ('failed', 'cancelled')))
 UNION ALL
 SELECT run.id, 'still running with all its tasks done'
 FROM holdfast_run AS run
 WHERE run.status = 'running'
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done' AND NOT task.superseded)
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done' AND NOT task.superseded AND (NOT {made task} OR task.status NOT IN ('failed', 'cancelled')))
 UNION ALL
 SELECT entity, 'completed more than once in generation ' || generation
 FROM holdfast_event
@@ -246,12 +247,13 @@ WHERE task.status IN ('idle', 'queued', 'running')
   AND (task.run_holds & ~1) <> (run.holds & ~1)
 
 -- name: check_failing_is_marked
--- purpose: a running run is held for failing exactly when a task of it has failed, and then runs on
+-- purpose: a running run is held for failing exactly when a task of it has failed that no step has made,
+--   and then runs on
 SELECT run.id AS entity, 'has a failed or cancelled task, but is not held for failing' AS detail
 FROM holdfast_run AS run
 WHERE run.status = 'running'
   AND (run.holds & 64) = 0
-  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status IN ('failed', 'cancelled') AND NOT task.superseded)
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status IN ('failed', 'cancelled') AND NOT task.superseded AND NOT {made task})
 UNION ALL
 SELECT run.id, 'is failing, nothing of it runs, and it has not ended'
 FROM holdfast_run AS run

@@ -6,7 +6,7 @@ SELECT definition FROM holdfast_workflow WHERE name = :name AND version = :versi
 -- purpose: which of some tasks have all they need, and wait for their condition, their list or the
 --   workflow that they call
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.conditional, task.due,
-  task.epoch, task.item, task.calls, task.priority, task.generation, task.feedback
+  task.epoch, task.item, task.calls, task.priority, task.generation, task.feedback, task.on_failure
 FROM holdfast_task AS task
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'
@@ -112,21 +112,51 @@ WHERE id IN (SELECT value FROM {each ids})
   AND waits_for IS NULL
 
 -- name: fail_unresolved
--- purpose: queued → failed for a task whose condition or list cannot be told
--- guards: waiting for it
+-- purpose: what becomes of a task whose condition, list or text cannot be told: done with skipped, queued
+--   with hold approval, or failed, as the step says
+-- guards: waiting for it, and not asking for approval already
 -- rows: task_id text, problem text
 -- changes: task
--- event: 'task.failed'
--- data: '{"error":' || error || '}'
--- returning: kind, parent_id
+-- event: CASE WHEN skipped THEN 'task.skipped' WHEN status = 'queued' THEN 'task.asked'
+--   ELSE 'task.failed' END
+-- data: '{"skipped":' || CASE WHEN skipped THEN 'true' ELSE 'false' END || ',"holds":' || holds
+--   || ',"error":' || error || '}'
+-- returning: kind, parent_id, verifies, skipped
 UPDATE holdfast_task SET
-  status = 'failed', error = r.problem, output = NULL, finished_at = (SELECT holdfast_now()),
+  status = CASE on_failure WHEN 'skip' THEN 'done' WHEN 'ask' THEN 'queued' ELSE 'failed' END,
+  skipped = (on_failure = 'skip'),
+  holds = CASE WHEN on_failure = 'ask' THEN holds | 2 ELSE holds END,
+  error = r.problem, output = NULL,
+  finished_at = CASE WHEN on_failure = 'ask' THEN NULL ELSE (SELECT holdfast_now()) END,
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
 FROM {rows} AS r
 WHERE id = r.task_id
   AND status = 'queued'
   AND NOT blocked
+  AND (on_failure <> 'ask' OR (holds & 2) = 0)
+
+-- name: turn_back_unresolved
+-- purpose: a task whose condition or text cannot be told is blocked again, and begins anew behind a step
+--   further up
+-- guards: waiting for it, and detours left
+-- rows: task_id text, problem text, most integer
+-- changes: task
+-- event: 'task.went_back'
+-- data: '{"blocked":true,"round":0,"detours":' || detours || ',"epoch":' || epoch
+--   || ',"failures":0,"lost":0,"error":' || error || '}'
+-- returning: kind
+UPDATE holdfast_task SET
+  blocked = true, detours = detours + 1, round = 0,
+  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0,
+  error = r.problem, output = NULL,
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'queued'
+  AND NOT blocked
+  AND detours < r.most
 
 -- name: expand_loop
 -- purpose: note how long the list of a loop is
@@ -226,8 +256,9 @@ WHERE id IN (SELECT value FROM {each ids})
   AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded LIMIT 1) IS NULL
 
 -- name: fail_groups
--- purpose: idle or queued → failed for the groups around whatever failed in runs that have failed
--- guards: a group that has not ended, around a failed or cancelled task
+-- purpose: idle or queued → failed for the groups around whatever failed in runs that have failed; around
+--   a step there is nothing but groups
+-- guards: a group that has not ended, around a failed or cancelled task that no step has made
 -- changes: task
 -- event: 'task.failed'
 -- returning: kind
@@ -242,7 +273,7 @@ WHERE id IN (
         AND task.status <> 'done'
         AND task.status IN ('failed', 'cancelled')
         AND NOT task.superseded
+        AND NOT {made task}
       UNION SELECT task.parent_id FROM holdfast_task AS task JOIN above ON task.id = above.id)
     SELECT id FROM above)
-  AND kind = 'group'
   AND status IN ('idle', 'queued')

@@ -142,12 +142,14 @@ SELECT task.id, task.run_id, task.parent_id, task.kind, task.step, task.title, t
 FROM holdfast_task AS task JOIN around ON task.id = around.id
 
 -- name: failed_in_run
--- purpose: what has failed or was cancelled in a run; of groups, those that failed by themselves
+-- purpose: what has failed or was cancelled in a run; of groups, those that failed by themselves, and
+--   not what a step has made
 SELECT id, status FROM holdfast_task
 WHERE run_id = :run_id
   AND status <> 'done'
   AND status IN ('failed', 'cancelled')
   AND NOT superseded
+  AND NOT {made holdfast_task}
   AND (kind <> 'group' OR error IS NOT NULL)
 ORDER BY id
 
@@ -178,7 +180,7 @@ WHERE task.id IN (SELECT id FROM tree)
 ORDER BY task.id
 
 -- name: run_outputs
--- purpose: what the last steps of a run gave: those that none needs but who verifies them
+-- purpose: what the last steps of a run gave, verifiers aside
 SELECT step, output FROM holdfast_task
 WHERE run_id = :run_id
   AND parent_id IS NULL
@@ -186,11 +188,12 @@ WHERE run_id = :run_id
 ORDER BY id
 
 -- name: task_in_run
--- purpose: the task of a run that carries out a step; of a loop the loop, before its items
+-- purpose: the first task of a run that carries out a step, wherever it stands; of a loop the loop
 SELECT * FROM holdfast_task
 WHERE run_id = :run_id
   AND step = :step
   AND NOT superseded
+  AND NOT {made holdfast_task}
 ORDER BY item IS NOT NULL, id LIMIT 1
 
 -- name: task_at_top

@@ -13,7 +13,7 @@
 --   || ',"outcome":"' || CASE WHEN changed_by = 'recovery' THEN 'lost'
 --   WHEN verifies IS NOT NULL AND round >= max_rounds THEN 'rejected' ELSE 'failed' END || '"'
 --   || COALESCE(',"usage":' || usage, '') || '}'
--- returning: concurrency_key, parent_id, kind
+-- returning: concurrency_key, parent_id, kind, verifies, skipped
 UPDATE holdfast_task SET
   status = CASE on_failure WHEN 'skip' THEN 'done' WHEN 'ask' THEN 'queued' ELSE 'failed' END,
   skipped = (on_failure = 'skip'),
@@ -32,6 +32,31 @@ FROM {rows} AS r
 WHERE id = r.task_id
   AND status = 'running'
   AND attempt = r.fence
+
+-- name: skip_unaccepted
+-- purpose: what a verifier that is skipped has not accepted, and what stands between, gave nothing: it
+--   is done with skipped
+-- guards: done and not skipped, and it is what is verified, or needs that and is needed by the verifier
+-- changes: task
+-- event: 'task.skipped'
+-- data: '{"skipped":true}'
+-- returning: kind, parent_id
+UPDATE holdfast_task SET
+  skipped = true, output = NULL,
+  version = version + 1, previous = status,
+  changed_by = 'verifier', changed_at = (SELECT holdfast_now())
+WHERE id IN (
+    WITH RECURSIVE before (id) AS (
+      SELECT need.need_id FROM holdfast_need AS need WHERE need.task_id = :task_id
+      UNION SELECT need.need_id FROM holdfast_need AS need JOIN before ON need.task_id = before.id),
+    judged (id) AS (
+      SELECT subject.id FROM holdfast_task AS verifier JOIN holdfast_task AS subject ON subject.id = verifier.verifies
+      WHERE verifier.id = :task_id
+      UNION SELECT need.task_id FROM holdfast_need AS need JOIN judged ON need.need_id = judged.id
+      WHERE need.task_id IN (SELECT before.id FROM before))
+    SELECT id FROM judged)
+  AND status = 'done'
+  AND NOT skipped
 
 -- name: reject_round
 -- purpose: running → queued, blocked again: the verifier has rejected, and rounds are left
@@ -173,7 +198,7 @@ WHERE id = :task_id
 -- event: 'task.approved'
 -- data: '{"holds":' || holds || ',"epoch":' || epoch
 --   || COALESCE(',"note":' || CAST(:note AS text), '') || '}'
--- returning: kind, verifies, calls
+-- returning: kind, conditional, blocked, parent_id, calls
 UPDATE holdfast_task SET
   holds = holds & ~2,
   epoch = epoch + CASE WHEN (verifies IS NOT NULL AND round >= max_rounds) OR (calls IS NOT NULL AND EXISTS (

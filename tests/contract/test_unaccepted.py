@@ -1,0 +1,139 @@
+"""Nothing passes without an acceptance: a verifier that is skipped leaves out what it judged."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Holdfast, InvalidDefinition, Verdict, needs
+from holdfast.engine.engine import Engine
+from holdfast.model.graph import OnFailure, Step
+from holdfast.model.reference import Reference
+from holdfast.model.retry import RetryPolicy
+from holdfast.model.status import Status
+from tests.contract.stages import finish
+from tests.contract.statements import write
+from tests.contract.test_loops import begin, loop, of
+from tests.contract.test_verifiers import ACCEPT, REJECT, current, do, judge
+
+PATIENCE = 30
+SKIP = OnFailure(action="skip")
+
+
+@pytest.fixture
+def engine(lasting_engine: Engine) -> Engine:
+    """One store for all of these tests: each looks at its own runs."""
+    return lasting_engine
+
+
+def verify(*needed: str, when: str | None = None) -> Step:
+    return Step(
+        id="verify",
+        needs=needed,
+        verifies="implement",
+        max_rounds=1,
+        retry=RetryPolicy(max_attempts=1),
+        on_failure=SKIP,
+        when=None if when is None else Reference.parse("when", when),
+    )
+
+
+BODY = (Step(id="implement"), Step(id="lint", needs=("implement",)), verify("lint"))
+
+
+def given(engine: Engine, run: str, step: str) -> list[tuple[object, bool]]:
+    return [(task.output, task.skipped) for task in of(engine, run, step)]
+
+
+@pytest.mark.parametrize("verdict", [REJECT, "no verdict"])
+def test_an_item_without_an_acceptance_gives_nothing_and_the_others_go_on(
+    engine: Engine, verdict: object
+) -> None:
+    run = begin(engine, loop("input", body=BODY), given=[1, 2])
+    for place, said in enumerate((verdict, ACCEPT)):
+        for step in ("implement", "lint"):
+            finish(engine, current(engine, run, step, place).id)
+        judge(engine, run, said, place=place)
+    assert given(engine, run, "implement") == [(None, True), ("output", False)]
+    assert given(engine, run, "lint") == [(None, True), ("output", False)]
+    assert current(engine, run, "build").output == [None, "output"]
+
+
+def test_a_loop_gives_none_in_the_place_of_what_was_never_accepted(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+    build = flow.loop("build", over="input.stories")
+
+    @build.step
+    def implement(item: str) -> str:
+        return item
+
+    @build.step
+    def lint(change: str = needs(implement)) -> str:
+        return f"{change} linted"
+
+    @build.step(verifies=implement, max_rounds=1, on_failure="skip")
+    def verify(subject: str) -> Verdict:
+        return Verdict.accept() if subject == "good" else Verdict.reject("no")
+
+    @flow.step
+    def last(made: list[str | None] = needs(build)) -> list[str | None]:
+        return made
+
+    with hf.worker():
+        run = flow.start(stories=["bad", "good"])
+        assert run.result(PATIENCE) == [None, "good linted"]
+        assert run.task("build").result() == [None, "good linted"]
+
+
+def test_who_needs_what_may_never_be_accepted_takes_none(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step
+    def implement() -> str:
+        return "made"
+
+    @flow.step(verifies=implement, on_failure="skip")
+    def verify(subject: str) -> Verdict:
+        return Verdict.accept() if subject else Verdict.reject("no")
+
+    @flow.step
+    def last(made: str = needs(implement)) -> str:
+        return made
+
+    with pytest.raises(InvalidDefinition, match="last: made: 'implement' may be skipped"):
+        flow.start()
+
+
+def test_a_whole_loop_that_was_never_accepted_gives_nothing(engine: Engine) -> None:
+    judged = Step(id="verify", verifies="build", max_rounds=1, on_failure=SKIP)
+    run = begin(engine, loop("input", body=(Step(id="one"),)), judged, given=[1])
+    do(engine, run, "one")
+    assert judge(engine, run, REJECT).ok
+    assert given(engine, run, "build") == [(None, True), ("output", False)]
+    assert engine.runs.get(run).status == "completed"
+
+
+def test_work_whose_verifier_cannot_begin_gives_nothing(engine: Engine) -> None:
+    when = "steps.implement.large"
+    run = begin(engine, Step(id="implement"), verify("implement", when=when))
+    do(engine, run, "implement")
+    assert given(engine, run, "implement") == [(None, True)]
+    assert engine.runs.retry(run, step="implement").ok
+    assert given(engine, run, "implement") == [(None, False)]
+
+
+def test_only_what_stands_between_is_left_out_and_that_once(engine: Engine) -> None:
+    steps = (Step(id="plan"), Step(id="implement", needs=("plan",)), *BODY[1:])
+    beside = Step(id="beside", needs=("plan",))
+    last = Step(id="last", needs=("implement",))
+    run, _ = runs = [begin(engine, *steps, beside, last) for _ in range(2)]
+    for each in runs:
+        do(engine, each, "plan", "implement", "lint", "beside")
+        assert judge(engine, each, ACCEPT).ok
+        do(engine, each, "last")
+    named = {current(engine, run, step).id for step in ("implement", "lint")}
+    asked = {"task_id": current(engine, run, "verify").id}
+    assert write(engine, "skip_unaccepted", **asked) == named
+    assert write(engine, "skip_unaccepted", **asked) == set()
+    assert engine.runs.retry(run, step="implement").ok
+    assert write(engine, "skip_unaccepted", **asked) == set()
+    assert current(engine, run, "beside").status is Status.DONE
