@@ -137,3 +137,88 @@ def test_only_what_stands_between_is_left_out_and_that_once(engine: Engine) -> N
     assert engine.runs.retry(run, step="implement").ok
     assert write(engine, "skip_unaccepted", **asked) == set()
     assert current(engine, run, "beside").status is Status.DONE
+
+
+def test_a_verifier_that_is_begun_again_judges_work_done_anew(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+    done: list[str] = []
+
+    @flow.step
+    def implement() -> str:
+        done.append("implement")
+        return "work"
+
+    @flow.step(verifies=implement, max_attempts=1, on_failure="skip")
+    def verify(subject: str) -> Verdict:
+        done.append(f"verify {subject}")
+        if len(done) == 2:
+            raise RuntimeError("network down")
+        return Verdict.accept()
+
+    @flow.step
+    def last(made: str | None = needs(implement)) -> str | None:
+        return made
+
+    with hf.worker():
+        run = flow.start()
+        assert run.result(PATIENCE) is None
+        assert hf.runs.retry(run.id, step="verify").ok
+        assert run.result(PATIENCE) == "work"
+    assert done == ["implement", "verify work"] * 2
+
+
+@pytest.mark.parametrize("again", ["verify", "lint"])
+def test_what_a_verifier_left_out_comes_back_with_it(engine: Engine, again: str) -> None:
+    run = begin(engine, loop("input", body=BODY), given=[1])
+    do(engine, run, "implement", "lint")
+    judge(engine, run, "no verdict")
+    assert engine.tasks.reopen(current(engine, run, again).id).ok
+    assert [current(engine, run, each.id).state for each in BODY] == ["ready", "blocked", "blocked"]
+    do(engine, run, "implement", "lint")
+    judge(engine, run, ACCEPT)
+    assert given(engine, run, "implement") == given(engine, run, "lint") == [("output", False)]
+    assert current(engine, run, "build").output == ["output"]
+
+
+def test_a_verifier_that_is_reset_has_what_it_left_out_done_again(engine: Engine) -> None:
+    run = begin(engine, Step(id="implement"), verify("implement"), Step(id="open", needs=()))
+    do(engine, run, "implement")
+    judge(engine, run, "no verdict")
+    assert engine.tasks.reset(current(engine, run, "verify").id).ok
+    assert current(engine, run, "implement").state == "ready"
+    assert current(engine, run, "verify").blocked
+
+
+def test_a_loop_that_was_left_out_may_be_left_out_again(engine: Engine) -> None:
+    judged = Step(id="verify", verifies="build", max_rounds=1, on_failure=SKIP)
+    run = begin(engine, loop("input", body=(Step(id="one"),)), judged, given=[1])
+    for verdict, left in (
+        (REJECT, (None, True)),
+        (REJECT, (None, True)),
+        (ACCEPT, (["output"], False)),
+    ):
+        do(engine, run, "one")
+        assert judge(engine, run, verdict).ok
+        assert given(engine, run, "build")[0] == left
+        assert engine.runs.get(run).status == "completed"
+        assert engine.runs.retry(run, step="verify").ok
+    assert current(engine, run, "one").status is Status.DONE
+
+
+def test_what_was_skipped_by_itself_does_not_come_back_with_its_verifier(engine: Engine) -> None:
+    left = Step(id="implement", when=Reference.parse("when", "input.wanted"))
+    run = begin(engine, left, verify("implement"), given={"wanted": False})
+    judge(engine, run, "no verdict")
+    before = current(engine, run, "implement")
+    assert engine.runs.retry(run, step="verify").ok
+    assert current(engine, run, "implement") == before
+    assert current(engine, run, "verify").state == "ready"
+
+
+def test_work_that_was_rejected_is_not_begun_twice_when_its_verifier_is(engine: Engine) -> None:
+    run = begin(engine, Step(id="implement"), Step(id="verify", verifies="implement"))
+    do(engine, run, "implement")
+    assert judge(engine, run, REJECT).ok
+    before = current(engine, run, "implement")
+    assert engine.runs.retry(run, step="verify").ok
+    assert current(engine, run, "implement") == before

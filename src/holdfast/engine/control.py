@@ -90,6 +90,7 @@ def _reset(operation: ResetTask, group: Group) -> TransitionResult:
     if not rows:
         return _answer(group, operation, [], "idle")
     reopening.supersede(group, rows, operation.actor)
+    reopening.reopen_left_out(group, rows, operation.actor)
     if rows[0]["planning_phase"] == PlanningPhase.ACTIVE:
         planning.take_back(group, operation.task_id, operation.actor)
     reopening.consider(group, rows)

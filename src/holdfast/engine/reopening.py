@@ -155,7 +155,7 @@ def reopen_around(group: Group, ids: Sequence[str], actor: str) -> list[str]:
 
 
 def reopen_subject(
-    group: Group, verifier: Row, items: Sequence[int], feedback: str, actor: str
+    group: Group, verifier: Row, items: Sequence[int], feedback: str | None, actor: str
 ) -> None:
     """Begin again with what was verified, up to the verifier; of a loop, with the items meant.
 
@@ -179,8 +179,15 @@ def reopen_subject(
     group.change_tasks("block_dependents", ids=again, actor=actor)
 
 
+def reopen_left_out(group: Group, rows: Sequence[Row], actor: str) -> None:
+    """Begin again with what verifiers that begin again had left out: what it gave is gone."""
+    ids = [row["entity"] for row in rows]
+    for verifier in group.tx.read("left_out", ids=ids) if ids else ():
+        reopen_subject(group, verifier, (), None, actor)
+
+
 def _reopen_items(
-    group: Group, verifier: Row, items: Sequence[int], feedback: str, actor: str
+    group: Group, verifier: Row, items: Sequence[int], feedback: str | None, actor: str
 ) -> list[Row]:
     """The items named, or all; a loop without items has none."""
     return group.change_tasks(
@@ -220,6 +227,7 @@ def _reopen_tasks(group: Group, chosen: Chosen, actor: str, scope: Scope) -> lis
         actor=actor,
     )
     supersede(group, rows, actor)
+    reopen_left_out(group, rows, actor)
     consider(group, rows)
     return rows
 

@@ -68,8 +68,9 @@ def _leave_out(world: World, verifier: Task) -> None:
     subject = verifier.verifies
     between = world.dependents(subject) & world.needed(verifier.id)
     for task in (world.tasks[each] for each in between | {subject}):
-        if task.status == "done":
-            task.skipped, task.output = True, None
+        if task.status == "done" and not task.skipped:
+            task.skipped = task.left_out = True
+            task.output = None
 
 
 def _go_back(world: World, task: Task, feedback: object) -> None:

@@ -31,6 +31,7 @@ def bring_back_around(world: World, task: Task) -> list[Task]:
         group.status = "queued"
         group.generation += 1
         group.output = group.error = None
+        group.skipped = group.left_out = False
     return groups
 
 

@@ -117,6 +117,13 @@ def reopen_subject(
         _reopen_all(world, again.of(world.dependents(subject.id)) | {subject.id}, again)
 
 
+def reopen_left_out(world: World, verifier: Task) -> None:
+    """Do again what gives nothing because this verifier, which begins again, was skipped."""
+    subject = world.tasks.get(verifier.verifies or "")
+    if subject is not None and subject.status == "done" and subject.left_out:
+        reopen_subject(world, verifier, None)
+
+
 def _reopen_item(world: World, item: Task, feedback: object) -> None:
     """An item begins again in its turn, with other steps."""
     groups.supersede(world, item)
@@ -149,6 +156,8 @@ def _reopen_all(world: World, ids: Collection[str], again: Again = WHOLE) -> Non
             _reopen_alone(world, task, again.feedback)
         for task in tasks:
             groups.supersede(world, task)
+        for task in tasks:
+            reopen_left_out(world, task)
         around = [group for task in tasks for group in groups.bring_back_around(world, task)]
         ids = again.of(_needing(world, around))
 
@@ -208,7 +217,7 @@ def _reopen_alone(world: World, task: Task, feedback: object = None) -> None:
     task.generation += 1
     task.epoch += 1
     task.failures = task.lost = task.round = 0
-    task.decided = task.skipped = False
+    task.decided = task.skipped = task.left_out = False
     task.scheduled_for, task.run_now = None, False
     task.forget()
     task.feedback = feedback

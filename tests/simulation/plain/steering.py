@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from holdfast.model.status import Hold
 from tests.simulation.plain import groups
 from tests.simulation.plain.places import end
-from tests.simulation.plain.reopening import bring_back
+from tests.simulation.plain.reopening import bring_back, reopen_left_out
 from tests.simulation.plain.world import TERMINAL, WAITING, Answer, Task, World
 
 
@@ -51,10 +51,11 @@ def reset(world: World, task_id: str) -> Answer:
     task.generation += 1
     task.epoch += 1
     task.failures = task.lost = task.round = task.detours = 0
-    task.decided = task.skipped = False
+    task.decided = task.skipped = task.left_out = False
     task.scheduled_for, task.run_now = None, False
     task.forget()
     task.feedback = None
+    reopen_left_out(world, task)
     groups.bring_back_around(world, task)
     if task.run is not None:
         bring_back(world, task.run, whole=False)

@@ -65,6 +65,7 @@ class Task:
     decided: bool = False
     """Whether its condition was looked at, and held."""
     skipped: bool = False
+    left_out: bool = False
     feedback: object = None
     question: object = None
     output: object = None

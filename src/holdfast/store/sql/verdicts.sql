@@ -58,6 +58,14 @@ WHERE id IN (
   AND status = 'done'
   AND NOT skipped
 
+-- name: left_out
+-- purpose: the verifiers among some tasks whose work gives nothing because they were skipped
+SELECT task.id, task.verifies, subject.kind AS subject_kind
+FROM holdfast_task AS task JOIN holdfast_task AS subject ON subject.id = task.verifies
+WHERE task.id IN (SELECT value FROM {each ids})
+  AND subject.skipped
+  AND subject.changed_by = 'verifier'
+
 -- name: reject_round
 -- purpose: running → queued, blocked again: the verifier has rejected, and rounds are left
 -- guards: running under this fence, a verifier, and rounds left
@@ -114,11 +122,11 @@ WHERE id = r.task_id
 -- guards: ended, around one of them, and it counts
 -- changes: task
 -- event: 'task.reopened'
--- data: '{"run_holds":' || run_holds || '}'
+-- data: '{"skipped":false,"run_holds":' || run_holds || '}'
 -- returning: kind
 UPDATE holdfast_task SET
   status = CASE WHEN planning_phase = 'none' THEN 'queued' ELSE 'idle' END,
-  generation = generation + 1,
+  generation = generation + 1, skipped = false,
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
   output = NULL, error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
