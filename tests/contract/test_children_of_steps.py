@@ -1,4 +1,4 @@
-"""What a step has made fails nothing but the step, and that only if the step says so."""
+"""What a step has made fails nothing but the step, if that says so; what is needed, its run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from holdfast import Context, Holdfast, TaskFailed, needs
 from holdfast.engine.engine import Engine
+from holdfast.model.effect import Wait
 from holdfast.model.graph import OnFailure, Step
 from holdfast.model.status import Hold, Status
 from holdfast.model.task import Assignment, NewTask
@@ -22,8 +23,8 @@ def engine(lasting_engine: Engine) -> Engine:
     return lasting_engine
 
 
-def spawn(engine: Engine, attempt: Assignment) -> str:
-    made = engine.work.spawn(attempt.task.id, attempt.token, [NewTask(title="child")], name="map")
+def spawn(engine: Engine, attempt: Assignment, name: str = "map") -> str:
+    made = engine.work.spawn(attempt.task.id, attempt.token, [NewTask(title="child")], name=name)
     return str(made.value[0])
 
 
@@ -149,3 +150,92 @@ def test_items_are_not_failed_for_what_one_of_their_steps_made(engine: Engine) -
     break_for_good(engine, of(engine, run, "beside")[0].id)
     assert engine.runs.get(run).status == "failed"
     assert {task.status for task in of(engine, run, "build")} == {Status.QUEUED}
+
+
+def needing(engine: Engine, *steps: Step, sibling: bool = False) -> tuple[str, Assignment, str]:
+    """A run in which something needs, by hand, what the first step has made."""
+    run = begin(engine, *steps)
+    attempt = take(engine, of(engine, run, "one")[0].id)
+    child = spawn(engine, attempt)
+    other = spawn(engine, attempt, "other") if sibling else of(engine, run, "last")[0].id
+    assert engine.tasks.block(other, [child]).ok
+    return run, attempt, child
+
+
+@pytest.mark.parametrize("sibling", [True, False])
+def test_a_run_fails_for_a_made_task_that_something_needs(engine: Engine, *, sibling: bool) -> None:
+    run, attempt, child = needing(engine, *STEPS, sibling=sibling)
+    break_for_good(engine, child)
+    assert engine.runs.get(run).holds == Hold.FAILING
+    assert engine.work.complete(attempt.task.id, attempt.token).ok
+    failed = engine.runs.get(run)
+    assert (failed.status, failed.error) == ("failed", "broken")
+    assert engine.runs.retry(run).ok
+    assert engine.tasks.get(child).state == "ready"
+    assert not engine.runs.get(run).holds
+
+
+def test_a_need_of_a_made_task_that_has_failed_fails_the_run_and_goes_with_it(
+    engine: Engine,
+) -> None:
+    run = begin(engine, *STEPS)
+    _, child = spawning(engine, run)
+    beside, last = (of(engine, run, step)[0].id for step in ("beside", "last"))
+    for each in (beside, last):
+        assert engine.tasks.block(each, [child]).ok
+        assert engine.runs.get(run).holds == Hold.FAILING
+    assert engine.tasks.unblock(last, [child]).ok
+    assert engine.runs.get(run).holds == Hold.FAILING
+    assert engine.tasks.unblock(beside, [child]).ok
+    assert not engine.runs.get(run).holds
+
+
+def test_a_run_in_which_nothing_runs_ends_with_a_need_of_a_made_task_that_has_failed(
+    engine: Engine,
+) -> None:
+    run = begin(engine, *STEPS)
+    attempt, child = spawning(engine, run)
+    assert engine.work.complete(attempt.task.id, attempt.token).ok
+    assert engine.tasks.block(of(engine, run, "beside")[0].id, [child]).ok
+    assert engine.runs.get(run).status == "failed"
+
+
+def test_the_items_around_fail_with_a_made_task_that_is_needed_and_its_step_does_not(
+    engine: Engine,
+) -> None:
+    body = (Step(id="one"), Step(id="last", needs=("one",)))
+    run = begin(engine, loop("input", body=body), given=["a"])
+    attempt = take(engine, of(engine, run, "one")[0].id)
+    child = spawn(engine, attempt)
+    assert engine.tasks.block(of(engine, run, "last")[0].id, [child]).ok
+    assert engine.work.suspend(attempt.task.id, attempt.token, Wait(children=True)).ok
+    break_for_good(engine, child)
+    assert engine.runs.get(run).status == "failed"
+    assert {task.status for task in of(engine, run, "build")} == {Status.FAILED}
+    assert of(engine, run, "one")[0].status is Status.QUEUED
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_retry_by_its_id_takes_up_what_a_step_is_done_without(
+    engine: Engine, *, ended: bool
+) -> None:
+    run = begin(engine, *STEPS)
+    attempt, child = spawning(engine, run)
+    assert engine.work.complete(attempt.task.id, attempt.token).ok
+    for step in ("beside", "last") if ended else ():
+        finish(engine, of(engine, run, step)[0].id)
+    assert engine.runs.get(run).status == ("completed" if ended else "running")
+    assert engine.tasks.retry(child).ok
+    assert (engine.tasks.get(child).state, engine.runs.get(run).status) == ("ready", "running")
+    finish(engine, child)
+    assert engine.runs.get(run).status == ("completed" if ended else "running")
+
+
+def test_a_retry_of_what_counts_no_more_changes_nothing(engine: Engine) -> None:
+    run = begin(engine, Step(id="one"))
+    attempt, child = spawning(engine, run)
+    assert engine.work.complete(attempt.task.id, attempt.token).ok
+    assert engine.runs.retry(run, step="one").ok
+    finish(engine, of(engine, run, "one")[0].id)
+    assert not engine.tasks.retry(child).ok
+    assert engine.runs.get(run).status == "completed"

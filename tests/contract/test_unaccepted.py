@@ -169,11 +169,14 @@ def test_a_verifier_that_is_begun_again_judges_work_done_anew(hf: Holdfast) -> N
 
 @pytest.mark.parametrize("again", ["verify", "lint"])
 def test_what_a_verifier_left_out_comes_back_with_it(engine: Engine, again: str) -> None:
-    run = begin(engine, loop("input", body=BODY), given=[1])
+    last = Step(id="last", needs=("build",))
+    run = begin(engine, loop("input", body=BODY), last, given=[1])
     do(engine, run, "implement", "lint")
     judge(engine, run, "no verdict")
+    do(engine, run, "last")
     assert engine.tasks.reopen(current(engine, run, again).id).ok
-    assert [current(engine, run, each.id).state for each in BODY] == ["ready", "blocked", "blocked"]
+    states = [current(engine, run, step.id).state for step in (*BODY, last)]
+    assert states == ["ready", "blocked", "blocked", "blocked"]
     do(engine, run, "implement", "lint")
     judge(engine, run, ACCEPT)
     assert given(engine, run, "implement") == given(engine, run, "lint") == [("output", False)]

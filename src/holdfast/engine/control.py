@@ -90,11 +90,11 @@ def _reset(operation: ResetTask, group: Group) -> TransitionResult:
     if not rows:
         return _answer(group, operation, [], "idle")
     reopening.supersede(group, rows, operation.actor)
-    reopening.reopen_left_out(group, rows, operation.actor)
     if rows[0]["planning_phase"] == PlanningPhase.ACTIVE:
         planning.take_back(group, operation.task_id, operation.actor)
     reopening.consider(group, rows)
     reopening.reopen_around(group, [operation.task_id], operation.actor)
+    reopening.reopen_left_out(group, rows, operation.actor)
     if rows[0]["previous"] == "done":
         group.change_tasks("block_dependents", ids=[operation.task_id], actor=operation.actor)
     if rows[0]["run_id"] is not None:
@@ -110,7 +110,7 @@ def _retry(operation: RetryTask, group: Group) -> TransitionResult:
     if task is None or task["status"] not in {"failed", "cancelled"}:
         return _answer(group, operation, [], "queued")
     if task["run_id"] is not None:
-        return reopening.retry_run(group, task["run_id"], operation.actor)
+        return reopening.retry_run(group, task["run_id"], operation.actor, operation.task_id)
     rows = reopening.retry_tree(group, operation.task_id, operation.actor)
     named = [row for row in rows if row["entity"] == operation.task_id]
     return _answer(group, operation, named, "queued")
@@ -264,6 +264,10 @@ def _block(operation: BlockTask, group: Group) -> TransitionResult:
         since = rows[0]["version"] if task["attempt"] else 1
         added = [(operation.task_id, need, since) for need in operation.on]
         group.tx.run("insert_needs", rows=added)
+        if task["run_id"] is not None:
+            # What a step has made may have failed, and matters to the run from now on.
+            group.broken.add(task["run_id"])
+            group.touched.add(task["run_id"])
         if task["planning_phase"] == PlanningPhase.FINALIZED:
             planning.pass_on(group, [operation.task_id], operation.actor)
     return _answer(group, operation, rows, str(task["status"]))
@@ -291,6 +295,8 @@ def _unblock(operation: UnblockTask, group: Group) -> TransitionResult:
     )
     if rows:
         group.tx.run("delete_needs", task_id=operation.task_id, ids=on)
+        if rows[0]["run_id"] is not None:
+            reopening.lift_run(group, rows[0]["run_id"], operation.actor)
         reopening.consider(group, rows)
     return _answer(group, operation, rows, "queued")
 

@@ -11,7 +11,7 @@ from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.looking import name_tasks
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import RUN_TERMINAL, Kind
+from holdfast.model.status import RUN_TERMINAL, Kind, RunStatus
 from holdfast.store.database import Row
 
 ENDED_BADLY = ("failed", "cancelled")
@@ -38,10 +38,10 @@ class Scope:
 WHOLE = Scope()
 
 
-def retry_run(group: Group, run_id: str, actor: str) -> TransitionResult:
+def retry_run(group: Group, run_id: str, actor: str, named: str | None = None) -> TransitionResult:
     """Try again what failed in a run; one that was called ends with its caller, and so begins."""
     if (caller := ended_call(group, run_id)) is None:
-        return retry_alone(group, run_id, actor)
+        return retry_alone(group, run_id, actor, named)
     waited = caller["waits_for"] == run_id and caller["status"] in ENDED_BADLY
     if waited and retry_run(group, caller["run_id"], actor).ok:
         return TransitionResult(ok=True, status="running")
@@ -63,23 +63,31 @@ def refuse_ended_call(caller: Row) -> TransitionResult:
     return refuse(Refusal.PART_OF_RUN, caller["ended"], detail)
 
 
-def retry_alone(group: Group, run_id: str, actor: str) -> TransitionResult:
-    """Re-open every failed or cancelled task of a run, and the run if it had ended."""
+def retry_alone(
+    group: Group, run_id: str, actor: str, named: str | None = None
+) -> TransitionResult:
+    """Re-open every failed or cancelled task of a run, and the run if it had ended.
+
+    A run may have completed without what a step has made: that is taken up where it is named.
+    """
     reopened = group.change_runs("reopen_run", run_id=run_id, statuses=ENDED_BADLY, actor=actor)
-    rows = _retry_tasks(group, run_id, actor)
+    rows = _retry_tasks(group, run_id, actor, named)
     if not rows and not reopened:
         return _nothing_to_retry(group, run_id)
+    if rows:
+        completed = (RunStatus.COMPLETED,)
+        reopened += group.change_runs("reopen_run", run_id=run_id, statuses=completed, actor=actor)
     _restart(group, run_id, actor, reopened)
     return TransitionResult(ok=True, status="running")
 
 
-def _retry_tasks(group: Group, run_id: str, actor: str) -> list[Row]:
+def _retry_tasks(group: Group, run_id: str, actor: str, named: str | None = None) -> list[Row]:
     """Retry what failed; a verifier out of rounds begins again with what it verifies."""
     for verifier in group.tx.read("spent_verifiers", run_id=run_id):
         feedback = json.loads(verifier["error"] or "null")
         said = feedback.get("feedback") if isinstance(feedback, dict) else None
         reopen_subject(group, verifier, (), json.dumps(said), actor)
-    rows = group.change_tasks("retry_run_tasks", run_id=run_id, actor=actor)
+    rows = group.change_tasks("retry_run_tasks", run_id=run_id, named=named, actor=actor)
     consider(group, rows)
     return rows
 
@@ -212,6 +220,7 @@ def _reopen_all(
         beyond: Chosen = {"ids": [], "beyond": around, "statuses": chosen["statuses"]}
         found = _reopen_tasks(group, beyond, actor, scope) if around else []
         rows = rows + found
+    reopen_left_out(group, rows, actor)
     return rows, groups
 
 
@@ -227,7 +236,6 @@ def _reopen_tasks(group: Group, chosen: Chosen, actor: str, scope: Scope) -> lis
         actor=actor,
     )
     supersede(group, rows, actor)
-    reopen_left_out(group, rows, actor)
     consider(group, rows)
     return rows
 

@@ -28,8 +28,11 @@ _LOCKS = {
     "skip_locked": "FOR NO KEY UPDATE",
     "share": "FOR SHARE",
 }
-# What a step has made while it ran, and answers for; a loop makes items and their steps.
+# What a step has made while it ran; a loop makes items and their steps.
 _MADE = "({task}.kind = 'work' AND {task}.parent_epoch IS NOT NULL AND {task}.item IS NULL)"
+_NEEDED = "EXISTS (SELECT 1 FROM holdfast_need AS waiting WHERE waiting.need_id = {task}.id)"
+# The step answers for what it made, and the run does where something else waits for that.
+_CONDITIONS = {"made": _MADE, "spared": f"({_MADE} AND NOT {_NEEDED})"}
 _TOKEN = re.compile(
     r"""
       '(?:[^']|'')*'                                        # a string
@@ -140,8 +143,8 @@ class _Expansion:
             return _data(self._dialect, argument)
         if macro == "cost" and argument is not None:
             return _cost(self._dialect, argument)
-        if macro == "made" and argument is not None:
-            return _MADE.format(task=argument)
+        if macro in _CONDITIONS and argument is not None:
+            return _CONDITIONS[macro].format(task=argument)
         return _lock(self._dialect, macro, argument)
 
 

@@ -149,6 +149,7 @@ def _needing(world: World, tasks: Collection[Task]) -> set[str]:
 
 def _reopen_all(world: World, ids: Collection[str], again: Again = WHOLE) -> None:
     """Do tasks again; the groups around all of them come back, and so does what needs those."""
+    reopened: list[Task] = []
     while ids:
         tasks = [world.tasks[each] for each in sorted(ids) if not world.tasks[each].superseded]
         for task in tasks:
@@ -156,10 +157,11 @@ def _reopen_all(world: World, ids: Collection[str], again: Again = WHOLE) -> Non
             _reopen_alone(world, task, again.feedback)
         for task in tasks:
             groups.supersede(world, task)
-        for task in tasks:
-            reopen_left_out(world, task)
+        reopened += tasks
         around = [group for task in tasks for group in groups.bring_back_around(world, task)]
         ids = again.of(_needing(world, around))
+    for task in reopened:
+        reopen_left_out(world, task)
 
 
 def bring_back(world: World, run_id: str, *, whole: bool) -> None:

@@ -55,8 +55,8 @@ def reset(world: World, task_id: str) -> Answer:
     task.scheduled_for, task.run_now = None, False
     task.forget()
     task.feedback = None
-    reopen_left_out(world, task)
     groups.bring_back_around(world, task)
+    reopen_left_out(world, task)
     if task.run is not None:
         bring_back(world, task.run, whole=False)
     return ("ok", "idle")

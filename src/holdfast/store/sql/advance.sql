@@ -36,7 +36,8 @@ WHERE run_id IN (
 
 -- name: mark_failing
 -- purpose: hold failing on runs that have a failed or cancelled task, so that nothing new starts
--- guards: the run is running and not marked yet; what a step has made is the step's own affair
+-- guards: the run is running and not marked yet; what a step has made, and nothing
+--   needs, is the step's own affair
 -- changes: run
 -- event: 'run.held'
 -- data: '{"holds":' || holds || '}'
@@ -47,7 +48,7 @@ UPDATE holdfast_run SET
 WHERE id IN (SELECT value FROM {each ids})
   AND status = 'running'
   AND (holds & 64) = 0
-  AND (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded AND NOT {made task} LIMIT 1) IS NOT NULL
+  AND (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded AND NOT {spared task} LIMIT 1) IS NOT NULL
 
 -- name: copy_run_holds
 -- purpose: copy the holds of some runs down to their open tasks, where the claim can see them
@@ -69,8 +70,8 @@ WHERE holdfast_task.run_id = run.id
 
 -- name: settle_runs
 -- purpose: running → completed when every task is done; → failed when failing and nothing runs
--- guards: the run is running and its tasks say so, of those that a step has made only that they have
---   ended; what it has called runs too
+-- guards: the run is running and its tasks say so, of those that a step has made and nothing needs only
+--   that they have ended; what it has called runs too
 -- changes: run
 -- event: 'run.' || status
 -- returning: concurrency_key, holds, parent_id, EXISTS (SELECT 1 FROM holdfast_hook) AS hooked,
@@ -79,14 +80,14 @@ UPDATE holdfast_run SET
   status = CASE WHEN (holds & 64) <> 0 THEN 'failed' ELSE 'completed' END,
   error = CASE WHEN (holds & 64) <> 0 THEN (
     SELECT COALESCE(task.error, '"cancelled"') FROM holdfast_task AS task
-    WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded AND NOT {made task}
+    WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded AND NOT {spared task}
     ORDER BY task.id LIMIT 1) END,
   finished_at = (SELECT holdfast_now()),
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
 WHERE id IN (SELECT value FROM {each ids})
   AND status = 'running'
-  AND ((holds & 64) <> 0 OR (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status > '' AND NOT task.superseded AND (NOT {made task} OR task.status NOT IN ('failed', 'cancelled')) LIMIT 1) IS NULL)
+  AND ((holds & 64) <> 0 OR (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status > '' AND NOT task.superseded AND (NOT {spared task} OR task.status NOT IN ('failed', 'cancelled')) LIMIT 1) IS NULL)
   AND ((holds & 64) = 0 OR (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status = 'running' LIMIT 1) IS NULL)
   AND ((holds & 64) = 0 OR NOT EXISTS (SELECT 1 FROM holdfast_task AS call WHERE call.run_id = holdfast_run.id AND call.calls IS NOT NULL AND (SELECT child.status FROM holdfast_run AS child WHERE child.id = call.waits_for) = 'running'))
 

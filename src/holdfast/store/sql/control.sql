@@ -196,8 +196,8 @@ WHERE id IN (
 -- purpose: failed or cancelled → queued for every such task of a run, budgets renewed, due at once;
 --   an item that had not begun waits for its turn again, what called a run that completed calls anew,
 --   a verifier out of rounds judges anew, and what waited for approval since it had failed waits no more
--- guards: ended without success, and it counts; of what a step has made nothing that
---   the step is done without
+-- guards: ended without success, and it counts; of what a step has made and nothing needs only what is
+--   named, or what the step is not done without
 -- changes: task
 -- event: 'task.retried'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
@@ -224,7 +224,7 @@ UPDATE holdfast_task SET
 WHERE run_id = :run_id
   AND status IN ('failed', 'cancelled')
   AND NOT superseded
-  AND (NOT {made holdfast_task} OR NOT EXISTS (
+  AND (NOT {spared holdfast_task} OR id = CAST(:named AS text) OR NOT EXISTS (
     WITH RECURSIVE maker (parent_id, status) AS (
       SELECT first.parent_id, first.status FROM holdfast_task AS first WHERE first.id = holdfast_task.parent_id
       UNION ALL SELECT task.parent_id, task.status FROM holdfast_task AS task JOIN maker ON task.id = maker.parent_id)
@@ -250,7 +250,8 @@ WHERE id = :run_id
 
 -- name: lift_failing
 -- purpose: remove hold failing from a run in which nothing is failed or cancelled any more
--- guards: running, marked, and no task failed or cancelled but for what a step has made
+-- guards: running, marked, and no task failed or cancelled but for what a step has made and nothing
+--   needs
 -- changes: run
 -- event: 'run.unheld'
 -- data: '{"holds":' || holds || '}'
@@ -261,7 +262,7 @@ UPDATE holdfast_run SET
 WHERE id = :run_id
   AND status = 'running'
   AND (holds & 64) <> 0
-  AND (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded AND NOT {made task} LIMIT 1) IS NULL
+  AND (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded AND NOT {spared task} LIMIT 1) IS NULL
 
 -- name: reopen_tasks
 -- purpose: a task and everything that transitively needs it → queued again, in a new epoch;

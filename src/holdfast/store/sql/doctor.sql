@@ -162,16 +162,16 @@ WHERE run.status <> 'running'
 
 -- name: check_completed_means_done
 -- purpose: a run is completed exactly when all its tasks are done, once in each generation; what a step
---   has made only has to have ended
+--   has made and nothing needs only has to have ended
 SELECT run.id AS entity, 'completed with a task that is not done' AS detail
 FROM holdfast_run AS run
 WHERE run.status = 'completed'
-  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done' AND NOT task.superseded AND (NOT {made task} OR task.status NOT IN ('failed', 'cancelled')))
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done' AND NOT task.superseded AND (NOT {spared task} OR task.status NOT IN ('failed', 'cancelled')))
 UNION ALL
 SELECT run.id, 'still running with all its tasks done'
 FROM holdfast_run AS run
 WHERE run.status = 'running'
-  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done' AND NOT task.superseded AND (NOT {made task} OR task.status NOT IN ('failed', 'cancelled')))
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status <> 'done' AND NOT task.superseded AND (NOT {spared task} OR task.status NOT IN ('failed', 'cancelled')))
 UNION ALL
 SELECT entity, 'completed more than once in generation ' || generation
 FROM holdfast_event
@@ -247,13 +247,13 @@ WHERE task.status IN ('idle', 'queued', 'running')
   AND (task.run_holds & ~1) <> (run.holds & ~1)
 
 -- name: check_failing_is_marked
--- purpose: a running run is held for failing exactly when a task of it has failed that no step has made,
---   and then runs on
+-- purpose: a running run is held for failing exactly when a task of it has failed, but for what a step has
+--   made and nothing needs, and then runs on
 SELECT run.id AS entity, 'has a failed or cancelled task, but is not held for failing' AS detail
 FROM holdfast_run AS run
 WHERE run.status = 'running'
   AND (run.holds & 64) = 0
-  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status IN ('failed', 'cancelled') AND NOT task.superseded AND NOT {made task})
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.run_id = run.id AND task.status IN ('failed', 'cancelled') AND NOT task.superseded AND NOT {spared task})
 UNION ALL
 SELECT run.id, 'is failing, nothing of it runs, and it has not ended'
 FROM holdfast_run AS run

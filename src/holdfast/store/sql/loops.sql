@@ -257,8 +257,9 @@ WHERE id IN (SELECT value FROM {each ids})
 
 -- name: fail_groups
 -- purpose: idle or queued → failed for the groups around whatever failed in runs that have failed; around
---   a step there is nothing but groups
--- guards: a group that has not ended, around a failed or cancelled task that no step has made
+--   a step there is nothing but groups, around what one has made there is that step
+-- guards: a group that has not ended, around a failed or cancelled task, but for what a step has made
+--   and nothing needs
 -- changes: task
 -- event: 'task.failed'
 -- returning: kind
@@ -273,7 +274,8 @@ WHERE id IN (
         AND task.status <> 'done'
         AND task.status IN ('failed', 'cancelled')
         AND NOT task.superseded
-        AND NOT {made task}
+        AND NOT {spared task}
       UNION SELECT task.parent_id FROM holdfast_task AS task JOIN above ON task.id = above.id)
     SELECT id FROM above)
+  AND kind = 'group'
   AND status IN ('idle', 'queued')

@@ -143,13 +143,13 @@ FROM holdfast_task AS task JOIN around ON task.id = around.id
 
 -- name: failed_in_run
 -- purpose: what has failed or was cancelled in a run; of groups, those that failed by themselves, and
---   not what a step has made
+--   not what a step has made for itself alone
 SELECT id, status FROM holdfast_task
 WHERE run_id = :run_id
   AND status <> 'done'
   AND status IN ('failed', 'cancelled')
   AND NOT superseded
-  AND NOT {made holdfast_task}
+  AND NOT {spared holdfast_task}
   AND (kind <> 'group' OR error IS NOT NULL)
 ORDER BY id
 
