@@ -53,7 +53,7 @@ def with_its_failed_task_back(engine: Engine, run: StartedRun) -> None:
     run.take("aside")
     run.break_for_good("plan")
     plan = run.steps["plan"]
-    assert write(engine, "retry_run_tasks", run_id=run.id, actor="user") == {plan}
+    assert write(engine, "retry_run_tasks", run_id=run.id, named=None, actor="user") == {plan}
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,9 @@ def test_failing_is_not_lifted_from_a_run_that_has_ended(engine: Engine) -> None
     run = start(engine)
     run.break_for_good("plan")
     assert run.status == "failed"
-    assert write(engine, "retry_run_tasks", run_id=run.id, actor="user") == {run.steps["plan"]}
+    assert write(engine, "retry_run_tasks", run_id=run.id, named=None, actor="user") == {
+        run.steps["plan"]
+    }
     assert write(engine, "lift_failing", run_id=run.id, actor="user") == set()
     assert engine.runs.retry(run.id).ok
 
