@@ -222,6 +222,18 @@ def test_a_circle_through_a_task_outside_the_plan_is_refused(engine: Engine, way
     assert engine.tasks.finalize_plan(parent).ok
 
 
+def test_a_circle_through_finalized_plans_is_refused(engine: Engine) -> None:
+    (first, (one,)), (second, (two,)) = (plan(engine, each) for each in ("one", "two"))
+    for each in (first, second):
+        assert engine.tasks.finalize_plan(each).ok
+    assert engine.tasks.block(second, [first]).ok
+    for each in (two, second, first):
+        with pytest.raises(InvalidInput, match="would need itself"):
+            engine.tasks.block(one, [each])
+    finish(engine, one)
+    finish(engine, two)
+
+
 def test_what_is_done_closes_no_circle(engine: Engine) -> None:
     parent, (one, two) = plan(engine, "one", "two")
     outside = create(engine, "outside", needs=(two,))

@@ -35,13 +35,13 @@ class Paper:
     def __init__(self) -> None:
         self.groups: list[list[Note]] = []
         self.pending: list[Note] = []
-        self.hurried: list[bool] = []
+        self.patience: list[float | None] = []
         # Whose rows another transaction has.
         self.locked: set[str] = set()
         self.before_commit: Callable[[], None] = lambda: None
 
-    def transact(self, work: Callable[[Transaction], T], *, hurried: bool = False) -> T:
-        self.hurried.append(hurried)
+    def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
+        self.patience.append(patience)
         self.pending = []
         result = work(cast("Transaction", self))
         self.before_commit()

@@ -7,6 +7,7 @@ from itertools import chain
 import pytest
 
 from holdfast.errors import StoreBusy
+from holdfast.store.group import PARTED, WHILE_ASIDE
 from tests.unit.paper import Desk, Note, notes
 
 
@@ -33,7 +34,7 @@ def test_only_the_first_who_finds_a_row_locked_is_waited_for() -> None:
     desk.step_all()
     desk.submit(*notes("i"))
     desk.step_all()
-    assert desk.paper.hurried == [False, *[True] * 7]
+    assert desk.paper.patience == [None, *[PARTED] * 6, WHILE_ASIDE]
     assert len(desk.numbers) == 4
 
 
@@ -44,9 +45,9 @@ def test_few_of_many_whose_rows_are_locked_are_tried_at_a_time_and_each_in_its_t
     desk.step_all()
     desk.paper.locked.remove("h")
     for times in (3, 3, 4):
-        before = len(desk.paper.hurried)
-        desk.clock.advance(1)
-        assert desk.group.step() == len(desk.paper.hurried) - before == times
+        before = len(desk.paper.patience)
+        desk.clock.advance(0.1)
+        assert desk.group.step() == len(desk.paper.patience) - before == times
     assert last.result(0) == 7
     desk.paper.locked.clear()
     desk.step_all()
@@ -56,9 +57,10 @@ def test_few_of_many_whose_rows_are_locked_are_tried_at_a_time_and_each_in_its_t
 def test_who_has_waited_long_enough_for_a_row_is_told_and_who_follows_is_written() -> None:
     desk = Desk()
     desk.paper.locked = {"a"}
-    first, second = desk.submit(Note(keys=("a",)), Note(keys=("a", "b"), number=1))
+    (first,) = desk.submit(*notes("a"))
     desk.step_all()
     desk.clock.advance(9.5)
+    (second,) = desk.submit(Note(keys=("a", "b"), number=1))
     desk.step_all()
     assert not first.done()
     desk.clock.advance(0.5)
@@ -68,6 +70,65 @@ def test_who_has_waited_long_enough_for_a_row_is_told_and_who_follows_is_written
     desk.clock.advance(1)
     desk.step_all()
     assert second.result(0) == 1
+
+
+def test_who_has_waited_for_longer_stays_longer_in_line_for_a_row() -> None:
+    desk = Desk()
+    desk.paper.locked = {"a"}
+    desk.submit(*notes("a"))
+    desk.step_all()
+    waited = []
+    for _ in range(4):
+        desk.clock.advance(2.4)
+        desk.step_all()
+        waited.append(desk.paper.patience[-1])
+    assert waited == [pytest.approx(each) for each in (0.12, 0.24, 0.25, 0.25)]
+
+
+def test_everyone_is_told_in_time_however_many_wait() -> None:
+    desk = Desk()
+    names = [str(number) for number in range(100)]
+    desk.paper.locked = set(names)
+    futures = desk.submit(*notes(*names))
+    desk.step_all()
+    desk.clock.advance(10)
+    desk.group.step()
+    assert all(isinstance(future.exception(0), StoreBusy) for future in futures)
+
+
+def test_who_follows_has_waited_as_long_when_it_comes_to_its_turn() -> None:
+    desk = Desk()
+    desk.paper.locked = {"a"}
+    futures = desk.submit(*notes(*"a" * 20))
+    desk.step_all()
+    begin = desk.clock.monotonic()
+    desk.group.close()
+    assert all(isinstance(future.exception(0), StoreBusy) for future in futures)
+    assert desk.clock.monotonic() - begin < 11
+
+
+def test_what_waits_for_one_of_its_own_group_keeps_its_place_before_what_was_put_aside() -> None:
+    desk = Desk()
+    desk.paper.locked = {"k"}
+    desk.submit(*notes("k"))
+    desk.step_all()
+    keys = (("a",), ("a", "b"), ("k", "b"), ("b",))
+    desk.submit(*(Note(keys=each, number=number) for number, each in enumerate(keys, start=1)))
+    desk.step_all()
+    desk.paper.locked.clear()
+    desk.clock.advance(1)
+    desk.step_all()
+    assert [*chain(*desk.numbers)] == [1, 2, 0, 3, 4]
+
+
+def test_an_interruption_while_a_group_is_parted_is_told_to_all_of_it() -> None:
+    desk = Desk()
+    desk.paper.locked = {"d"}
+    interrupted = Note(keys=("c",), error=KeyboardInterrupt())
+    _, *others = desk.submit(*notes("d"), interrupted, *notes("a", "b"))
+    with pytest.raises(KeyboardInterrupt):
+        desk.group.step()
+    assert all(isinstance(each.exception(0), KeyboardInterrupt) for each in others)
 
 
 @pytest.mark.parametrize("free", [True, False])

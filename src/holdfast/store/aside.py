@@ -14,9 +14,13 @@ from holdfast.store.entries import Entry, O
 
 FIRST_PAUSE = 0.02
 LONGEST_PAUSE = 0.2
-# How many are tried again at a time, and how many of them may be waited for in vain.
+# How many are tried again at a time, and for how long they are waited for in vain.
 AT_ONCE = 16
-MISSES = 3
+IN_VAIN = 0.06
+# How long who is tried waits for a row, in parts of the time it has waited already: among others
+# that take turns at one, who never stays in line never comes to it.
+SHARE = 0.05
+SHORTEST, LONGEST = 0.02, 0.25
 
 
 def longest_wait(settings: Settings) -> float:
@@ -30,7 +34,6 @@ class Aside(Generic[O]):
     def __init__(self, clock: Clock, settings: Settings) -> None:
         self._clock = clock
         self._longest = longest_wait(settings)
-        self._since: dict[Entry[O], float] = {}
         self._kept: dict[Entry[O], None] = {}
         self._behind: list[Entry[O]] = []
         self._keys: set[str] = set()
@@ -42,10 +45,9 @@ class Aside(Generic[O]):
 
     def keep(self, entry: Entry[O]) -> bool:
         """Put an operation aside; False when it has waited for long enough."""
-        now = self._clock.monotonic()
-        if not self._since:
-            self._pause, self._due = FIRST_PAUSE, now + FIRST_PAUSE
-        if now - self._since.setdefault(entry, now) >= self._longest:
+        if entry.since is None and not self._kept:
+            self._pause, self._due = FIRST_PAUSE, self._clock.monotonic() + FIRST_PAUSE
+        if self._age(entry) >= self._longest:
             return False
         self._kept[entry] = None
         self._keys.update(entry.operation.keys)
@@ -56,9 +58,17 @@ class Aside(Generic[O]):
         keys = entry.operation.keys
         if self._keys.isdisjoint(keys):
             return False
+        self._age(entry)
         self._keys.update(keys)
         self._behind.append(entry)
         return True
+
+    def _age(self, entry: Entry[O]) -> float:
+        """For how long an operation has waited; from now on, it waits."""
+        now = self._clock.monotonic()
+        if entry.since is None:
+            entry.since = now
+        return now - entry.since
 
     def pause(self) -> float | None:
         """In how many seconds something is to be tried again."""
@@ -72,31 +82,37 @@ class Aside(Generic[O]):
         self._clock.sleep(self.pause() or 0.0)
         self.hurry()
 
-    def try_again(self, write: Callable[[Entry[O]], object]) -> list[Entry[O]]:
+    def try_again(self, write: Callable[[Entry[O], float], object]) -> list[Entry[O]]:
         """Have each written that it is time for; who is still locked is put aside once more.
 
         Those who have waited the longest come first, and not all of them at a time.
         """
         tried: list[Entry[O]] = []
-        misses = 0
+        misses, in_vain = 0, 0.0
         if self._kept and self._clock.monotonic() >= self._due:
-            while self._kept and misses < MISSES and len(tried) < AT_ONCE:
+            while self._kept and in_vain < IN_VAIN and len(tried) < AT_ONCE:
                 entry = next(iter(self._kept))
                 if entry in tried:
                     break
                 del self._kept[entry]
                 tried.append(entry)
-                write(entry)
-                misses += entry in self._kept
+                patience = min(LONGEST, max(SHORTEST, SHARE * self._age(entry)))
+                write(entry, patience)
+                if entry in self._kept:
+                    misses, in_vain = misses + 1, in_vain + patience
             self._set_pause(longer=misses == len(tried))
         return tried
 
+    def give_up(self) -> list[Entry[O]]:
+        """Those who have waited for long enough, though it was not their turn to be tried."""
+        late = [entry for entry in self._kept if self._age(entry) >= self._longest]
+        for entry in late:
+            del self._kept[entry]
+        return late
+
     def free(self, tried: Sequence[Entry[O]]) -> list[Entry[O]]:
         """What need not wait behind those that were tried, and have gone."""
-        gone = [entry for entry in tried if entry not in self._kept]
-        for entry in gone:
-            del self._since[entry]
-        if not gone:
+        if all(entry in self._kept for entry in tried):
             return []
         # Each of them is looked at again: another that is aside may be about the same.
         self._keys = {key for entry in self._kept for key in entry.operation.keys}

@@ -108,11 +108,11 @@ class Database(Protocol):
     @property
     def dialect(self) -> Dialect: ...
 
-    def transact(self, work: Callable[[Transaction], T], *, hurried: bool = False) -> T:
+    def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
         """Run `work` in a write transaction, from one thread at a time.
 
         `work` may be run again from its start after a rollback, so it changes nothing else. Where
-        another transaction has locked a row, `StoreBusy` comes soon, and at once who is `hurried`.
+        another transaction has locked a row, `StoreBusy` comes soon, or after as many seconds.
         """
 
     def view(self, work: Callable[[Transaction], T]) -> T:

@@ -29,10 +29,12 @@ O = TypeVar("O", bound=Operation)  # noqa: E741 - an operation
 class Entry(ABC, Generic[O]):
     """An operation, and who is told the reply to it, or the error there is instead."""
 
-    __slots__ = ("operation",)
+    __slots__ = ("operation", "since")
 
     def __init__(self, operation: O) -> None:
         self.operation = operation
+        # Since when it waits for a row that another transaction has locked.
+        self.since: float | None = None
 
     @abstractmethod
     def tell(self, reply: Any) -> None:  # noqa: ANN401 - whatever the operation is answered

@@ -29,6 +29,10 @@ logger = logging.getLogger(__name__)
 
 # What all of a group sends lies in memory several times over, and keeps the others waiting.
 GROUP_BYTES = 16 * MEBIBYTE
+# For how many seconds others are waited for who have locked a row, after somebody was put aside
+# for one, and where it is looked for which of a group is about it.
+WHILE_ASIDE = 0.06
+PARTED = 0.01
 
 
 T = TypeVar("T")
@@ -37,7 +41,7 @@ T = TypeVar("T")
 class Writable(Protocol):
     """As much of a database as a group needs."""
 
-    def transact(self, work: Callable[[Transaction], T], *, hurried: bool = False) -> T: ...
+    def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T: ...
 
 
 Replies = Sequence[Any]
@@ -76,6 +80,7 @@ class GroupCommit(Generic[O]):
         self._closed = False
         self._waiting: deque[Entry[O]] = deque()
         self._aside: Aside[O] = Aside(clock, settings)
+        self._busy = StoreBusy("another transaction holds a row that this needs")
         self._thread: Running | None = None
         # For whoever measures: how many groups were written, by the bits of their size.
         self.sizes: Counter[int] = Counter()
@@ -146,13 +151,15 @@ class GroupCommit(Generic[O]):
         group = self._take()
         if group:
             thread.own = self._lent and len(group) == 1
-            self._write(group, hurried=bool(self._aside))
+            self._write(group, WHILE_ASIDE if self._aside else None)
         return len(group) + (0 if self._lent else self._try_again())
 
     def _try_again(self) -> int:
         """Write what was put aside and is to be tried again by now; the number of those."""
-        tried = self._aside.try_again(lambda entry: self._write([entry], hurried=True))
-        self._waiting.extendleft(reversed(self._aside.free(tried)))
+        tried = self._aside.try_again(lambda entry, patience: self._write([entry], patience))
+        if late := self._aside.give_up():
+            _fail(late, self._busy)
+        self._waiting.extendleft(reversed(self._aside.free([*tried, *late])))
         return len(tried)
 
     def close(self) -> None:
@@ -225,11 +232,11 @@ class GroupCommit(Generic[O]):
         aside = self._aside or None
         while self._waiting and room > 0 and max(len(group), len(behind)) < self._size:
             entry = self._waiting.popleft()
-            if aside and aside.follow(entry):
-                continue
             operation = entry.operation
             keys = operation.keys
             free = seen.isdisjoint(keys)
+            if free and aside and aside.follow(entry):
+                continue
             seen.update(keys)
             if not free:
                 behind.append(entry)
@@ -239,19 +246,18 @@ class GroupCommit(Generic[O]):
         self._waiting.extendleft(reversed(behind))
         return group
 
-    def _write(self, group: Sequence[Entry[O]], *, hurried: bool = False) -> BaseException | None:
-        """Write a group and answer it; what is given back is the error that all of it got.
-
-        Who is `hurried` waits for next to nobody who has locked a row.
-        """
+    def _write(
+        self, group: Sequence[Entry[O]], patience: float | None = None
+    ) -> BaseException | None:
+        """Write a group and answer it; what is given back is the error that all of it got."""
         try:
-            replies = self._commit(group, hurried=hurried)
+            replies = self._commit(group, patience)
         except StoreBusy as error:
             return self._put_aside(group[0], error) if len(group) == 1 else self._halve(group)
         except Exception as error:  # noqa: BLE001 - whatever it is, it may belong to one caller
             if len(group) == 1 or _is_everyones(error):
                 return _fail(group, error)
-            return self._write_apart([[entry] for entry in group], hurried=hurried)
+            return self._write_apart([[entry] for entry in group], patience)
         except BaseException as error:
             _fail(group, error)
             raise
@@ -259,29 +265,33 @@ class GroupCommit(Generic[O]):
         return None
 
     def _put_aside(self, entry: Entry[O], error: StoreBusy) -> BaseException | None:
+        self._busy = error
         return None if self._aside.keep(entry) else _fail([entry], error)
 
     def _halve(self, group: Sequence[Entry[O]]) -> BaseException | None:
         """Find those whose rows are locked, while the others are written."""
         middle = len(group) // 2
-        return self._write_apart([group[:middle], group[middle:]], hurried=True)
+        return self._write_apart([group[:middle], group[middle:]], PARTED)
 
     def _write_apart(
-        self, groups: Sequence[Sequence[Entry[O]]], *, hurried: bool
+        self, groups: Sequence[Sequence[Entry[O]]], patience: float | None
     ) -> BaseException | None:
         for index, group in enumerate(groups):
-            error = self._write(group, hurried=hurried)
+            left = [entry for other in groups[index + 1 :] for entry in other]
+            try:
+                error = self._write(group, patience)
+            except BaseException as error:
+                _fail(left, error)
+                raise
             if error is not None and _is_everyones(error):
                 # The others would only wait as long again to hear the same.
-                for other in groups[index + 1 :]:
-                    _fail(other, error)
-                return error
+                return _fail(left, error)
         return None
 
-    def _commit(self, group: Sequence[Entry[O]], *, hurried: bool) -> Replies:
+    def _commit(self, group: Sequence[Entry[O]], patience: float | None) -> Replies:
         operations = [entry.operation for entry in group]
         return self._database.transact(
-            lambda transaction: self._reply(transaction, operations), hurried=hurried
+            lambda transaction: self._reply(transaction, operations), patience=patience
         )
 
     def _reply(self, transaction: Transaction, operations: Sequence[O]) -> Replies:

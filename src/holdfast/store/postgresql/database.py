@@ -37,7 +37,7 @@ T = TypeVar("T")
 # Longer than others of this kind have a row, and short for all that wait behind the writer.
 LOCK_TIMEOUT = 0.25
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-_HURRY = "SET LOCAL lock_timeout = '10ms'"
+_HURRY = "SELECT set_config('lock_timeout', %(patience)s, true)"
 _BEGIN_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
@@ -66,9 +66,8 @@ class PostgresqlDatabase:
         except ConnectionLost as error:
             raise unreachable(error) from None
 
-    def transact(self, work: Callable[[Transaction], T], *, hurried: bool = False) -> T:
-        begin = (_BEGIN, _HURRY) if hurried else (_BEGIN,)
-        return self._persistently(lambda: self._transact(self._live_writer(), work, begin))
+    def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
+        return self._persistently(lambda: self._transact(self._live_writer(), work, patience))
 
     def view(self, work: Callable[[Transaction], T]) -> T:
         return self._persistently(lambda: self._view(work))
@@ -159,12 +158,13 @@ class PostgresqlDatabase:
         return Session(self._address.connect_writer(LOCK_TIMEOUT))
 
     def _transact(
-        self, session: Session, work: Callable[[Transaction], T], begin: Sequence[str]
+        self, session: Session, work: Callable[[Transaction], T], patience: float | None
     ) -> T:
         transaction = PostgresqlTransaction(session, self._queries, self._surroundings.clock)
         with session.loss_noticed():
-            for statement in begin:
-                session.execute(statement)
+            session.execute(_BEGIN)
+            if patience is not None:
+                session.execute(_HURRY, {"patience": f"{round(patience * 1_000)}ms"})
             result = work(transaction)
             xid = transaction.xid()
         try:

@@ -77,9 +77,9 @@ class SqliteDatabase:
             note_closed(self._home)
             raise
 
-    def transact(self, work: Callable[[Transaction], T], *, hurried: bool = False) -> T:
+    def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
         # Whoever writes has the whole file, and nobody can go before who waits for it.
-        del hurried
+        del patience
         return self._patiently(lambda: self._transact(work))
 
     def view(self, work: Callable[[Transaction], T]) -> T:
