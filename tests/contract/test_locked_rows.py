@@ -88,7 +88,7 @@ def test_who_waits_in_vain_is_told_so_and_what_comes_after_it_is_written(
 
 
 def test_a_lease_that_cannot_be_renewed_costs_no_other_attempt_of_its_worker_theirs(
-    postgres_store_url: str,
+    postgres_store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = ManualClock()
     with opened(postgres_store_url, clock=clock) as engine:
@@ -102,24 +102,29 @@ def test_a_lease_that_cannot_be_renewed_costs_no_other_attempt_of_its_worker_the
             heartbeat.step()
             # By then the other has been put aside, and its time has begun.
             assert eventually(is_renewed)
+            assert eventually(lambda: heartbeat.step() == 10 and other.deadline == 40)
             clock.advance(10)
             assert eventually(lambda: heartbeat.step() == 10 and other.deadline == 50)
             assert locked.deadline == 30
+            assert eventually(lambda: heartbeat.step() == 10 and "could not renew 1" in caplog.text)
         assert eventually(lambda: heartbeat.step() == 10 and locked.deadline == 50)
 
 
 def test_a_lost_lease_that_cannot_be_taken_back_holds_up_nothing_else_that_is_due(
     postgres_store_url: str,
 ) -> None:
-    settings = Settings(url=postgres_store_url, lease=0.2, renewal=0.1, recovery=0.05)
+    # Who waits for a lock does so for a third of the usual lease: longer than this test.
+    settings = Settings(url=postgres_store_url, lease=300, renewal=100, recovery=0.05)
     engine = Engine(postgres_store_url, settings=settings)
     with healthy(engine):
         engine.start()
         locked = engine.tasks.create(NewTask(title="locked"))
-        assert engine.work.claim("anna")
+        assert engine.work.claim("anna", lease=0.1)
         with engine.transaction() as connection:
             engine.tasks.create(NewTask(title="after", needs=(locked.id,)), connection=connection)
             later = engine.tasks.create(NewTask(title="later", scheduled_for="400ms"))
             assert eventually(lambda: engine.tasks.get(later.id).state == "ready")
+            assert [each.task_id for each in engine.work.claim("bert", lease=0.1)] == [later.id]
+            assert eventually(lambda: engine.tasks.get(later.id).lost == 1)
             assert engine.tasks.get(locked.id).status == "running"
         assert eventually(lambda: engine.tasks.get(locked.id).status == "queued")

@@ -85,6 +85,19 @@ def test_an_attempt_ends_itself_when_the_store_does_not_answer_in_time(
     assert "could not be renewed before its lease ran out" in caplog.text
 
 
+def test_a_heartbeat_with_nothing_left_to_keep_rests_though_the_store_does_not_answer(
+    engine: Engine, clock: ManualClock
+) -> None:
+    running = [execution_of(engine)]
+    with stuck(engine):
+        heartbeat = Heartbeat(engine, lambda: running)
+        clock.advance(heartbeat.step())
+        heartbeat.step()
+        running.clear()
+        clock.advance(10)
+        assert heartbeat.step() == 10
+
+
 def test_an_attempt_that_lost_its_lease_ends_with_the_next_renewal(
     engine: Engine, clock: ManualClock
 ) -> None:

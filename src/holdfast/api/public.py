@@ -34,8 +34,8 @@ from holdfast.model.task import NewTask, Renewal
 from holdfast.model.verdict import Verdict
 from holdfast.settings import Settings
 from holdfast.worker.context import Context
-from holdfast.worker.durable import AttemptEnded
 from holdfast.worker.pool import Worker
+from holdfast.worker.tenure import AttemptEnded
 
 __all__ = [
     "AttemptEnded",

@@ -9,6 +9,7 @@ from math import inf
 
 from holdfast.clock import MICROSECONDS, Clock
 from holdfast.engine.desk import Desk
+from holdfast.engine.expiry import Lost, take_back
 from holdfast.engine.operations import Sweep
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.run_desk import Runs
@@ -41,8 +42,7 @@ class Recovery:
         self._desk = desk
         self._clock = clock
         self._recovered = -inf
-        self._lost: Future[list[TransitionResult]] = Future()
-        self._lost.set_result([])
+        self._lost: dict[Lost, Future[TransitionResult]] = {}
         self._work = work
         self._runs = runs
         self._schedules = schedules
@@ -83,11 +83,9 @@ class Recovery:
         pause, now = self._desk.settings.recovery, self._clock.monotonic()
         try:
             # A hint tells of new work: leases end by themselves, and not sooner for it.
-            if now >= self._recovered + pause / 2 and self._lost.done():
+            if now >= self._recovered + pause / 2:
                 self._recovered = now
-                # Nobody waits for it: somebody may have locked a row.
-                self._lost = self._work.recover.submit()
-                self._lost.add_done_callback(_tell)
+                self._take_back()
             return self._do_what_is_due()
         except ShuttingDown:
             return None
@@ -95,8 +93,10 @@ class Recovery:
             log.exception("recovery could not look; it looks again in %s s", pause)
             return pause
 
-
-def _tell(lost: Future[list[TransitionResult]]) -> None:
-    error = lost.exception()
-    if error is not None and not isinstance(error, ShuttingDown):
-        log.error("not all that was lost could be taken back; it is tried again: %s", error)
+    def _take_back(self) -> None:
+        """Nobody waits for those that are lost, nor one for another: its row may be locked."""
+        heard = [self._lost.pop(each) for each in list(self._lost) if self._lost[each].done()]
+        errors = [each.exception() for each in heard if each.exception() is not None]
+        if errors:
+            log.error("not all that was lost could be taken back; it is tried again: %s", errors[0])
+        self._lost |= take_back(self._desk, self._lost)

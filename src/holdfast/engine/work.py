@@ -14,11 +14,11 @@ from holdfast.engine.answers import answer_guard, answer_write
 from holdfast.engine.asked import Report
 from holdfast.engine.desk import Desk
 from holdfast.engine.durable_operations import RecordEffect, Spawn, TakeSignal
-from holdfast.engine.edge import operation, reading
+from holdfast.engine.edge import gather, operation, reading
+from holdfast.engine.expiry import take_back
 from holdfast.engine.operations import (
     Claim,
     ClaimById,
-    Lose,
     Operation,
     Pull,
     Renew,
@@ -42,7 +42,6 @@ from holdfast.model.trace import derive_trace_id
 from holdfast.store.database import Row
 from holdfast.store.entries import Entry
 
-EXPIRED_AT_ONCE = 1_000
 MAX_CLAIM = 1_000
 
 
@@ -169,8 +168,15 @@ class Work:
         self, renewals: Sequence[Renewal], *, lease: float | None = None
     ) -> Future[list[TransitionResult]]:
         """Keep leases; an answer that is not ok says to stop that attempt."""
+        return self._desk.submit_all(self._renewals(renewals, lease))
+
+    def renew_each(self, renewals: Sequence[Renewal]) -> list[Future[TransitionResult]]:
+        """Keep leases, and hear of each by itself: the row of one of them may be locked."""
+        return self._desk.submit_many(self._renewals(renewals, None))
+
+    def _renewals(self, renewals: Sequence[Renewal], lease: float | None) -> list[Renew]:
         duration = self.lease(lease)
-        operations = [
+        return [
             Renew(
                 **self._held(each.task_id, each.token),
                 lease=duration,
@@ -179,7 +185,6 @@ class Work:
             )
             for each in validation.renewals(renewals)
         ]
-        return self._desk.submit_all(operations)
 
     @operation
     def complete(
@@ -380,9 +385,7 @@ class Work:
     @operation
     def recover(self) -> Future[list[TransitionResult]]:
         """Take back the tasks whose lease has run out; a renewal that came first wins."""
-        rows = self._desk.view(lambda tx: tx.read("expired_tasks", count=EXPIRED_AT_ONCE))
-        expired = sorted((row["id"], row["attempt"]) for row in rows)
-        return self._desk.submit_all([Lose(task_id=task, fence=fence) for task, fence in expired])
+        return gather(list(take_back(self._desk, ()).values()))
 
     def lease(self, seconds: float | None) -> int:
         """How long a lease is, in microseconds; the usual one unless said."""

@@ -24,7 +24,6 @@ from holdfast.worker.command import (
     Limits,
 )
 from holdfast.worker.context import Context
-from holdfast.worker.durable import AttemptEnded
 from holdfast.worker.execution import GivenBack, StepFailed
 from holdfast.worker.filling import fill, takes_prompt
 from holdfast.worker.orphans import end_record, record_of
@@ -34,6 +33,7 @@ from holdfast.worker.process import Process
 from holdfast.worker.questions import Questions, questions_of
 from holdfast.worker.spool import Spool
 from holdfast.worker.surroundings import SHORT_PROMPT, Files, files_in, inherited, variables
+from holdfast.worker.tenure import AttemptEnded
 from holdfast.worker.transcript import Transcript
 
 UNPAID = 10

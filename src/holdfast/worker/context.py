@@ -12,9 +12,7 @@ from holdfast.engine.validation import JSON_SCALAR_LIMIT
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.model.text import encode_json
-from holdfast.threads import Flag
 from holdfast.worker.durable import (
-    AttemptEnded,
     Flow,
     Memory,
     await_here,
@@ -23,20 +21,11 @@ from holdfast.worker.durable import (
     wait_here,
 )
 from holdfast.worker.office import Office
+from holdfast.worker.tenure import AttemptEnded, Tenure
 
 
 def _as_it_is(value: object) -> object:
     return value
-
-
-class Tenure(Flag):
-    """How long an attempt may act: until it is known to be over, or its lease has run out."""
-
-    __slots__ = ("deadline",)
-
-    def __init__(self, deadline: float) -> None:
-        self._set = False
-        self.deadline = deadline
 
 
 class Context:
@@ -61,7 +50,7 @@ class Context:
 
     @cached_property
     def _memory(self) -> Memory:
-        return Memory(self._engine, self._assignment)
+        return Memory(self._engine, self._assignment, lambda: self.ended)
 
     @property
     def task_id(self) -> str:

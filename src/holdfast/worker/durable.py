@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.validation import MAX_BATCH
-from holdfast.errors import HoldfastError, InvalidInput, TaskFailed
+from holdfast.errors import InvalidInput, TaskFailed
 from holdfast.model.duration import parse_duration
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
@@ -23,16 +23,13 @@ from holdfast.model.task import Assignment, NewTask, Task
 from holdfast.worker.encoding import InvalidEffect, encode_effect
 from holdfast.worker.office import Office
 from holdfast.worker.places import Places
+from holdfast.worker.tenure import AttemptEnded, insist
 
 LONGEST = 200 * 365 * 86_400
 
 T = TypeVar("T")
 Asked = Future[Any] | Awaitable[Any] | Callable[[], Any]
 Flow = Generator[Asked, Any, T]
-
-
-class AttemptEnded(HoldfastError):
-    """The attempt was cancelled or lost its lease: stop, and change nothing more."""
 
 
 class Suspended(BaseException):
@@ -69,10 +66,11 @@ class Callee(Protocol):
 
 
 class Memory:
-    """What one task remembers, and the flows that add to it."""
+    """What one task remembers, and the flows that add to it while its attempt is not `over`."""
 
-    def __init__(self, engine: Office, assignment: Assignment) -> None:
+    def __init__(self, engine: Office, assignment: Assignment, over: Callable[[], bool]) -> None:
         self._engine = engine
+        self._over = over
         self._assignment = assignment
         self._name = (assignment.task_id, assignment.token)
         self._target = assignment.run_id or assignment.task_id
@@ -120,10 +118,8 @@ class Memory:
 
     def _listen(self, place: str, signal: str, timeout: float | None) -> Flow[None]:
         known = yield from self._remembered()
-        taken: Recorded = yield self._engine.work.take_signal.submit(
-            *self._name, self._target, signal, name=place
-        )
-        self._demand(taken.answer)
+        asked = self._engine.work.take_signal.submit
+        taken = yield from self._tell(asked, self._target, signal, name=place)
         if taken.found:
             known[place] = taken.value
             return
@@ -151,8 +147,7 @@ class Memory:
         place = self.places.take(name)
         known = yield from self._remembered()
         if place not in known:
-            made: Recorded = yield self._engine.work.spawn.submit(*self._name, tasks, name=place)
-            self._demand(made.answer)
+            made = yield from self._tell(self._engine.work.spawn.submit, tasks, name=place)
             known[place] = made.value
         ids: list[str] = known[place]
         return ids
@@ -179,11 +174,18 @@ class Memory:
         return known
 
     def _remember(self, place: str, value: object) -> Flow[Any]:
-        kept: Recorded = yield self._engine.work.record_effect.submit(*self._name, place, value)
-        self._demand(kept.answer)
+        kept = yield from self._tell(self._engine.work.record_effect.submit, place, value)
         known = yield from self._remembered()
         known[place] = kept.value
         return kept.value
+
+    def _tell(
+        self, send: Callable[..., Future[Recorded]], *said: object, **options: object
+    ) -> Flow[Recorded]:
+        """What was done is not done again because the store could not be told at once."""
+        told: Recorded = yield insist(lambda: send(*self._name, *said, **options), self._over)
+        self._demand(told.answer)
+        return told
 
     def _demand(self, answer: TransitionResult) -> None:
         if not answer.ok:

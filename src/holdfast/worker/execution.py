@@ -13,9 +13,7 @@ from holdfast.engine.reports import Held, Told
 from holdfast.errors import (
     InvalidInput,
     ShuttingDown,
-    StoreUnreachable,
     TaskFailed,
-    UnknownOutcome,
     tell_error,
 )
 from holdfast.logs import About, log_about
@@ -24,11 +22,12 @@ from holdfast.model.status import TERMINAL
 from holdfast.model.task import Assignment
 from holdfast.store.entries import Entry
 from holdfast.threads import program_ends
-from holdfast.worker.context import Context, Tenure
-from holdfast.worker.durable import Asking, AttemptEnded, Suspended
+from holdfast.worker.context import Context
+from holdfast.worker.durable import Asking, Suspended
 from holdfast.worker.encoding import InvalidEffect
 from holdfast.worker.office import Office
 from holdfast.worker.raised import foremost
+from holdfast.worker.tenure import AWAY, AttemptEnded, Tenure
 from holdfast.worker.traced import UNTRACED, Traced, Untraced, attempt
 
 TRACEBACK_LINES = 30
@@ -37,7 +36,6 @@ SHOWN = 10
 
 log = logging.getLogger("holdfast.worker")
 Answer = TransitionResult | BaseException
-_AWAY = (StoreUnreachable, UnknownOutcome)
 
 
 class UnknownFunction(Exception):
@@ -318,7 +316,7 @@ class Courier(Entry[Operation]):
 
     def tell(self, reply: Answer) -> None:
         sender = self._sender
-        if isinstance(reply, _AWAY) and sender.in_time():
+        if isinstance(reply, AWAY) and sender.in_time():
             # Where it cannot be sent again, what the store said is the better reason.
             with suppress(Exception):
                 sender.post(self)

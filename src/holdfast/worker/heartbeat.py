@@ -22,11 +22,10 @@ log = logging.getLogger("holdfast.heartbeat")
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A renewal under way; leases count from before it was sent."""
+    """A renewal under way; its lease counts from before it was sent."""
 
     at: float
-    executions: Sequence[Execution]
-    reply: Future[list[TransitionResult]]
+    reply: Future[TransitionResult]
 
 
 class Heartbeat:
@@ -36,9 +35,8 @@ class Heartbeat:
         self._engine = engine
         self._executions = executions
         self._due = engine.clock.monotonic() + engine.settings.renewal
-        self._asked: list[Asked] = []
-        # Somebody has locked the row of one of them: each is renewed by itself.
-        self._apart: set[Execution] = set()
+        # Each by itself: somebody may have locked the row of one of them.
+        self._asked: dict[Execution, Asked] = {}
         self._resting = False
         loop = Loop(engine.threads, "holdfast-heartbeat", self._look)
         self.start, self.close = loop.start, loop.close
@@ -57,16 +55,19 @@ class Heartbeat:
         for execution in self._live():
             self._end_if_over(execution, now)
         live = self._live()
-        free = self._free(live)
+        free = [each for each in live if each not in self._asked]
         if now >= self._due and (free or not self._asked):
             self._due = now + self._engine.settings.renewal
-            self._ask_all(now, free)
+            if free:
+                self._ask(now, free)
             free = []
         moments = [self._due] if free or not self._asked else []
         for each in live:
             timeout = None if each.reported else each.timeout_at
             moments.append(each.deadline if timeout is None else min(each.deadline, timeout))
-        return max(0.0, min(moments, default=self._due) - now)
+        # Of what has ended, whose answer is still to come, there is nothing more to do.
+        rest = now + self._engine.settings.renewal
+        return max(0.0, min(moments, default=rest) - now)
 
     def _live(self) -> list[Execution]:
         return [each for each in self._executions() if not each.ended.is_set()]
@@ -82,47 +83,40 @@ class Heartbeat:
             execution.fail(TimeoutError(f"ran longer than {seconds:g} s"))
             execution.end()
 
-    def _free(self, live: Sequence[Execution]) -> list[Execution]:
-        """Those of whose renewal nothing is to come."""
-        under_way = {each for asked in self._asked for each in asked.executions}
-        return [each for each in live if each not in under_way]
-
-    def _ask_all(self, now: float, live: Sequence[Execution]) -> None:
-        self._apart &= set(self._live())
-        together = [each for each in live if each not in self._apart]
-        if together:
-            self._ask(now, together)
-        for each in self._apart.intersection(live):
-            self._ask(now, [each])
-
     def _ask(self, now: float, live: Sequence[Execution]) -> None:
         try:
-            reply = self._engine.work.renew.submit([_renewal(each) for each in live])
+            replies = self._engine.work.renew_each([_renewal(each) for each in live])
         except HoldfastError:
             log.exception("could not renew %d leases", len(live))
             return
-        self._asked.append(Asked(at=now, executions=live, reply=reply))
-        reply.add_done_callback(lambda _: self.kick())
+        for execution, reply in zip(live, replies, strict=True):
+            self._asked[execution] = Asked(at=now, reply=reply)
+            reply.add_done_callback(lambda _: self.kick())
 
     def _hear(self) -> None:
-        for asked in [each for each in self._asked if each.reply.done()]:
-            self._asked.remove(asked)
-            self._hear_of(asked)
+        errors: list[BaseException] = []
+        busy: list[Execution] = []
+        for execution in [each for each, asked in self._asked.items() if asked.reply.done()]:
+            asked = self._asked.pop(execution)
+            error = asked.reply.exception()
+            if error is not None:
+                errors.append(error)
+                if isinstance(error, StoreBusy) and not execution.ended.is_set():
+                    busy.append(execution)
+            else:
+                self._hear_of(execution, asked.at, asked.reply.result())
+        if errors:
+            log.error("could not renew %d leases: %s", len(errors), errors[0])
+        if busy:
+            # It has waited for long: what is left of the lease may be less than until the next.
+            self._ask(self._engine.clock.monotonic(), busy)
 
-    def _hear_of(self, asked: Asked) -> None:
-        error = asked.reply.exception()
-        if error is not None:
-            log.error("could not renew %d leases: %s", len(asked.executions), error)
-            if isinstance(error, StoreBusy):
-                self._apart.update(asked.executions)
-            return
-        self._apart.difference_update(asked.executions)
-        for execution, answer in zip(asked.executions, asked.reply.result(), strict=True):
-            if answer.ok:
-                execution.deadline = asked.at + self._engine.settings.lease
-            elif not execution.reported:
-                log.warning("%s is over: %s", execution, answer.detail or answer.reason)
-                execution.end()
+    def _hear_of(self, execution: Execution, asked_at: float, answer: TransitionResult) -> None:
+        if answer.ok:
+            execution.deadline = asked_at + self._engine.settings.lease
+        elif not execution.reported:
+            log.warning("%s is over: %s", execution, answer.detail or answer.reason)
+            execution.end()
 
     def _look(self) -> float:
         pause = self._engine.settings.recovery

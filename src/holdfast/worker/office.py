@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 from typing import Any, Protocol
 
 from holdfast.clock import Clock
@@ -14,7 +15,7 @@ from holdfast.engine.taking import Taker
 from holdfast.engine.wanted import Wanted
 from holdfast.model.effect import Child, Recorded
 from holdfast.model.result import TransitionResult
-from holdfast.model.task import Assignment
+from holdfast.model.task import Assignment, Renewal
 from holdfast.model.worker import LiveWorker
 from holdfast.settings import Settings
 from holdfast.store.database import Row
@@ -34,8 +35,6 @@ class WorkDesk(Protocol):
     def pull(self) -> Call[[Taker], None]: ...
     @property
     def claim_by_id(self) -> Call[..., list[Assignment]]: ...
-    @property
-    def renew(self) -> Call[..., list[TransitionResult]]: ...
     @property
     def record_effect(self) -> Call[..., Recorded]: ...
     @property
@@ -60,6 +59,8 @@ class WorkDesk(Protocol):
     def trace_of(self) -> Read[[str], str]: ...
     @property
     def first_now(self) -> Read[..., str | None]: ...
+
+    def renew_each(self, renewals: Sequence[Renewal]) -> list[Future[TransitionResult]]: ...
 
     def take(self, taker: Taker) -> Callable[[], None]: ...
 

@@ -68,7 +68,8 @@ def test_a_full_worker_tells_of_its_usage_stays_known_and_hears(
             (got,) = far.got
             assert got.usd_per_attempt is None
             renewal = Renewal(task_id=got.task_id, token=got.token, progress=1, usage={"usd": 2})
-            assert [each.ok for each in far.office.work.renew([renewal])] == [True]
+            (kept,) = far.office.work.renew_each([renewal])
+            assert kept.result().ok
             found = server.hf.tasks.get(task["id"])
             assert (found.progress, found.usage) == (1, {"usd": 2})
             assert eventually(lambda: [each.name for each in server.hf.workers.list()] == ["far"])

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from holdfast.clock import Clock
 from holdfast.engine import validation
 from holdfast.engine.durable_operations import RecordEffect
-from holdfast.engine.edge import gather, operation, reading
+from holdfast.engine.edge import operation, reading
 from holdfast.engine.operations import Operation, Renew
 from holdfast.engine.picker import Claimed
 from holdfast.engine.reports import Held, Reports, small
@@ -23,7 +23,7 @@ from holdfast.model.task import Assignment, Renewal
 from holdfast.model.text import clean_key, clean_name, encode_json
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
-from holdfast.store.entries import Entry
+from holdfast.store.entries import Asked, Entry
 from holdfast.threads import Threads
 from holdfast.worker.remote.client import Client, TokenRefused
 from holdfast.worker.remote.desk import Sending
@@ -106,21 +106,18 @@ class RemoteWork:
         found = (each.refused for each in self._pollers.values())
         return next((each for each in found if each is not None), None)
 
-    @operation
-    def renew(
-        self, renewals: Sequence[Renewal], *, lease: float | None = None
-    ) -> Future[list[TransitionResult]]:
-        seconds = self._ports.settings.lease if lease is None else lease
+    def renew_each(self, renewals: Sequence[Renewal]) -> list[Future[TransitionResult]]:
+        lease = positive_microseconds("lease", self._ports.settings.lease)
         asked = [
             Renew(
                 **self.reports.fenced(each.task_id, each.token),
-                lease=positive_microseconds("lease", seconds),
+                lease=lease,
                 progress=small("progress", each.progress),
                 usage=small("usage", each.usage),
             )
             for each in renewals
         ]
-        return gather(self._sending.submit_many(asked))
+        return self._sending.submit_many(asked)
 
     def tell(
         self,
@@ -133,13 +130,16 @@ class RemoteWork:
 
     @operation
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> Future[Recorded]:
-        return self._sending.submit(
+        asked: Asked[Operation] = Asked(
             RecordEffect(
                 **self.reports.fenced(task_id, token),
                 name=clean_key("name", name),
                 value=encode_json("value", value, limit=self._ports.settings.max_output),
             )
         )
+        # As a report is: it is sent again when the server was away, and not without a pause.
+        self._sending.enter(asked, lambda: None)
+        return asked.future
 
     @reading
     def guard(self, task_id: str, token: str) -> TransitionResult:
