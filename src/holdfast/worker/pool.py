@@ -94,6 +94,8 @@ class Worker(Startable):
         except BaseException:
             self._stopped.set()
             raise
+        # Before its first step says anything.
+        log.info("%s has started", self)
         threads = self._engine.threads
         self._taker = self._engine.work.taker(
             self._options.named,
@@ -113,7 +115,6 @@ class Worker(Startable):
         self._heartbeat.start()
         self._runner.start()
         threads.start("holdfast-worker", self._pull)
-        log.info("%s has started", self)
         return self
 
     @property
