@@ -28,13 +28,13 @@ from benchmarks import crowd
 from benchmarks.places import DATABASES
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import Pull
 from holdfast.randomness import SeededRandomness
 from holdfast.store import queries
 from holdfast.store.macros import WIDE_ROWS, Dialect
 from holdfast.store.postgresql.statement import Statement, Types, Values, numbered
 from holdfast.store.postgresql.wire import Answer, Wire
 from tests import servers
+from tests.chaos.errands import submit
 from tests.chaos.explorer import Plan
 from tests.chaos.plans import PLANS
 from tests.race.worlds import World
@@ -114,10 +114,7 @@ def measure(url: str, plan: Plan, meter: Meter) -> Cost:
         engine.commits.start()
         operations = tuple(plan(World(engine=engine, day=day, number=1)))
     with closing(Engine(url, clock=day, randomness=SeededRandomness(11))) as engine:
-        for each in operations:
-            if isinstance(each, Pull):
-                engine.work.take(each.taker)
-        futures = engine.commits.submit_many(operations)
+        futures = submit(engine, operations)
         meter.on = True
         engine.commits.step()
         for future in futures:

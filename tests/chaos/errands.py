@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import Any
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
@@ -41,14 +42,19 @@ def write(
         leaky.leak()
     clock = ManualClock(errand.now)
     with closing(Engine(errand.url, clock=clock, randomness=SeededRandomness(11))) as engine:
-        for each in operations:
-            if isinstance(each, Pull):
-                engine.work.take(each.taker)
-        futures = engine.commits.submit_many(operations)
+        futures = submit(engine, operations)
         boundary.armed = True
         engine.commits.step()
         boundary.armed = False
         report.send(Replies(given=tuple(_reply(future) for future in futures)))
+
+
+def submit(engine: Engine, operations: Sequence[Operation]) -> list[Future[Any]]:
+    """Have the next group hold some operations, and serve whoever pulls among them."""
+    for each in operations:
+        if isinstance(each, Pull):
+            engine.work.take(each.taker)
+    return engine.commits.submit_many(operations)
 
 
 def open_store(report: Connection, errand: Errand, place: int | None) -> None:

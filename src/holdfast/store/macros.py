@@ -31,8 +31,21 @@ _LOCKS = {
 # What a step has made while it ran; a loop makes items and their steps.
 _MADE = "({task}.kind = 'work' AND {task}.parent_epoch IS NOT NULL AND {task}.item IS NULL)"
 _NEEDED = "EXISTS (SELECT 1 FROM holdfast_need AS waiting WHERE waiting.need_id = {task}.id)"
-# The step answers for what it made, and the run does where something else waits for that.
-_CONDITIONS = {"made": _MADE, "spared": f"({_MADE} AND NOT {_NEEDED})"}
+# One of the plans around it is being made, and nothing of it begins before that is finalized.
+_PLANNED = """EXISTS (
+    WITH RECURSIVE around (parent_id, planning_phase) AS (
+      SELECT plan.parent_id, plan.planning_phase FROM holdfast_task AS plan
+      WHERE plan.id = {task}.parent_id AND plan.planning_phase <> 'none'
+      UNION SELECT plan.parent_id, plan.planning_phase
+      FROM holdfast_task AS plan JOIN around ON plan.id = around.parent_id
+      WHERE plan.planning_phase <> 'none')
+    SELECT 1 FROM around WHERE around.planning_phase = 'active')"""
+_CONDITIONS = {
+    "made": _MADE,
+    "planned": _PLANNED,
+    # The step answers for what it made, and the run does where something else waits for that.
+    "spared": f"({_MADE} AND NOT {_NEEDED})",
+}
 _TOKEN = re.compile(
     r"""
       '(?:[^']|'')*'                                        # a string

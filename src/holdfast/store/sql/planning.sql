@@ -234,14 +234,7 @@ WHERE id IN (
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":0}'
 -- returning: planning_phase
 UPDATE holdfast_task SET
-  status = CASE WHEN planning_phase <> 'none' OR EXISTS (
-    WITH RECURSIVE around (parent_id, planning_phase) AS (
-      SELECT plan.parent_id, plan.planning_phase FROM holdfast_task AS plan
-      WHERE plan.id = holdfast_task.parent_id AND plan.planning_phase <> 'none'
-      UNION SELECT plan.parent_id, plan.planning_phase FROM holdfast_task AS plan JOIN around ON plan.id = around.parent_id
-      WHERE plan.planning_phase <> 'none')
-    SELECT 1 FROM around WHERE around.planning_phase = 'active')
-    THEN 'idle' ELSE 'queued' END,
+  status = CASE WHEN planning_phase <> 'none' OR {planned holdfast_task} THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
