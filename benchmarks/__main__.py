@@ -23,7 +23,7 @@ from benchmarks.scenarios import (
     Scenarios,
     Sizes,
 )
-from benchmarks.waiting import Figure, dispatch, dispatch_across, idle
+from benchmarks.waiting import PAUSE, Figure, dispatch, dispatch_across, idle
 from tests import servers
 
 SIZES = Sizes(
@@ -104,6 +104,9 @@ def _grown(scenarios: Scenarios, sizes: Sizes) -> dict[str, Measure]:
 def _waits(places: Places, sizes: Sizes) -> list[Figure]:
     print("measuring how long a task waits for an idle worker, and what that one costs", flush=True)
     figures = [each for name in DATABASES for each in dispatch(places, name, sizes.dispatches)]
+    figures += [
+        each for name in DATABASES for each in dispatch(places, name, sizes.dispatches, pause=PAUSE)
+    ]
     figures += [
         each for name in DATABASES for each in dispatch_across(places, name, sizes.dispatches)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from statistics import median, quantiles
@@ -16,6 +17,8 @@ from benchmarks.program import Program, program
 
 MILLISECONDS = 1_000
 WARM = 5
+# As often as a task comes to a worker that is really idle: the machine goes to sleep in between.
+PAUSE = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,15 +31,19 @@ class Figure:
     beside: str = ""
 
 
-def dispatch(places: Places, database: str, count: int) -> list[Figure]:
-    """From before enqueue is called to the first line of the handler, the worker being idle."""
+def dispatch(places: Places, database: str, count: int, *, pause: float = 0) -> list[Figure]:
+    """From before enqueue is called to the first line of the handler, the worker being idle.
+
+    With a pause it is idle before each one, and so is whoever makes the bare commits.
+    """
     with places.new(database) as url, places.new(database) as bare:
-        commits = _commits(bare, count)
+        commits = _commits(bare, count, pause)
         with program(url) as made, made.hf.worker(concurrency=1):
-            waits = [_wait(made) for _ in range(WARM + count)][WARM:]
+            waits = [_wait(made) for _ in _paced(count, pause)][WARM:]
+    how = f"one every {pause * MILLISECONDS:g} ms" if pause else "one process"
     return [
-        _figure("enqueue to handler, one process, p50", database, median(waits), median(commits)),
-        _figure("enqueue to handler, one process, p99", database, p99(waits), p99(commits)),
+        _figure(f"enqueue to handler, {how}, p50", database, median(waits), median(commits)),
+        _figure(f"enqueue to handler, {how}, p99", database, p99(waits), p99(commits)),
     ]
 
 
@@ -84,10 +91,16 @@ def _wait(made: Program) -> float:
     return made.began[before] - asked
 
 
-def _commits(url: str, count: int) -> list[float]:
+def _paced(count: int, pause: float) -> Iterator[None]:
+    for _ in range(WARM + count):
+        time.sleep(pause)
+        yield
+
+
+def _commits(url: str, count: int, pause: float = 0) -> list[float]:
     hand = open_by_hand(url)
     try:
-        return [_commit(hand) for _ in range(WARM + count)][WARM:]
+        return [_commit(hand) for _ in _paced(count, pause)][WARM:]
     finally:
         hand.close()
 

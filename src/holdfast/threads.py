@@ -72,8 +72,8 @@ class Threads(Protocol):
 def program_ends() -> bool:
     """Whether the interpreter is shutting down, and refuses threads and executors to everyone."""
     # The flag comes first, before the executors are joined; the rest is public but later.
-    begun = bool(getattr(threading, "_SHUTTING_DOWN", False))
-    return begun or not threading.main_thread().is_alive()
+    begun: bool | None = getattr(threading, "_SHUTTING_DOWN", None)
+    return not threading.main_thread().is_alive() if begun is None else begun
 
 
 def take_turns_sooner() -> None:

@@ -152,7 +152,7 @@ class GroupCommit(Generic[O]):
         if group:
             thread.own = self._lent and len(group) == 1
             self._write(group, WHILE_ASIDE if self._aside else None)
-        return len(group) + (0 if self._lent else self._try_again())
+        return len(group) + (self._try_again() if self._aside and not self._lent else 0)
 
     def _try_again(self) -> int:
         """Write what was put aside and is to be tried again by now; the number of those."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -52,7 +51,7 @@ class SqliteTransaction:
     def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
         known = counted(self._catalogue.queries[query])
         connection, inserted = self._connection, 0
-        with self._failure_noticed():
+        try:
             for text, bound in self._parts(known, rows, {}):
                 connection.execute(text, bound)
                 inserted += connection.changes()
@@ -60,6 +59,9 @@ class SqliteTransaction:
                 connection.execute(known.recorded, {"ids": encode([row[0] for row in rows])})
                 found = connection.execute(LAST_EVENT).fetchall()
                 self.mark = Mark.of(dict(zip(MARKED, found[0], strict=True)))
+        except apsw.Error:
+            self._failed = True
+            raise
         return lambda: inserted
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
@@ -74,24 +76,24 @@ class SqliteTransaction:
             raise StoreError("SQLite: rolled back a transaction that went on after an error")
 
     def _rows(self, query: Query, rows: Rows | None, parameters: dict[str, object]) -> list[Row]:
-        if rows is not None and query.wide:
-            return self._wide(query, rows, parameters)
-        bound = bind(query, rows, parameters)
-        if query.timed:
-            bound[TIME] = self._catalogue.clock.now()
-        with self._failure_noticed():
-            cursor = self._connection.execute(query.text, bound)
-            names = self._catalogue.columns.get(query.name) or self._learn_names(query, cursor)
-            return self._recorded(query, names, cursor.fetchall())
+        try:
+            if rows is not None and query.wide:
+                found: list[Row] = []
+                for text, bound in self._parts(query, rows, parameters):
+                    found += self._run(query, text, bound)
+                return found
+            given = bind(query, rows, parameters)
+            if query.timed:
+                given[TIME] = self._catalogue.clock.now()
+            return self._run(query, query.text, given)
+        except apsw.Error:
+            self._failed = True
+            raise
 
-    def _wide(self, query: Query, rows: Rows, parameters: dict[str, object]) -> list[Row]:
-        found: list[Row] = []
-        with self._failure_noticed():
-            for text, bound in self._parts(query, rows, parameters):
-                cursor = self._connection.execute(text, bound)
-                names = self._catalogue.columns.get(query.name) or self._learn_names(query, cursor)
-                found += self._recorded(query, names, cursor.fetchall())
-        return found
+    def _run(self, query: Query, text: str, bound: apsw.Bindings) -> list[Row]:
+        cursor = self._connection.execute(text, bound)
+        names = self._catalogue.columns.get(query.name) or self._learn_names(query, cursor)
+        return self._recorded(query, names, cursor.fetchall())
 
     def _parts(
         self, query: Query, rows: Rows, parameters: dict[str, object]
@@ -129,11 +131,3 @@ class SqliteTransaction:
             # Without a row SQLite no longer says what its columns were.
             return ()
         return self._catalogue.columns.setdefault(query.name, names)
-
-    @contextmanager
-    def _failure_noticed(self) -> Iterator[None]:
-        try:
-            yield
-        except apsw.Error:
-            self._failed = True
-            raise
