@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
+from statistics import median
 
 from benchmarks import report
 from benchmarks.places import DATABASES, Places, durable_settings
@@ -23,7 +24,7 @@ from benchmarks.scenarios import (
     Scenarios,
     Sizes,
 )
-from benchmarks.waiting import PAUSE, Figure, dispatch, dispatch_across, idle
+from benchmarks.waiting import MILLISECONDS, PAUSE, Figure, dispatch, dispatch_across, idle
 from tests import servers
 
 SIZES = Sizes(
@@ -38,6 +39,7 @@ SIZES = Sizes(
     idle=10,
 )
 Measure = Callable[[str, int], Pair]
+ALONE = f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits"
 
 
 def main() -> int:
@@ -57,7 +59,8 @@ def main() -> int:
             facts |= {f"{sizes.finished:,} tasks on {name}": size for name, size in full.items()}
             lines = _measure(_named(scenarios, sizes), options.pairs)
         lines += _measure(_grown(scenarios, sizes), 1)
-        figures = _waits(places, sizes)
+        figures = [_beside_commit(line) for line in lines if line.what == ALONE]
+        figures += _waits(places, sizes)
     print(f"\n{report.draw_lines(lines)}\n\n{report.draw_figures(figures)}")
     if options.write:
         command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
@@ -89,7 +92,7 @@ def _named(scenarios: Scenarios, sizes: Sizes) -> dict[str, Measure]:
         "tasks made and drained, beside the same by hand": scenarios.tasks,
         "waiting tasks drained, beside the same by hand": scenarios.waiting_tasks,
         "five-step pipelines, beside the same by hand": scenarios.pipelines,
-        f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits": scenarios.alone,
+        ALONE: scenarios.alone,
         "a pipeline alone, beside the same by hand": scenarios.alone_by_hand,
         f"tasks {among}": scenarios.drained,
         f"claims {among}": scenarios.claims,
@@ -99,6 +102,19 @@ def _named(scenarios: Scenarios, sizes: Sizes) -> dict[str, Measure]:
 
 def _grown(scenarios: Scenarios, sizes: Sizes) -> dict[str, Measure]:
     return {f"items of a loop of {sizes.loop:,}, beside one of {SMALL_LOOP:,}": scenarios.loops}
+
+
+def _beside_commit(line: Line) -> Figure:
+    """What each commit of a pipeline alone takes beyond a bare one, which no disk makes longer."""
+    more = median(
+        (1 / pair.subject - 1 / pair.reference) / COMMITS_OF_A_PIPELINE for pair in line.pairs
+    )
+    return Figure(
+        what="a commit of a pipeline alone, beyond a bare one",
+        database=line.database,
+        value=f"{more * MILLISECONDS:.2f} ms",
+        beside=f"0.8 of the rate of bare commits that take {4 * more * MILLISECONDS:.1f} ms",
+    )
 
 
 def _waits(places: Places, sizes: Sizes) -> list[Figure]:
