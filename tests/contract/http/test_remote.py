@@ -15,10 +15,11 @@ from tests.race.racers import eventually
 
 
 class Full:
-    """Has room for one task, and asks for no more once it has that."""
+    """Has room for so many tasks, and asks for no more once it has those."""
 
-    def __init__(self, office: RemoteOffice) -> None:
+    def __init__(self, office: RemoteOffice, places: int = 1) -> None:
         self.office = office
+        self._places = places
         self.got: list[Assignment] = []
         self.full = Event()
         office.workers.register("far", process="this one")
@@ -26,7 +27,7 @@ class Full:
             "far",
             agents=["default"],
             tags=[],
-            room=lambda: 1 - len(self.got),
+            room=lambda: places - len(self.got),
             passing=tuple,
             deliver=self._deliver,
         )
@@ -34,7 +35,7 @@ class Full:
 
     def _deliver(self, claimed: Claimed) -> None:
         self.got += claimed.read()
-        if self.got:
+        if len(self.got) == self._places:
             self.full.set()
 
     def told(self) -> str | None:
@@ -48,9 +49,9 @@ class Full:
 
 
 @contextmanager
-def full(server: Served) -> Iterator[Full]:
+def full(server: Served, places: int = 1) -> Iterator[Full]:
     office = RemoteOffice(server.url, server.tokens["worker"])
-    made = Full(office)
+    made = Full(office, places)
     try:
         assert made.full.wait(30)
         yield made

@@ -114,7 +114,7 @@ def _scope(access: Access, asked: Sequence[str] | None) -> Sequence[str]:
 
 @table.route("POST", "/claims/renew", WORKERS, answers=answers.Leases)
 def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
-    """Keep leases; one that is not ok says to stop that attempt. Who keeps none is there too."""
+    """Keep leases, each for itself; one that is refused ends. Who keeps none is there too."""
     renewals = [
         Renewal(task_id=each.task_id, token=each.token, progress=each.progress, usage=each.usage)
         for each in body.leases
