@@ -9,7 +9,11 @@ from threading import Event
 
 from holdfast.engine.picker import Claimed
 from holdfast.model.task import Assignment, Renewal
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.pool import Worker
+from holdfast.worker.remote.allowed import Allowed, RemoteExecutors
 from holdfast.worker.remote.office import RemoteOffice
+from holdfast.worker.state import State
 from tests.contract.http.served import Served, served
 from tests.race.racers import eventually
 
@@ -76,6 +80,36 @@ def test_a_full_worker_tells_of_its_usage_stays_known_and_hears(
             assert eventually(lambda: [each.name for each in server.hf.workers.list()] == ["far"])
             assert server.hf.workers.drain("far").ok
             assert eventually(lambda: far.told() == "drain")
+
+
+def test_a_worker_that_leaves_is_listed_no_more(quick_server: Served, tmp_path: Path) -> None:
+    server = quick_server
+    office = RemoteOffice(server.url, server.tokens["worker"])
+    executors = RemoteExecutors(office, Allowed(), State(root=tmp_path / "far"))
+    worker = Worker(office, executors, WorkerOptions(name="far", agents=["default"])).start()
+
+    def listed() -> list[str]:
+        return [each["name"] for each in server("viewer").get("/workers").json()["items"]]
+
+    assert eventually(lambda: listed() == ["far"])
+    worker.stop()
+    office.close()
+    assert listed() == []
+
+
+def test_leaving_is_for_workers_and_takes_nobody_else_along(quick_server: Served) -> None:
+    server = quick_server
+    assert server.claim("plain") == []
+    leave = {"worker": "plain"}
+    assert server("operator").post("/claims/leave", json=leave).status_code == 403
+    other = server("worker").post("/claims/leave", json={**leave, "process": "another"})
+    assert other.json() == {"ok": True, "repeated": True}
+    assert [each.name for each in server.hf.workers.list()] == ["plain"]
+    assert server("worker").post("/claims/leave", json=leave).json() == {
+        "ok": True,
+        "repeated": False,
+    }
+    assert server.hf.workers.list() == []
 
 
 def test_a_worker_that_was_told_to_go_is_given_nothing_more(

@@ -126,6 +126,14 @@ def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
     return Answer(kept | present(told=told))
 
 
+@table.route("POST", "/claims/leave", WORKERS, answers=answers.Changed)
+def leave(body: bodies.Leave, asks: AsksAs) -> Answer:
+    """Say that a worker is gone: it is listed no more. What it holds, it gives back before."""
+    asks.note(body.worker)
+    known = asks.serving.visitors.leave(body.worker, body.process)
+    return Answer({"ok": True, "repeated": not known})
+
+
 @table.route("POST", "/claims/complete", WORKERS, answers=answers.Results)
 def complete_many(body: bodies.CompleteMany, asks: AsksAs) -> Answer:
     """Report many results at once; each is told what became of it."""

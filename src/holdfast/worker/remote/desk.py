@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.clock import Clock
 from holdfast.engine.durable_operations import Ask, RecordEffect, Suspend
 from holdfast.engine.operations import Complete, Fail, Operation, Release
-from holdfast.engine.worker_operations import AnnounceWorker, NoteStop
+from holdfast.engine.worker_operations import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.errors import StoreUnreachable
 from holdfast.model.effect import Recorded
 from holdfast.model.result import TransitionResult
@@ -87,6 +87,9 @@ class Sending:
     def _send(self, operation: Any) -> object:  # noqa: ANN401 - one of the writer's
         if isinstance(operation, AnnounceWorker):
             return self._announce(operation.name)
+        if isinstance(operation, ForgetWorker):
+            left = {"worker": operation.name, "process": self.process}
+            return self._client.transition("/claims/leave", left)
         if isinstance(operation, RecordEffect):
             return self._record(operation)
         if isinstance(operation, Complete | Fail | Release | Ask | Suspend | NoteStop):
