@@ -84,6 +84,17 @@ def test_a_server_of_this_machine_that_is_not_the_stores_is_shown_no_token(
         assert (stranger.heard, own in said) == ([], False)
 
 
+@pytest.mark.parametrize("named", ["http://elsewhere.invalid:{}", "https://127.0.0.1:{}"])
+def test_an_address_that_is_but_like_that_of_the_stores_server_is_shown_no_token(
+    typed: Typed, own: str, url: str, named: str
+) -> None:
+    with service(LINK) as server, announced(url, server.url):
+        other = named.format(server.url.rpartition(":")[2])
+        said = typed.refused(2, "open", "--server", other)
+        assert server.heard == []
+    assert (f"that for {other} is missing" in said, own in said) == (True, False)
+
+
 def test_a_worker_for_a_server_shows_it_no_token_of_the_store(
     typed: Typed, own: str, url: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,7 +49,10 @@ def test_a_renewal_that_waits_for_a_locked_row_keeps_no_other_waiting(
         first, second = held(server, 2)
         before = server.hf.tasks.get(second["task_id"]).lease
         with locked(server, first["task_id"]):
+            began = time.monotonic()
             assert renewed(server, first, second) == [BUSY, {"ok": True}]
+            # Long before the one that waits is given up.
+            assert time.monotonic() - began < 5
             after = server.hf.tasks.get(second["task_id"]).lease
             assert before is not None
             assert after is not None
@@ -60,11 +64,15 @@ def test_what_cannot_be_told_of_any_lease_is_the_answer_to_the_call(
     postgres_store_url: str, tmp_path: Path
 ) -> None:
     with served(postgres_store_url, tmp_path / "home") as server:
-        (lease,) = held(server, 1)
+        lease, other = held(server, 2)
+        wrong = {**other, "usage": {"tokens": -1}}
         with locked(server, lease["task_id"]):
             body = {"leases": [lease], "lease_seconds": 1}
             told = server("worker").post("/claims/renew", json=body)
+            mixed = server("worker").post("/claims/renew", json={**body, "leases": [lease, wrong]})
         assert (told.status_code, told.json()["code"]) == (503, "store_unavailable")
+        reasons = [each["reason"] for each in mixed.json()["leases"]]
+        assert reasons == ["store_unavailable", "invalid_input"]
 
 
 def test_a_renewal_that_cannot_be_accepted_costs_no_other_its_lease(server: Served) -> None:
