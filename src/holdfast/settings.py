@@ -76,7 +76,7 @@ VARIABLES = {
     "HOLDFAST_HOME": "the folder that is used instead of `.holdfast`",
     "HOLDFAST_BUS": "the URL of a Redis that events are relayed to; `holdfast bus` looks at it",
     "HOLDFAST_SERVER": "the URL of a server that `worker`, `open`, `work` and `guard` ask",
-    "HOLDFAST_TOKEN": "the token for that server; on this machine it is read from the folder",
+    "HOLDFAST_TOKEN": "the token for that server; but for `worker`, the folder's own needs none",
     "HOLDFAST_CONCURRENCY": "how many steps a worker runs at once",
     "HOLDFAST_LEAST_DISK": "workers claim nothing while less is free",
     "HOLDFAST_LOG_JSON": "1 has `serve`, `up` and `worker` log lines of JSON",

@@ -74,6 +74,7 @@ def test_a_worker_elsewhere_runs_what_it_allows_and_leaves_the_rest_to_others(
             assert [each["name"] for each in client.get("/workers").json()["items"]] == ["far"]
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE) == 0
+        assert client.get("/workers").json()["items"] == []
         assert "allows nothing" not in (there / "worker-said").read_text()
         assert not (there / "x").exists()
         with working(there, "--server", url, "--allow-any", **far):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from holdfast.engine.engine import Engine
@@ -23,7 +24,7 @@ from tests.contract.bad_values import (
     TOO_LARGE,
     Refuse,
 )
-from tests.contract.stages import CHAIN, MISSING_RUN, MISSING_TASK, NOT_GENUINE
+from tests.contract.stages import CHAIN, MISSING_RUN, MISSING_TASK, NOT_GENUINE, create, take
 
 
 def test_a_malformed_id_is_refused_by_every_operation_on_a_run(
@@ -112,6 +113,16 @@ def test_a_report_is_refused_for_its_bad_field(engine: Engine, refuse: Refuse) -
             "x",
             retryable=bad,
         )
+
+
+def test_a_renewal_among_others_is_refused_alone_for_its_bad_field(engine: Engine) -> None:
+    held = [take(engine, create(engine)) for _ in range(2)]
+    good, other = (Renewal(task_id=each.task_id, token=each.token) for each in held)
+    bad = [replace(other, progress=NOT_JSON[0]), replace(other, usage={"usd": -1})]
+    first, kept, second = engine.work.renew_each([bad[0], good, bad[1]])
+    assert kept.result().ok
+    errors = [first.exception(), second.exception()]
+    assert [getattr(each, "field", each) for each in errors] == ["progress", "usage.usd"]
 
 
 def test_a_step_to_retry_from_is_a_name(engine: Engine, refuse: Refuse) -> None:

@@ -96,3 +96,46 @@ def test_another_process_does_not_take_the_name_of_one_that_lives(
     visitors.see(AGAIN, 1)
     assert names(engine) == ["anna"]
     assert [each.process for each in engine.workers.list()] == ["second"]
+
+
+def test_who_leaves_is_gone_at_once_and_its_name_is_free(
+    engine: Engine, clock: ManualClock
+) -> None:
+    visitors = Visitors(engine)
+    visitors.see(ANNA, 1)
+    assert names(engine) == ["anna"]
+    visitors.leave("anna", "first")
+    assert names(engine) == []
+    # What it had still on its way when it left does not bring it back.
+    for _ in range(2):
+        clock.advance(engine.settings.renewal)
+        assert visitors.keep("anna") is None
+        assert names(engine) == []
+    visitors.see(AGAIN, 1)
+    assert names(engine) == ["anna"]
+    assert visitors.leave("anna", "second")
+    assert not visitors.leave("anna", "second")
+    assert names(engine) == []
+
+
+def test_who_leaves_takes_no_other_of_its_name_along(engine: Engine, clock: ManualClock) -> None:
+    visitors = Visitors(engine)
+    visitors.see(AGAIN, 1)
+    assert names(engine) == ["anna"]
+    for name, process in (("anna", "first"), ("anna", None), ("bert", "second")):
+        assert not visitors.leave(name, process)
+        # It is spoken for as before: longer than it would be listed without that.
+        for _ in range(3):
+            clock.advance(engine.settings.renewal)
+            visitors.keep("anna")
+            assert names(engine) == ["anna"]
+
+
+def test_who_leaves_by_another_server_than_it_asked_is_gone_too(
+    engines: tuple[Engine, Engine],
+) -> None:
+    first, second = engines
+    Visitors(first).see(ANNA, 1)
+    assert names(first) == ["anna"]
+    Visitors(second).leave("anna", "first")
+    assert names(first) == []

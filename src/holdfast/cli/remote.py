@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, flock
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 from holdfast.cli.logs import announce
@@ -40,7 +40,8 @@ def work_for(
     from holdfast.worker.remote.office import RemoteOffice
     from holdfast.worker.state import State
 
-    token = _token(url)
+    # Not the store's own, which is an admin's: whatever the worker runs has its token too.
+    token = _given(url) or _missing(url, "holdfast token create NAME --role worker")
     found = place()
     make_home(found.home)
     office = RemoteOffice(url, token, **({} if lease is None else read_lease(lease)))
@@ -65,26 +66,44 @@ def client_of(url: str) -> Iterator[Client]:
     """Whom to ask at a server that was named, with the token that is at hand."""
     from holdfast.worker.remote.client import Client
 
-    client = Client(url, _token(url))
+    client = Client(url, _given(url) or _own(url) or _missing(url, "holdfast token create"))
     try:
         yield client
     finally:
         client.close()
 
 
-def _token(url: str) -> str:
-    from holdfast.service.tokens import read_token
-
+def _given(url: str) -> str | None:
+    """The token that the environment has for a server."""
     if not url.startswith(("http://", "https://")):
         raise InvalidInput("server", f"{url!r} is no URL of a server, as http://host:8765")
-    token = os.environ.get(TOKEN)
-    if not token and urlsplit(url).hostname in LOCAL:
-        # That of this folder's store is for a server here that was named, and for nobody else.
-        token = read_token(place().url)
-    if not token:
-        reason = f"is missing; set {TOKEN} to what `holdfast token create` printed there"
-        raise InvalidInput("token", reason)
-    return token
+    return os.environ.get(TOKEN)
+
+
+def _own(url: str) -> str | None:
+    """The token of this folder's store, for the server of that store which lives here.
+
+    Whatever else listens on this machine may be a way to another, or a stranger's.
+    """
+    from holdfast.service.tokens import read_token
+    from holdfast.service.whereabouts import find_server
+
+    store = place().url
+    served = find_server(store)
+    return read_token(store) if served is not None and _is_same(url, served) else None
+
+
+def _is_same(url: str, served: str) -> bool:
+    """Whether both are one address of this machine, by whichever of its names."""
+    one, other = urlsplit(url), urlsplit(served)
+    local = one.hostname in LOCAL and other.hostname in LOCAL
+    ports = [each.netloc.rpartition(":")[2] for each in (one, other)]
+    return local and one.scheme == other.scheme and ports[0] == ports[1]
+
+
+def _missing(url: str, command: str) -> NoReturn:
+    reason = f"that for {url} is missing; set {TOKEN} to what `{command}` printed there"
+    raise InvalidInput("token", reason)
 
 
 @contextmanager

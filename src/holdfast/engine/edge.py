@@ -10,7 +10,7 @@ from functools import partial
 from types import CoroutineType, MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
-from holdfast.errors import WrongThread
+from holdfast.errors import InvalidInput, WrongThread
 from holdfast.store.database import about_to_wait, holds_store
 from holdfast.store.writing import is_writer
 
@@ -207,6 +207,24 @@ def gather(futures: Sequence[Future[Any]]) -> Future[list[Any]]:
     for future in futures:
         future.add_done_callback(finish)
     return gathered
+
+
+def ask_each(
+    given: Sequence[T],
+    make: Callable[[T], U],
+    submit: Callable[[Sequence[U]], list[Future[Any]]],
+) -> list[Future[Any]]:
+    """Ask for what is made of each; where none can be made, its own future has the error."""
+    made: dict[int, U] = {}
+    replies: dict[int, Future[Any]] = {}
+    for place, each in enumerate(given):
+        try:
+            made[place] = make(each)
+        except InvalidInput as error:
+            replies[place] = Future()
+            replies[place].set_exception(error)
+    replies |= zip(made, submit(list(made.values())), strict=True)
+    return [replies[place] for place in range(len(given))]
 
 
 def settle(future: Future[T], make: Callable[[], T]) -> None:

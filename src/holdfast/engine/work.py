@@ -14,7 +14,7 @@ from holdfast.engine.answers import answer_guard, answer_write
 from holdfast.engine.asked import Report
 from holdfast.engine.desk import Desk
 from holdfast.engine.durable_operations import RecordEffect, Spawn, TakeSignal
-from holdfast.engine.edge import gather, operation, reading
+from holdfast.engine.edge import ask_each, gather, operation, reading
 from holdfast.engine.expiry import take_back
 from holdfast.engine.operations import (
     Claim,
@@ -168,23 +168,23 @@ class Work:
         self, renewals: Sequence[Renewal], *, lease: float | None = None
     ) -> Future[list[TransitionResult]]:
         """Keep leases; an answer that is not ok says to stop that attempt."""
-        return self._desk.submit_all(self._renewals(renewals, lease))
+        given = validation.renewals(renewals)
+        return self._desk.submit_all([*map(self._renewal(lease), given)])
 
-    def renew_each(self, renewals: Sequence[Renewal]) -> list[Future[TransitionResult]]:
-        """Keep leases, and hear of each by itself: the row of one of them may be locked."""
-        return self._desk.submit_many(self._renewals(renewals, None))
+    def renew_each(
+        self, renewals: Sequence[Renewal], *, lease: float | None = None
+    ) -> list[Future[TransitionResult]]:
+        """Keep leases, and hear of each by itself: one may be malformed, or its row locked."""
+        return ask_each(renewals, self._renewal(lease), self._desk.submit_many)
 
-    def _renewals(self, renewals: Sequence[Renewal], lease: float | None) -> list[Renew]:
+    def _renewal(self, lease: float | None) -> Callable[[Renewal], Renew]:
         duration = self.lease(lease)
-        return [
-            Renew(
-                **self._held(each.task_id, each.token),
-                lease=duration,
-                progress=small("progress", each.progress),
-                usage=used(each.usage),
-            )
-            for each in validation.renewals(renewals)
-        ]
+        return lambda each: Renew(
+            **self._held(each.task_id, each.token),
+            lease=duration,
+            progress=small("progress", each.progress),
+            usage=used(each.usage),
+        )
 
     @operation
     def complete(

@@ -13,6 +13,7 @@ from holdfast.settings import Settings
 
 Planned = Annotated[str, Field(description="The task that is being planned")]
 Title = Annotated[str, Field(description="What is to be done, in one line")]
+Key = Annotated[str | None, Field(description="Makes it exist once: the same key is the same task")]
 
 
 class Planning(Toolbox):
@@ -26,9 +27,7 @@ class Planning(Toolbox):
         needs: Annotated[
             list[str] | None, Field(description="Ids of tasks that must be done before it starts")
         ] = None,
-        key: Annotated[
-            str | None, Field(description="Makes it exist once: the same key is the same task")
-        ] = None,
+        key: Key = None,
         scheduled_for: Annotated[
             str | None, Field(description="Not before: a time in ISO 8601, or `10m` from now")
         ] = None,
@@ -83,14 +82,16 @@ class Planning(Toolbox):
             str | None, Field(description="The role that works on it; else that of the plan")
         ] = None,
         payload: Payload = None,
+        key: Key = None,
     ) -> View:
         """Add one part to a plan that is not finalized, behind those that it has, and answer it.
 
-        Write the title and payload so that somebody who knows nothing else can do the part.
+        Write the title and payload so that somebody who knows nothing else can do the part. Give a
+        `key` so that a call made again adds no second one.
         """
-        fields = {"title": title, "agent": agent, "payload": payload, "enqueue": False}
-        parent = self.service.addresses.task(task_id)
-        return self.service.commands.add_task(self._read({**fields, "parent": parent}))
+        fields = {"title": title, "agent": agent, "payload": payload, "key": key}
+        more = {"parent": self.service.addresses.task(task_id), "enqueue": False}
+        return self.service.commands.add_task(self._read({**fields, **more}))
 
     def reorder(
         self,

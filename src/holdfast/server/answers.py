@@ -132,6 +132,7 @@ class Kept(Described):
     task_id: str
     ok: bool
     reason: str | None = None
+    detail: str | None = None
 
 
 class Leases(Described):

@@ -174,6 +174,13 @@ class Renew(Body):
     lease_seconds: Seconds | None = None
 
 
+class Leave(Body):
+    worker: str
+    process: Annotated[
+        str | None, Field(description="As in the claims of the one that leaves, if it said one")
+    ] = None
+
+
 class Held(Body):
     token: str
 

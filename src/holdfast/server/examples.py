@@ -109,6 +109,7 @@ SENT: dict[str, Any] = {
     "Lease": {"task_id": _TASK_ID, "token": _TOKEN, "progress": "half"},
     "Finished": {"task_id": _TASK_ID, "token": _TOKEN, "output": {"lines": 3}},
     "Renew": {"worker": "python-1", "leases": [{"task_id": _TASK_ID, "token": _TOKEN}]},
+    "Leave": {"worker": "python-1", "process": "start-7"},
     "Held": _HELD,
     "Complete": {**_HELD, "output": {"lines": 3}, "usage": {"usd": 0.08}},
     "CompleteMany": {"results": [{"task_id": _TASK_ID, "token": _TOKEN, "output": {"lines": 3}}]},

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from holdfast.errors import HoldfastError
 from holdfast.model.duration import Moment
 from holdfast.model.task import Renewal
 from holdfast.service.protocol import Offer
@@ -43,6 +44,8 @@ class Elsewhere:
             usage=renewal.usage,
         )
         (answer,) = self._client.renew([asked], lease)
+        if isinstance(answer, HoldfastError):
+            raise answer
         accepted(renewal.task_id, answer)
         return self.guard(renewal.task_id, renewal.token)
 

@@ -16,6 +16,7 @@ from holdfast.service.logs import append_log
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted, may_act
+from holdfast.service.renewing import renew_each
 from holdfast.service.views import View, present
 from holdfast.worker.remote.wire import Around, pack
 
@@ -91,12 +92,7 @@ class Protocol:
 
     def renew_many(self, renewals: Sequence[Renewal], lease: float | None = None) -> View:
         """Keep several leases; what becomes of each is told of each."""
-        answers = self._engine.work.renew(renewals, lease=lease)
-        told = [
-            present(task_id=each.task_id, ok=answer.ok, reason=answer.reason)
-            for each, answer in zip(renewals, answers, strict=True)
-        ]
-        return {"leases": told}
+        return {"leases": renew_each(self._engine, renewals, lease)}
 
     def complete(self, task_id: str, token: str, output: object, usage: object = None) -> View:
         answer = self._engine.work.complete(task_id, token, output, usage=usage)

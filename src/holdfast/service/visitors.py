@@ -27,7 +27,7 @@ class Visit:
 
 
 class Visitors:
-    """Speaks for each as often as leases are renewed; it never waits for the store."""
+    """Speaks for each as often as leases are renewed; it waits for the store where one leaves."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -47,6 +47,16 @@ class Visitors:
         """Note that a worker that asks for nothing now is there; the answer is as of `see`."""
         visit = self._find(worker)
         return None if visit is None else self._hear_from(visit)
+
+    def leave(self, worker: str, process: str | None) -> bool:
+        """Forget a worker that has left, by whichever server it was seen; whether it was known."""
+        visit = self._visits.get(worker)
+        if visit is not None and visit.offer.process == process:
+            # First: what it had still on its way must not bring it back.
+            self._visits.pop(worker, None)
+        workers = self._engine.workers
+        known = [each for each in workers.list() if (each.name, each.process) == (worker, process)]
+        return any(workers.forget(each.name, each.started_at).ok for each in known)
 
     def _find(self, worker: str) -> Visit | None:
         visit = self._visits.get(worker)

@@ -9,16 +9,21 @@ from threading import Event
 
 from holdfast.engine.picker import Claimed
 from holdfast.model.task import Assignment, Renewal
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.pool import Worker
+from holdfast.worker.remote.allowed import Allowed, RemoteExecutors
 from holdfast.worker.remote.office import RemoteOffice
+from holdfast.worker.state import State
 from tests.contract.http.served import Served, served
 from tests.race.racers import eventually
 
 
 class Full:
-    """Has room for one task, and asks for no more once it has that."""
+    """Has room for so many tasks, and asks for no more once it has those."""
 
-    def __init__(self, office: RemoteOffice) -> None:
+    def __init__(self, office: RemoteOffice, places: int = 1) -> None:
         self.office = office
+        self._places = places
         self.got: list[Assignment] = []
         self.full = Event()
         office.workers.register("far", process="this one")
@@ -26,7 +31,7 @@ class Full:
             "far",
             agents=["default"],
             tags=[],
-            room=lambda: 1 - len(self.got),
+            room=lambda: places - len(self.got),
             passing=tuple,
             deliver=self._deliver,
         )
@@ -34,7 +39,7 @@ class Full:
 
     def _deliver(self, claimed: Claimed) -> None:
         self.got += claimed.read()
-        if self.got:
+        if len(self.got) == self._places:
             self.full.set()
 
     def told(self) -> str | None:
@@ -48,9 +53,9 @@ class Full:
 
 
 @contextmanager
-def full(server: Served) -> Iterator[Full]:
+def full(server: Served, places: int = 1) -> Iterator[Full]:
     office = RemoteOffice(server.url, server.tokens["worker"])
-    made = Full(office)
+    made = Full(office, places)
     try:
         assert made.full.wait(30)
         yield made
@@ -75,6 +80,36 @@ def test_a_full_worker_tells_of_its_usage_stays_known_and_hears(
             assert eventually(lambda: [each.name for each in server.hf.workers.list()] == ["far"])
             assert server.hf.workers.drain("far").ok
             assert eventually(lambda: far.told() == "drain")
+
+
+def test_a_worker_that_leaves_is_listed_no_more(quick_server: Served, tmp_path: Path) -> None:
+    server = quick_server
+    office = RemoteOffice(server.url, server.tokens["worker"])
+    executors = RemoteExecutors(office, Allowed(), State(root=tmp_path / "far"))
+    worker = Worker(office, executors, WorkerOptions(name="far", agents=["default"])).start()
+
+    def listed() -> list[str]:
+        return [each["name"] for each in server("viewer").get("/workers").json()["items"]]
+
+    assert eventually(lambda: listed() == ["far"])
+    worker.stop()
+    office.close()
+    assert listed() == []
+
+
+def test_leaving_is_for_workers_and_takes_nobody_else_along(quick_server: Served) -> None:
+    server = quick_server
+    assert server.claim("plain") == []
+    leave = {"worker": "plain"}
+    assert server("operator").post("/claims/leave", json=leave).status_code == 403
+    other = server("worker").post("/claims/leave", json={**leave, "process": "another"})
+    assert other.json() == {"ok": True, "repeated": True}
+    assert [each.name for each in server.hf.workers.list()] == ["plain"]
+    assert server("worker").post("/claims/leave", json=leave).json() == {
+        "ok": True,
+        "repeated": False,
+    }
+    assert server.hf.workers.list() == []
 
 
 def test_a_worker_that_was_told_to_go_is_given_nothing_more(

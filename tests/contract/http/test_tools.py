@@ -100,6 +100,28 @@ def test_runs_and_logs_are_resources_for_who_may_look(quick_server: Served) -> N
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
+def test_a_part_that_is_added_again_under_its_key_is_the_same(server: Served) -> None:
+    plan = server.add(enqueue=False)["id"]
+
+    async def story() -> None:
+        async with enter(server, server.tokens["operator"], "planner") as planner:
+            await planner.use("start_planning", task_id=plan)
+            roof = {"task_id": plan, "title": "roof", "key": "shed-roof"}
+            made = await planner.use("add_child", **roof)
+            await planner.use("add_child", task_id=plan, title="walls", key="shed-walls")
+            again = await planner.use("add_child", **roof)
+            assert (made["created"], again["created"]) == (True, False)
+            assert (again["id"], again["key"]) == (made["id"], "shed-roof")
+            other = await planner.refused("add_child", **roof, payload={"tiles": 7})
+            assert other.startswith("key_conflict: ")
+            await planner.use("finalize_plan", task_id=plan)
+            assert (await planner.use("add_child", **roof))["id"] == made["id"]
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+    parts = server.hf.engine.tasks.children(plan)
+    assert [each.title for each in parts] == ["roof", "walls"]
+
+
 def test_calls_at_once_are_each_made_in_the_name_of_who_makes_them(quick_server: Served) -> None:
     server = quick_server
     tokens = Tokens(server.hf.engine)

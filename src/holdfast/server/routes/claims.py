@@ -114,7 +114,7 @@ def _scope(access: Access, asked: Sequence[str] | None) -> Sequence[str]:
 
 @table.route("POST", "/claims/renew", WORKERS, answers=answers.Leases)
 def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
-    """Keep leases; one that is not ok says to stop that attempt. Who keeps none is there too."""
+    """Keep leases, each for itself; one that is refused ends. Who keeps none is there too."""
     renewals = [
         Renewal(task_id=each.task_id, token=each.token, progress=each.progress, usage=each.usage)
         for each in body.leases
@@ -124,6 +124,14 @@ def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
     kept = asks.service.protocol.renew_many(renewals, body.lease_seconds)
     _count(asks, kept["leases"])
     return Answer(kept | present(told=told))
+
+
+@table.route("POST", "/claims/leave", WORKERS, answers=answers.Changed)
+def leave(body: bodies.Leave, asks: AsksAs) -> Answer:
+    """Say that a worker is gone: it is listed no more. What it holds, it gives back before."""
+    asks.note(body.worker)
+    known = asks.serving.visitors.leave(body.worker, body.process)
+    return Answer({"ok": True, "repeated": not known})
 
 
 @table.route("POST", "/claims/complete", WORKERS, answers=answers.Results)

@@ -7,10 +7,11 @@ from typing import Any
 
 import httpx
 
-from holdfast.errors import HoldfastError, InvalidInput, NotFound, StoreUnreachable
+from holdfast.errors import HoldfastError, InvalidInput, NotFound, StoreBusy, StoreUnreachable
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.tracing import write_header
 from holdfast.worker.hushed import hushed
+from holdfast.worker.remote.wire import AWAY, INVALID
 
 CONNECT = 10.0
 # Beyond what the server itself waits.
@@ -91,8 +92,8 @@ class Client:
 
     def renew(
         self, leases: Sequence[Mapping[str, Any]], seconds: float | None
-    ) -> list[TransitionResult]:
-        """What becomes of each of several leases."""
+    ) -> list[TransitionResult | HoldfastError]:
+        """What becomes of each of several leases; of one, the error that there is instead."""
         asked = {"leases": list(leases), "lease_seconds": seconds}
         told = self.post("/claims/renew", asked, leases=list)["leases"]
         try:
@@ -150,11 +151,18 @@ def _is_problem(told: Mapping[str, Any]) -> bool:
     return str(told.get("type")) == f"{PROBLEM}{told.get('code')}"
 
 
-def _kept(told: Mapping[str, Any], lease: Mapping[str, Any]) -> TransitionResult:
+def _kept(told: Mapping[str, Any], lease: Mapping[str, Any]) -> TransitionResult | HoldfastError:
     if told["task_id"] != lease["task_id"]:
         raise ValueError(told)
-    ok = told["ok"] is True
-    return TransitionResult(ok=ok, reason=None if ok else Refusal(told["reason"]))
+    if told["ok"] is True:
+        return TransitionResult(ok=True)
+    reason, detail = told["reason"], str(told.get("detail"))
+    if reason == AWAY:
+        return StoreBusy(detail)
+    if reason == INVALID:
+        field, _, said = detail.partition(": ")
+        return InvalidInput(field, said)
+    return TransitionResult(ok=False, reason=Refusal(reason))
 
 
 def _error(status: int, told: dict[str, Any]) -> HoldfastError:

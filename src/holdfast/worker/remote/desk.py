@@ -11,11 +11,12 @@ from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.engine.durable_operations import Ask, RecordEffect, Suspend
-from holdfast.engine.operations import Complete, Fail, Operation, Release, Renew
-from holdfast.engine.worker_operations import AnnounceWorker, NoteStop
+from holdfast.engine.operations import Complete, Fail, Operation, Release
+from holdfast.engine.worker_operations import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.errors import StoreUnreachable
 from holdfast.model.effect import Recorded
 from holdfast.model.result import TransitionResult
+from holdfast.model.task import Renewal
 from holdfast.store.entries import Entry
 from holdfast.worker.remote.client import Client, Refusing
 from holdfast.worker.remote.holdings import Holdings
@@ -41,12 +42,10 @@ class Sending:
     def submit(self, operation: Operation) -> Future[Any]:
         return self._threads.submit(self._send, operation)
 
-    def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]:
-        renewals = [each for each in operations if isinstance(each, Renew)]
-        if len(renewals) < len(operations):
-            return [self.submit(each) for each in operations]
+    def renew_each(self, renewals: Sequence[Renewal], seconds: float) -> list[Future[Any]]:
+        """Keep leases with one call, and hear of each by itself."""
         replies: list[Future[Any]] = [Future() for _ in renewals]
-        self._threads.submit(self._renew, renewals, replies)
+        self._threads.submit(self._renew, renewals, seconds, replies)
         return replies
 
     def enter(self, entry: Entry[Operation], entered: Callable[[], None]) -> None:
@@ -71,31 +70,26 @@ class Sending:
                 self._clock.sleep(PAUSE)
         entry.answer(reply)
 
-    def _renew(self, renewals: Sequence[Renew], replies: Sequence[Future[Any]]) -> None:
+    def _renew(
+        self, renewals: Sequence[Renewal], seconds: float, replies: Sequence[Future[Any]]
+    ) -> None:
+        answers: Sequence[object]
         try:
-            answers = self._answers(renewals)
+            answers = self._client.renew([_lease(each) for each in renewals], seconds)
         except Exception as error:  # noqa: BLE001 - whoever asked hears of it
-            for reply in replies:
-                reply.set_exception(error)
-            return
+            answers = [error] * len(replies)
         for reply, answer in zip(replies, answers, strict=True):
-            reply.set_result(answer)
-
-    def _answers(self, renewals: Sequence[Renew]) -> list[TransitionResult]:
-        leases = [
-            _present(
-                task_id=each.task_id,
-                token=self._token(each),
-                progress=_json(each.progress),
-                usage=_json(each.usage),
-            )
-            for each in renewals
-        ]
-        return self._client.renew(leases, renewals[0].lease / 1_000_000)
+            if isinstance(answer, Exception):
+                reply.set_exception(answer)
+            else:
+                reply.set_result(answer)
 
     def _send(self, operation: Any) -> object:  # noqa: ANN401 - one of the writer's
         if isinstance(operation, AnnounceWorker):
             return self._announce(operation.name)
+        if isinstance(operation, ForgetWorker):
+            left = {"worker": operation.name, "process": self.process}
+            return self._client.transition("/claims/leave", left)
         if isinstance(operation, RecordEffect):
             return self._record(operation)
         if isinstance(operation, Complete | Fail | Release | Ask | Suspend | NoteStop):
@@ -141,6 +135,15 @@ def _say(operation: Complete | Fail | Release | Ask | Suspend | NoteStop) -> tup
             return "release", {"until": operation.until, **_note(operation.name, operation.value)}
         case NoteStop():
             return "stop", {"ended": operation.ended, "left": operation.left}
+
+
+def _lease(renewal: Renewal) -> dict[str, Any]:
+    return _present(
+        task_id=renewal.task_id,
+        token=renewal.token,
+        progress=renewal.progress,
+        usage=renewal.usage,
+    )
 
 
 def _give_back(operation: Release) -> tuple[str, Any]:

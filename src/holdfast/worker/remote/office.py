@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.clock import SystemClock
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.wanted import WANTED_AT_ONCE, Wanted
-from holdfast.engine.worker_operations import AnnounceWorker, NoteStop
+from holdfast.engine.worker_operations import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.model.result import TransitionResult
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import Settings
@@ -42,8 +42,8 @@ class RemoteWorkers:
         )
 
     @operation
-    def forget(self, *_: Any) -> Future[TransitionResult]:
-        return _now(TransitionResult(ok=True))
+    def forget(self, name: str, started_at: int) -> Future[TransitionResult]:
+        return self._sending.submit(ForgetWorker(name=name, started_at=started_at))
 
     @reading
     def list(self) -> Living:

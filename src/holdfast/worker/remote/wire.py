@@ -1,4 +1,4 @@
-"""An assignment as it travels to a worker elsewhere, with all that its executors ask for."""
+"""What travels to a worker elsewhere: an assignment, with all that its executors ask for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from holdfast.model.task import Assignment, Task
 from holdfast.model.work import HttpCall, Work
 
 Packed = dict[str, Any]
+
+# Why one renewal among others is not ok though the engine has refused nothing: it cannot be
+# accepted as it stands, or it is not written yet, and may be asked for again.
+INVALID, AWAY = "invalid_input", "store_unavailable"
 
 _TASK = ("id", "run_id", "step", "title", "agent", "item", "timeout", "payload", "created_at")
 _COUNTS = ("attempt", "failures", "lost", "epoch", "round")

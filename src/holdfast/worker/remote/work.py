@@ -11,9 +11,9 @@ from holdfast.clock import Clock
 from holdfast.engine import validation
 from holdfast.engine.durable_operations import RecordEffect
 from holdfast.engine.edge import operation, reading
-from holdfast.engine.operations import Operation, Renew
+from holdfast.engine.operations import Operation
 from holdfast.engine.picker import Claimed
-from holdfast.engine.reports import Held, Reports, small
+from holdfast.engine.reports import Held, Reports
 from holdfast.engine.taking import Taker
 from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.effect import Child, Recorded
@@ -107,17 +107,7 @@ class RemoteWork:
         return next((each for each in found if each is not None), None)
 
     def renew_each(self, renewals: Sequence[Renewal]) -> list[Future[TransitionResult]]:
-        lease = positive_microseconds("lease", self._ports.settings.lease)
-        asked = [
-            Renew(
-                **self.reports.fenced(each.task_id, each.token),
-                lease=lease,
-                progress=small("progress", each.progress),
-                usage=small("usage", each.usage),
-            )
-            for each in renewals
-        ]
-        return self._sending.submit_many(asked)
+        return self._sending.renew_each(renewals, self._ports.settings.lease)
 
     def tell(
         self,
