@@ -8,7 +8,16 @@ from typing import assert_type
 
 import pytest
 
-from holdfast import Context, Holdfast, InvalidInput, NotFound, RunHandle, TaskFailed, needs
+from holdfast import (
+    Context,
+    Holdfast,
+    InvalidInput,
+    NotFound,
+    RunHandle,
+    TaskFailed,
+    Verdict,
+    needs,
+)
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -189,6 +198,29 @@ def test_steps_of_a_loop_need_each_other_in_one_item_and_steps_around_it(hf: Hol
     assert graph["outer"] == {"plan", "style"}
     with hf.worker():
         assert flow.start().result(PATIENCE) == [["a? of 2", "b? of 2"], []]
+
+
+def test_an_item_gives_what_an_inner_loop_gave_that_takes_more_of_it_inside(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+    stories = flow.loop("stories", over="input.stories")
+
+    @stories.step
+    def implement(item: Story) -> Change:
+        return Change(item.title, 1)
+
+    files = stories.loop("files", over="item.files", needs=[])
+
+    @files.step
+    def edit(item: str, change: Change = needs(implement)) -> Change:
+        return Change(f"{change.title} {item}", 2)
+
+    @stories.step(verifies=implement, needs=[files])
+    def verify(subject: Change) -> Verdict:
+        return Verdict.accept() if subject.lines else Verdict.reject("no")
+
+    with hf.worker():
+        run = flow.start(stories=PLAN[:1])
+        assert run.result(PATIENCE) == [[Change("one a", 2), Change("one b", 2)]]
 
 
 def test_a_condition_skips_a_step_a_loop_and_the_steps_of_an_item(hf: Holdfast) -> None:

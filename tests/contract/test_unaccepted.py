@@ -103,6 +103,31 @@ def test_who_needs_what_may_never_be_accepted_takes_none(hf: Holdfast) -> None:
         flow.start()
 
 
+def test_so_does_who_needs_a_loop_that_takes_that_inside(hf: Holdfast) -> None:
+    flow = hf.workflow("flow")
+
+    @flow.step
+    def implement() -> str:
+        return "made"
+
+    files = flow.loop("files", over="input.names", needs=[])
+
+    @files.step
+    def edit(made: str = needs(implement)) -> str:
+        return made
+
+    @flow.step(verifies=implement, needs=[files], on_failure="skip")
+    def verify(subject: str) -> Verdict:
+        return Verdict.accept() if subject else Verdict.reject("no")
+
+    @flow.step(needs=[verify])
+    def last(edited: list[str] = needs(files)) -> list[str]:
+        return edited
+
+    with pytest.raises(InvalidDefinition, match="last: edited: 'files' may be skipped"):
+        flow.start(names=["a"])
+
+
 def test_a_whole_loop_that_was_never_accepted_gives_nothing(engine: Engine) -> None:
     judged = Step(id="verify", verifies="build", max_rounds=1, on_failure=SKIP)
     run = begin(engine, loop("input", body=(Step(id="one"),)), judged, given=[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -189,11 +189,17 @@ class Body:
         if member.name in self.known:
             raise InvalidDefinition(self.name, [f"step {member.name!r} is defined twice"])
         self.members[member.name] = self.known[member.name] = member
-        for name in unaccepted(member, self.members):
-            judged = self.members[name]
-            unsure = judged.unsure | {member.name}
-            self.members[name] = self.known[name] = replace(judged, unsure=unsure)
+        self._doubt(unaccepted(member, self), member.name)
         self._changed()
+
+    def _doubt(self, names: Iterable[str], verifier: str) -> None:
+        """Note what may never be accepted, with all that stands in it."""
+        for name in names:
+            judged = self.members[name]
+            if judged.body is not None:
+                judged.body._doubt(judged.body.members, verifier)  # noqa: SLF001 - of the same kind
+            unsure = judged.unsure | {verifier}
+            self.members[name] = self.known[name] = replace(judged, unsure=unsure)
 
     def _changed(self) -> None:
         if self._around is not None:

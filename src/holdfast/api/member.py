@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -87,24 +87,17 @@ class Member:
         """Of a loop, the steps of its body whose outputs are an item's output."""
         if self.body is None:
             return []
-        giving = givers(tuple(each.step(each.wanted, ()) for each in self.body.members.values()))
+        giving = givers(self.body.written()[0])
         return [each for each in self.body.members.values() if each.name in giving]
 
     def decode(self, output: Any) -> Any:  # noqa: ANN401 - what the annotations say
         """What it gave, from its JSON; a skipped step gave nothing, an approval its note."""
         if self.body is not None and isinstance(output, list):
-            return [self._decode_item(each) for each in output]
+            giving = self.givers
+            return [_decode_item(giving, each) for each in output]
         if self.signature is None or (output is None and self.may_be_skipped):
             return output
         return self.signature.decode("return", output)
-
-    def _decode_item(self, output: Any) -> Any:  # noqa: ANN401
-        giving = self.givers
-        if len(giving) == 1:
-            return giving[0].decode(output)
-        if not isinstance(output, dict):
-            return output
-        return {each.name: each.decode(output.get(each.name)) for each in giving}
 
     def mistakes(self, known: dict[str, Member]) -> Iterator[str]:
         """What is wrong with its function; of a function that cannot be read, only that."""
@@ -117,6 +110,14 @@ class Member:
         if not signature.mistakes:
             yield from _bad_verdict(self, signature)
             yield from _bad_blanks(self, signature, known)
+
+
+def _decode_item(giving: list[Member], output: Any) -> Any:  # noqa: ANN401
+    if len(giving) == 1:
+        return giving[0].decode(output)
+    if not isinstance(output, dict):
+        return output
+    return {each.name: each.decode(output.get(each.name)) for each in giving}
 
 
 def _bad_verdict(member: Member, signature: Signature) -> Iterator[str]:
@@ -155,16 +156,16 @@ def _blank(source: Member, member: Member | None = None) -> tuple[Any] | None:
     if replace(source, unsure=judged).may_be_skipped:
         return (None,)
     giving = source.givers
-    if len(giving) == 1 and (inner := _blank(giving[0])):
+    if len(giving) == 1 and (inner := _blank(giving[0], member)):
         return ([inner[0]],)
     return None
 
 
-def unaccepted(verifier: Member, members: Mapping[str, Member]) -> set[str]:
+def unaccepted(verifier: Member, body: Body) -> set[str]:
     """What gives nothing when a verifier gives up: what it judges, and what stands between."""
     subject = verifier.course.get("verifies")
     if subject is None or not verifier.skips:
         return set()
-    needs = {name: each.wanted for name, each in members.items()}
-    before = {subject, *reach(needs, verifier.name)} & members.keys()
+    needs = {step.id: step.needs for step in body.written()[0]}
+    before = {subject, *reach(needs, verifier.name)} & needs.keys()
     return {name for name in before if name == subject or subject in reach(needs, name)}
