@@ -208,7 +208,8 @@ def test_only_an_open_task_that_has_asked_is_answered(engine: Engine) -> None:
 
 def rolled_back(engine: Engine, run: StartedRun, **scope: Any) -> list[str]:
     """The steps that a rollback reaches, written alone."""
-    asked = {"ids": [], "beyond": [], "until": None, "apart": None, "follow_up": None, **scope}
+    nothing = dict.fromkeys(("until", "apart", "follow_up", "told"))
+    asked = {"ids": [], "beyond": [], **nothing, **scope}
     asked |= {name: run.steps[asked[name]] for name in ("until", "apart") if asked[name]}
     asked |= {name: [run.steps[each] for each in asked[name]] for name in ("ids", "beyond")}
     asked |= {"feedback": None, "renewed": False, "actor": "user"}

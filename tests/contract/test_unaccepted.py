@@ -10,7 +10,7 @@ from holdfast.model.graph import OnFailure, Step
 from holdfast.model.reference import Reference
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
-from tests.contract.stages import finish
+from tests.contract.stages import finish, take
 from tests.contract.statements import write
 from tests.contract.test_loops import begin, loop, of
 from tests.contract.test_verifiers import ACCEPT, REJECT, current, do, judge
@@ -128,6 +128,26 @@ def test_so_does_who_needs_a_loop_that_takes_that_inside(hf: Holdfast) -> None:
         flow.start(names=["a"])
 
 
+def test_what_follows_goes_on_where_the_step_between_and_the_verifier_were_skipped(
+    engine: Engine,
+) -> None:
+    once = RetryPolicy(max_attempts=1)
+    lint = Step(id="lint", needs=("implement",), retry=once, on_failure=SKIP)
+    last = Step(id="last", needs=("implement", "lint"))
+    run = begin(engine, Step(id="implement"), lint, verify("lint"), last)
+    do(engine, run, "implement")
+    taken = take(engine, current(engine, run, "lint").id)
+    assert engine.work.fail(taken.task.id, taken.token, "red").ok
+    judge(engine, run, "no verdict")
+    assert given(engine, run, "implement") == given(engine, run, "lint") == [(None, True)]
+    assert take(engine, current(engine, run, "last").id).needs["implement"] is None
+    assert engine.runs.retry(run, step="lint").ok
+    assert [current(engine, run, each.id).state for each in (lint, last)] == ["blocked"] * 2
+    do(engine, run, "implement", "lint")
+    judge(engine, run, ACCEPT)
+    assert take(engine, current(engine, run, "last").id).needs["implement"] == "output"
+
+
 def test_a_whole_loop_that_was_never_accepted_gives_nothing(engine: Engine) -> None:
     judged = Step(id="verify", verifies="build", max_rounds=1, on_failure=SKIP)
     run = begin(engine, loop("input", body=(Step(id="one"),)), judged, given=[1])
@@ -206,6 +226,19 @@ def test_what_a_verifier_left_out_comes_back_with_it(engine: Engine, again: str)
     judge(engine, run, ACCEPT)
     assert given(engine, run, "implement") == given(engine, run, "lint") == [("output", False)]
     assert current(engine, run, "build").output == ["output"]
+
+
+@pytest.mark.parametrize("again", ["implement", "lint", "verify"])
+def test_a_message_reaches_its_task_though_what_was_left_out_comes_back(
+    engine: Engine, again: str
+) -> None:
+    run = begin(engine, *BODY)
+    do(engine, run, "implement", "lint")
+    judge(engine, run, "no verdict")
+    assert engine.tasks.follow_up(current(engine, run, again).id, "shorter").ok
+    assert current(engine, run, "implement").state == "ready"
+    told = {step.id: current(engine, run, step.id).feedback for step in BODY}
+    assert told == dict.fromkeys(told) | {again: "shorter"}
 
 
 def test_a_verifier_that_is_reset_has_what_it_left_out_done_again(engine: Engine) -> None:

@@ -126,7 +126,8 @@ def _reopen(operation: ReopenTask, group: Group) -> TransitionResult:
             return refusal
     if planning.rerun(group, operation.task_id, operation.actor):
         return TransitionResult(ok=True, status="idle")
-    ended, scope = tuple(sorted(TERMINAL)), reopening.Scope(follow_up=operation.follow_up)
+    ended = tuple(sorted(TERMINAL))
+    scope = reopening.Scope(follow_up=operation.follow_up, told=operation.task_id)
     rows = reopening.reopen(group, operation.task_id, operation.actor, ended, scope)
     return _answer(group, operation, rows, "queued")
 
@@ -194,7 +195,8 @@ def _one_more_round(group: Group, verifier: Row, actor: str) -> None:
     """Let what a verifier rejected for the last time be done once more."""
     said = json.loads(verifier["error"] or "null")
     feedback = said.get("feedback") if isinstance(said, dict) else None
-    reopening.reopen_subject(group, verifier, (), json.dumps(feedback), actor)
+    said = reopening.Scope(feedback=json.dumps(feedback))
+    reopening.reopen_subject(group, verifier, (), said, actor)
 
 
 @control.register

@@ -24,7 +24,7 @@ STARTED = ("queued", "running", "done", "failed", "cancelled")
 class Scope:
     """How far a re-open goes: up to what a verifier needs, leaving one task out.
 
-    The `feedback` is for all that is done again, what follows up for the named task alone. Where a
+    The `feedback` is for all that is done again, what follows up for the task `told` alone. Where a
     person begins it again, what goes back may do so as often as at first: it is `renewed`.
     """
 
@@ -32,6 +32,7 @@ class Scope:
     apart: str | None = None
     feedback: str | None = None
     follow_up: str | None = None
+    told: str | None = None
     renewed: bool = False
 
 
@@ -86,7 +87,7 @@ def _retry_tasks(group: Group, run_id: str, actor: str, named: str | None = None
     for verifier in group.tx.read("spent_verifiers", run_id=run_id):
         feedback = json.loads(verifier["error"] or "null")
         said = feedback.get("feedback") if isinstance(feedback, dict) else None
-        reopen_subject(group, verifier, (), json.dumps(said), actor)
+        reopen_subject(group, verifier, (), Scope(feedback=json.dumps(said)), actor)
     rows = group.change_tasks("retry_run_tasks", run_id=run_id, named=named, actor=actor)
     consider(group, rows)
     return rows
@@ -163,17 +164,17 @@ def reopen_around(group: Group, ids: Sequence[str], actor: str) -> list[str]:
 
 
 def reopen_subject(
-    group: Group, verifier: Row, items: Sequence[int], feedback: str | None, actor: str
+    group: Group, verifier: Row, items: Sequence[int], said: Scope, actor: str
 ) -> None:
     """Begin again with what was verified, up to the verifier; of a loop, with the items meant.
 
     What needs any of it beside the verifier, by somebody's word, waits for it again.
     """
     subject = verifier["verifies"]
-    scope = Scope(until=verifier["id"], apart=verifier["id"], feedback=feedback)
+    scope = replace(said, until=verifier["id"], apart=verifier["id"])
     found: list[Row] = []
     if verifier["subject_kind"] == Kind.GROUP:
-        found = _reopen_items(group, verifier, items, feedback, actor)
+        found = _reopen_items(group, verifier, items, said.feedback, actor)
     begun = [subject, *(row["entity"] for row in found)]
     if found:
         supersede(group, found, actor)
@@ -187,11 +188,15 @@ def reopen_subject(
     group.change_tasks("block_dependents", ids=again, actor=actor)
 
 
-def reopen_left_out(group: Group, rows: Sequence[Row], actor: str) -> None:
-    """Begin again with what verifiers that begin again had left out: what it gave is gone."""
+def reopen_left_out(group: Group, rows: Sequence[Row], actor: str, reopened: Scope = WHOLE) -> None:
+    """Begin again with what verifiers that begin again had left out: what it gave is gone.
+
+    What follows up may be for a task between the two, which is re-opened once more.
+    """
     ids = [row["entity"] for row in rows]
+    said = Scope(follow_up=reopened.follow_up, told=reopened.told)
     for verifier in group.tx.read("left_out", ids=ids) if ids else ():
-        reopen_subject(group, verifier, (), None, actor)
+        reopen_subject(group, verifier, (), said, actor)
 
 
 def _reopen_items(
@@ -220,7 +225,7 @@ def _reopen_all(
         beyond: Chosen = {"ids": [], "beyond": around, "statuses": chosen["statuses"]}
         found = _reopen_tasks(group, beyond, actor, scope) if around else []
         rows = rows + found
-    reopen_left_out(group, rows, actor)
+    reopen_left_out(group, rows, actor, scope)
     return rows, groups
 
 
@@ -232,6 +237,7 @@ def _reopen_tasks(group: Group, chosen: Chosen, actor: str, scope: Scope) -> lis
         apart=scope.apart,
         feedback=scope.feedback,
         follow_up=scope.follow_up,
+        told=scope.told,
         renewed=scope.renewed,
         actor=actor,
     )

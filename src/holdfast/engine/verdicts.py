@@ -50,8 +50,8 @@ def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
     row = (report.task_id, report.fence, report.output, report.digest, report.usage)
     if rows := group.change_tasks("reject_round", rows=[row]):
         reopening.supersede(group, rows, "verifier")
-        feedback = json.dumps(verdict.feedback)
-        reopening.reopen_subject(group, task, verdict.items, feedback, "verifier")
+        said = reopening.Scope(feedback=json.dumps(verdict.feedback))
+        reopening.reopen_subject(group, task, verdict.items, said, "verifier")
         reopening.lift_run(group, task["run_id"], "verifier")
         reopening.let_go(group, report.task_id, "verifier")
         return TransitionResult(ok=True, status="queued")

@@ -264,7 +264,7 @@ WHERE id = :run_id
 -- guards: reached from a named task, which counts and is in a status the caller may leave, or from
 --   what needs a re-opened group, and it counts; where it ends with a verifier, only what that one
 --   needs and what is named; an idle one stays idle, and an item becomes it, because its loop starts
---   it; what follows up is for the named task alone
+--   it; what follows up is for the task that is told alone
 -- changes: task
 -- event: CASE WHEN previous = 'running' THEN 'task.superseded' ELSE 'task.reopened' END
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
@@ -284,7 +284,7 @@ UPDATE holdfast_task SET
   due = NOT conditional, scheduled_for = NULL, waits_for = NULL, run_now = false, parked = false, skipped = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL,
   total = NULL, made = 0, feedback = COALESCE(CAST(:feedback AS text),
-    CASE WHEN id IN (SELECT value FROM {each ids}) THEN CAST(:follow_up AS text) END),
+    CASE WHEN id = CAST(:told AS text) THEN CAST(:follow_up AS text) END),
   lease_expires_at = NULL, started_at = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
