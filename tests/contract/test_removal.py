@@ -298,6 +298,49 @@ def test_a_page_ends_before_it_has_too_many_members_unless_one_tree_has(
     assert keeper.walk(Limits(members=3)) == [trees[2:], [trees[1]], [trees[0]]]
 
 
+def knot(engine: Engine, children: int = 2) -> list[str]:
+    """Trees of which each needs a part of the next, and the last a part of the first."""
+    tops = [create(engine) for _ in range(3)]
+    below = [[create(engine, parent=top) for _ in range(children)] for top in tops]
+    for place, own in enumerate(below):
+        assert engine.tasks.block(own[0], [below[(place + 1) % len(below)][1]]).ok
+    for own in below:
+        finish(engine, own[1])
+    for own, top in zip(below, tops, strict=True):
+        finish(engine, own[0])
+        finish(engine, top)
+    return tops
+
+
+@pytest.mark.parametrize("limits", [Limits(tops=1), Limits(members=4)])
+def test_trees_that_need_each_other_go_together_whatever_pages_they_are_on(
+    engine: Engine, keeper: Keeper, limits: Limits
+) -> None:
+    first = create(engine)
+    tops = knot(engine)
+    after = create(engine)
+    assert engine.tasks.block(first, [tops[0]]).ok
+    for each in (first, after):
+        finish(engine, each)
+    keeper.wait()
+    gone = keeper.walk(limits)
+    assert tops in gone
+    assert sorted(each for page in gone for each in page) == sorted([first, *tops, after])
+
+
+def test_trees_that_need_each_other_stay_while_one_of_them_does(
+    engine: Engine, keeper: Keeper, store_url: str
+) -> None:
+    tops, other = knot(engine), create(engine)
+    finish(engine, other)
+    keeper.wait()
+    with raw(store_url) as write:
+        write(DELIVERY, "m", tops[1])
+        assert keeper.walk(Limits(tops=1)) == [[other]]
+        write("DELETE FROM holdfast_delivery")
+    assert keeper.walk(Limits(tops=1)) == [tops]
+
+
 def test_the_past_of_what_was_deleted_goes_once_it_was_kept_and_read(
     engine: Engine, keeper: Keeper, store_url: str
 ) -> None:

@@ -10,6 +10,7 @@ from operator import itemgetter
 from holdfast.engine.desk import Desk
 from holdfast.engine.removal_operations import Removal, RemoveDeleted, RemoveRuns, RemoveTasks
 from holdfast.ids import first_id
+from holdfast.store.database import Transaction
 
 RUNS, TASKS, DELETED = "runs", "tasks", "deleted"
 # Of runs or trees of tasks, each with all that belongs to it.
@@ -76,23 +77,37 @@ class Removals:
         )
 
     def remove(
-        self, kind: str, before: int, *, until: str | None = None, limits: Limits | None = None
+        self,
+        kind: str,
+        before: int,
+        *,
+        until: str | None = None,
+        limits: Limits | None = None,
+        knots: bool = False,
     ) -> Removed:
-        """Remove a page, but for what somebody waits for or has not read."""
+        """Remove a page, but for what somebody waits for or has not read.
+
+        With `knots` also the trees of tasks that can only go together with some of the page.
+        """
         members, following = self._page(kind, before, until, limits or Limits())
         if not members:
             return Removed(gone=(), next=None)
+        if knots:
+            members += self._desk.view(lambda tx: _knotted(tx, members, before))
         make = _KINDS[kind].remove
         gone = self._desk.submit(make(members=tuple(sorted(members)), before=before)).result()
         return Removed(gone=tuple(gone), next=following)
 
     def walk(self, kind: str, before: int, limits: Limits | None = None) -> Iterator[Removed]:
-        """Remove whatever can go, page by page, until a whole walk finds nothing that can."""
-        fruitful = True
-        while fruitful:
-            fruitful, until = False, None
+        """Remove whatever can go, page by page, until a whole walk finds nothing that can.
+
+        Knots are looked for in what is left then: most trees go once those have that need them.
+        """
+        fruitful, knots = True, False
+        while fruitful or (kind == TASKS and not knots):
+            fruitful, knots, until = False, not fruitful, None
             while True:
-                page = self.remove(kind, before, until=until, limits=limits)
+                page = self.remove(kind, before, until=until, limits=limits, knots=knots)
                 fruitful, until = fruitful or bool(page.gone), page.next
                 yield page
                 if until is None:
@@ -121,6 +136,26 @@ class Removals:
         with self._desk.database.begin() as connection:
             tx = self._desk.database.join(connection)
             return len(tx.write("forget_tombstones", before=before, count=count))
+
+
+def _knotted(tx: Transaction, page: Members, before: int) -> list[tuple[str, str]]:
+    """The trees of later pages that need one of this page, or one of those, and so on.
+
+    The newest tree of a knot finds all of it: what is newer than a page was looked at before.
+    """
+    newest = max(top for _, top in page)
+    known = {top for _, top in page}
+    found: list[tuple[str, str]] = []
+    members = page
+    while members:
+        ids = [member for member, _ in members]
+        needing = {row["top"] for row in tx.read("trees_needing", ids=ids)}
+        older = sorted(top for top in needing - known if top < newest)
+        known.update(older)
+        rows = tx.read("ended_trees", ids=older, before=before) if older else []
+        members = [(row["member"], row["top"]) for row in rows]
+        found += members
+    return found
 
 
 def _trees(members: Members) -> list[tuple[str, list[tuple[str, str]]]]:

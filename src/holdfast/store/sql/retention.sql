@@ -32,6 +32,25 @@ below (id, top) AS (
   UNION SELECT child.id, below.top FROM below JOIN holdfast_task AS child ON child.parent_id = below.id)
 SELECT below.id AS member, below.top FROM below
 
+-- name: trees_needing
+-- purpose: the tops of the trees of tasks in which something needs one of some tasks
+WITH RECURSIVE above (id, parent_id) AS (
+  SELECT task.id, task.parent_id
+  FROM holdfast_need AS need JOIN holdfast_task AS task ON task.id = need.task_id
+  WHERE need.need_id IN (SELECT value FROM {each ids})
+  UNION SELECT parent.id, parent.parent_id
+  FROM above JOIN holdfast_task AS parent ON parent.id = above.parent_id)
+SELECT id AS top FROM above WHERE parent_id IS NULL
+
+-- name: ended_trees
+-- purpose: those of some tasks without a parent that ended before a moment, each with all below it
+WITH RECURSIVE below (id, top) AS (
+  SELECT task.id, task.id FROM holdfast_task AS task
+  WHERE task.id IN (SELECT value FROM {each ids})
+    AND task.finished_at < :before
+  UNION SELECT child.id, below.top FROM below JOIN holdfast_task AS child ON child.parent_id = below.id)
+SELECT below.id AS member, below.top FROM below
+
 -- name: bury_runs
 -- purpose: leave tombstones of runs that are to be removed, of what they called, and of keys in them
 -- guards: they and all that they called ended before a moment, every reader of the events has passed
