@@ -7,8 +7,9 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.graph import OnFailure, Step
+from holdfast.model.reference import Reference
 from holdfast.model.retry import RetryPolicy
-from tests.contract.stages import take
+from tests.contract.stages import finish, take
 from tests.contract.test_linked_loops import named, statuses
 from tests.contract.test_loops import begin, loop, of, ready, work_off
 from tests.contract.test_verifiers import REJECT, current, do, judge
@@ -80,6 +81,64 @@ def test_a_link_that_would_have_a_loop_wait_for_itself_is_refused(
     with pytest.raises(InvalidInput, match="would need itself"):
         engine.tasks.block(ids[waits], [ids[for_whom]])
     assert engine.tasks.block(ids["two"], [ids["first"]]).ok
+
+
+TURN = "waits for its turn"
+
+
+def test_a_step_may_not_wait_for_an_item_that_begins_after_its_own(engine: Engine) -> None:
+    run = begin(engine, Step(id="aside"), loop("input", body=BODY), given=["a", "b", "c"])
+    two, aside = named(engine, run, "two"), named(engine, run, "aside")
+    last = named(engine, run, "build", 3)
+    with pytest.raises(InvalidInput, match=TURN):
+        engine.tasks.block(two, [last])
+    assert engine.tasks.block(aside, [last]).ok
+    with pytest.raises(InvalidInput, match=TURN):
+        engine.tasks.block(two, [aside])
+    assert engine.tasks.unblock(aside).ok
+    assert engine.tasks.block(two, [aside]).ok
+    with pytest.raises(InvalidInput, match=TURN):
+        engine.tasks.block(aside, [last])
+    steps = ["aside", *(f"{step} {item}" for item in range(3) for step in ("one", "two"))]
+    assert work_off(engine, run) == steps
+
+
+def test_nor_for_one_that_begins_after_the_item_around_its_loop(engine: Engine) -> None:
+    inner = Step(id="inner", for_each=Reference.parse("for_each", "input"), steps=BODY)
+    run = begin(engine, loop("input", body=(inner,)), given=["a", "b"])
+    outer = named(engine, run, "build", 2)
+    waits = [named(engine, run, step) for step in ("two", "inner")]
+    for each in waits:
+        with pytest.raises(InvalidInput, match=TURN):
+            engine.tasks.block(each, [outer])
+    with pytest.raises(InvalidInput, match=TURN):
+        engine.tasks.block(waits[0], [named(engine, run, "inner", 2)])
+
+
+def test_in_a_parallel_loop_as_many_may_wait_for_a_later_item_as_leave_it_a_place(
+    engine: Engine,
+) -> None:
+    parallel = loop("input", body=BODY, parallel=2)
+    run = begin(engine, Step(id="aside"), parallel, given=["a", "b", "c"])
+    first, second = (named(engine, run, "two", place) for place in (0, 1))
+    aside, last = named(engine, run, "aside"), named(engine, run, "build", 3)
+    assert engine.tasks.block(first, [last]).ok
+    assert engine.tasks.block(aside, [last]).ok
+    for need in (last, aside):
+        with pytest.raises(InvalidInput, match=TURN):
+            engine.tasks.block(second, [need])
+    assert work_off(engine, run) == ["one 0", "one 1", "two 1", "one 2", "two 2", "aside", "two 0"]
+
+
+def test_an_item_may_be_waited_for_while_its_loop_has_room(engine: Engine) -> None:
+    parallel = loop("input", body=BODY, parallel=2)
+    run = begin(engine, Step(id="aside"), parallel, given=["a", "b", "c"])
+    last = named(engine, run, "build", 3)
+    assert engine.tasks.block(last, [named(engine, run, "aside")]).ok
+    for step in ("one", "two"):
+        finish(engine, named(engine, run, step, 1))
+    assert engine.tasks.block(named(engine, run, "two"), [last]).ok
+    assert work_off(engine, run) == ["aside", "one 0", "one 2", "two 2", "two 0"]
 
 
 def test_what_counts_no_more_closes_no_circle(engine: Engine) -> None:

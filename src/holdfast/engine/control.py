@@ -6,7 +6,7 @@ import json
 from functools import singledispatch
 from typing import Any
 
-from holdfast.engine import conflicts, people, planning, refusals, reopening
+from holdfast.engine import circles, conflicts, people, planning, refusals, reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.expect_operations import Meant
 from holdfast.engine.group import Group
@@ -282,8 +282,8 @@ def _check_needs(group: Group, operation: BlockTask, task: Row) -> None:
             raise InvalidInput("needs", f"{need} is not a task of this store")
         if needed[need]["run_id"] != task["run_id"]:
             raise InvalidInput("needs", f"{need} belongs to another run than {task['id']}")
-    if group.tx.read("reachable_needs", task_id=operation.task_id, ids=operation.on):
-        raise InvalidInput("needs", f"{operation.task_id} would need itself: that is a cycle")
+    if (reason := circles.tell(group, operation.task_id, operation.on)) is not None:
+        raise InvalidInput("needs", reason)
 
 
 @control.register

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from holdfast.engine import calls, creation, references, reopening, verdicts
+from holdfast.engine import calls, circles, creation, references, reopening, verdicts
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.blueprint import Place, draw, limits
 from holdfast.engine.facts import RunFacts
@@ -161,7 +161,7 @@ def _await_list(group: Group, loop: Row, step: Step) -> bool:
     if source is not None and source["status"] != "done":
         judges = group.tx.read("verifiers_of", run_id=loop["run_id"], task_id=source["id"])
         needs = sorted([source["id"], *(row["id"] for row in judges)])
-        if not group.tx.read("reachable_needs", task_id=loop["id"], ids=needs):
+        if circles.tell(group, loop["id"], needs) is None:
             named = {"task_id": loop["id"], "ids": needs, "actor": "advance"}
             (row,) = group.change_tasks("block_task", **named)
             added = [(loop["id"], need, row["version"]) for need in needs]

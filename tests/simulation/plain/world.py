@@ -235,8 +235,29 @@ class World:
         return found
 
     def behind(self, task_id: str) -> set[str]:
-        """What ends after a task: who needs it, the group around it, what begins with those."""
-        begun, ended = {task_id}, {task_id}
+        """What ends after a task, also because an item that does so keeps its place in its loop."""
+        full = [loop for loop in self.of_run(self.tasks[task_id].run) if self._is_full(loop)]
+        while True:
+            waiting = [item.id for loop in full for item in self._items(loop, "idle")]
+            ended = self._after({task_id, *waiting})
+            stuck = [
+                loop for loop in full if all(i.id in ended for i in self._items(loop, "queued"))
+            ]
+            if stuck == full:
+                return ended
+            full = stuck
+
+    def _is_full(self, task: Task) -> bool:
+        if task.kind != "group" or task.made_from is None or task.is_item:
+            return False
+        return len(self._items(task, "queued")) >= task.made_from.parallel
+
+    def _items(self, loop: Task, status: str) -> list[Task]:
+        return [item for item in self.children(loop) if item.status == status]
+
+    def _after(self, tasks: set[str]) -> set[str]:
+        """What ends after tasks: who needs them, the groups around, what begins with those."""
+        begun, ended = set(tasks), set(tasks)
         while True:
             begins = {t.id for t in self.tasks.values() if t.needs & ended or self._part(t) & begun}
             ends = begins.union(*(self._part(self.tasks[each]) for each in ended))

@@ -210,6 +210,14 @@ WHERE task.id IN (SELECT value FROM {each ids})
         AND waiting.position >= COALESCE(task.ended_before, -2147483648)
       LIMIT 1) IS NOT NULL)
 
+-- name: items_under_way
+-- purpose: how many items of some loops have begun and are not done
+SELECT task.id, task.run_id, task.step,
+  (SELECT count(*) FROM holdfast_task AS active
+   WHERE active.parent_id = task.id AND active.status IN ('idle', 'queued', 'running') AND active.status = 'queued') AS items
+FROM holdfast_task AS task
+WHERE task.id IN (SELECT value FROM {each ids})
+
 -- name: start_items
 -- purpose: idle → queued for the next items of a loop
 -- guards: idle items of this loop with all they need, in the order of the list, from a place on
