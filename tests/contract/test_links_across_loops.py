@@ -144,6 +144,7 @@ def test_an_item_may_be_waited_for_while_its_loop_has_room(engine: Engine) -> No
 def test_what_counts_no_more_closes_no_circle(engine: Engine) -> None:
     run = begin(engine, Step(id="aside"), loop("input", body=BODY), given=["a"])
     old = named(engine, run, "one")
+    do(engine, run, "one")
     assert engine.runs.retry(run, step="build").ok
     assert engine.tasks.block(named(engine, run, "build"), [named(engine, run, "aside")]).ok
     assert engine.tasks.block(named(engine, run, "aside"), [old]).ok

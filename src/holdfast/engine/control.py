@@ -6,7 +6,7 @@ import json
 from functools import singledispatch
 from typing import Any
 
-from holdfast.engine import circles, conflicts, people, planning, refusals, reopening
+from holdfast.engine import circles, conflicts, heirs, people, planning, refusals, reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.expect_operations import Meant
 from holdfast.engine.group import Group
@@ -282,6 +282,7 @@ def _check_needs(group: Group, operation: BlockTask, task: Row) -> None:
             raise InvalidInput("needs", f"{need} is not a task of this store")
         if needed[need]["run_id"] != task["run_id"]:
             raise InvalidInput("needs", f"{need} belongs to another run than {task['id']}")
+        heirs.refuse_lost(needed[need])
     if (reason := circles.tell(group, operation.task_id, operation.on)) is not None:
         raise InvalidInput("needs", reason)
 

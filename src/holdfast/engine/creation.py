@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.engine import planning, slots
+from holdfast.engine import heirs, planning, slots
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Caller, CreateTasks, StartRun
@@ -81,6 +81,7 @@ def _check_related(task: TaskRow, known: dict[str, Row]) -> None:
             raise InvalidInput("needs", f"{need} is not a task of this store")
         if known[need]["run_id"] != task.run_id:
             raise InvalidInput("needs", f"{need} belongs to another run")
+        heirs.refuse_lost(known[need])
     if task.parent_id is not None:
         _check_parent(task, known.get(task.parent_id))
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.engine import places, slots
+from holdfast.engine import heirs, places, slots
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.looking import name_tasks
@@ -267,7 +267,9 @@ def supersede(group: Group, rows: list[Row], actor: str) -> None:
     """End for good whatever the tasks of a new epoch had made in the one before."""
     if rows:
         ids = [row["entity"] for row in rows]
-        group.change_tasks("supersede_children", ids=ids, actor=actor)
+        over = group.change_tasks("supersede_children", ids=ids, actor=actor)
+        if lost := [row["entity"] for row in over if row["status"] != "done"]:
+            consider(group, heirs.pass_on(group, lost, actor))
 
 
 def bring_back(group: Group, run_id: str, actor: str, *, retry_failed: bool = False) -> None:

@@ -7,12 +7,17 @@ from tests.simulation.plain.world import BROKEN, OPEN, TERMINAL, Task, World
 
 def supersede(world: World, task: Task) -> None:
     """End for good what a loop or an item had made in the epoch before."""
+    lost: set[str] = set()
     for identifier in world.descendants(task.id) - {task.id}:
         made = world.tasks[identifier]
         # The children that people gave to a lone task are not of its making.
         if made.run is not None and not made.superseded:
             cancel_alone(world, made)
             made.superseded = True
+            lost |= set() if made.status == "done" else {identifier}
+    for each in world.of_run(task.run):
+        if each.needs & lost:
+            each.needs = (each.needs - lost) | {task.id}
 
 
 def cancel_alone(world: World, task: Task) -> None:

@@ -106,6 +106,8 @@ def block(world: World, task_id: str, on: Collection[str]) -> Answer:
         return ("not_found", None)
     if any(need not in world.tasks or world.tasks[need].run != task.run for need in on):
         return ("InvalidInput", None)
+    if any(world.tasks[need].superseded and world.tasks[need].status != "done" for need in on):
+        return ("InvalidInput", None)
     if world.behind(task_id) & set(on):
         return ("InvalidInput", None)
     if task.status not in WAITING or (task.is_item and task.begun):

@@ -140,6 +140,21 @@ WHERE id IN (
     SELECT id FROM tree)
   AND NOT superseded
 
+-- name: lost_needs
+-- purpose: who counts and needs one of some tasks that count no more, and the nearest around that which does
+WITH RECURSIVE around (need_id, id, parent_id, superseded) AS (
+  SELECT lost.id, lost.id, lost.parent_id, lost.superseded FROM holdfast_task AS lost
+  WHERE lost.id IN (SELECT value FROM {each ids})
+  UNION ALL SELECT around.need_id, parent.id, parent.parent_id, parent.superseded
+  FROM around JOIN holdfast_task AS parent ON parent.id = around.parent_id
+  WHERE around.superseded)
+SELECT task.id AS task_id, task.version, need.need_id, around.id AS heir_id
+FROM around JOIN holdfast_need AS need ON need.need_id = around.need_id
+  JOIN holdfast_task AS task ON task.id = need.task_id
+WHERE NOT around.superseded
+  AND NOT task.superseded
+ORDER BY task.id, need.need_id
+
 -- name: signal_target
 -- purpose: how the run or task stands that a signal is for
 SELECT status, status <> 'running' AS ended, NULL AS run_id FROM holdfast_run WHERE id = :target
