@@ -43,7 +43,6 @@ MUCH, MORE = 1, 10
 GROWN = 1.5
 # A page of an index more, or a few steps, is no growth: trees get deeper.
 SLACK: Mapping[str, int] = {"sqlite": 200, "postgresql": 20}
-KNOWN = {"limit_agent": "it holds what is in line for an agent, which no index tells from the rest"}
 Cost = Counter[str]
 Costs = dict[int, int]
 # A new store with a crowd, as often as one is wanted.
@@ -165,15 +164,13 @@ def compare(make: Maker, plans: Sequence[str], meter: Meter) -> dict[tuple[str, 
 
 
 def tell(database: str, found: Mapping[tuple[str, str], Costs]) -> bool:
-    """Print what grows; whether there is any that nobody has explained."""
+    """Print what grows; whether anything does."""
     grown = False
     for (name, plan), costs in sorted(found.items()):
         much, more = costs.get(MUCH, 0), costs.get(MORE, 0)
         if more > GROWN * much and more > much + SLACK[database]:
-            why = KNOWN.get(name)
-            grown |= why is None
-            told = f"{database:<10}  {name:<20} {much:>7,} → {more:>7,}  {plan}"
-            print(f"{told}: {why}" if why else told)
+            grown = True
+            print(f"{database:<10}  {name:<20} {much:>7,} → {more:>7,}  {plan}")
     print(f"{database}: {len({name for name, _ in found})} statements looked at", flush=True)
     return grown
 

@@ -8,6 +8,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
+from benchmarks.growth import MORE, MUCH, tell
+
 ROOT = Path(__file__).parents[2]
 SMALL = (
     "--pairs 1 --tasks 60 --pipelines 12 --alone 2 --finished 200 --claims 40 --batch 25 "
@@ -57,8 +61,15 @@ def test_the_server_is_measured_over_http_and_its_section_written_beside_the_res
     assert (small in written, "42 before" in written) == (True, False)
 
 
-def test_a_statement_that_grows_with_what_it_does_not_touch_is_told() -> None:
+def test_a_limit_costs_no_more_beside_more_that_waits() -> None:
     holding = "release_of_an_agent_at_its_limit"
     shown = measured("benchmarks.growth", "--only", holding, "--database", "sqlite")
-    assert re.search(rf"limit_agent +[\d,]+ → +[\d,]+  {holding}: it holds", shown)
-    assert re.search(r"^sqlite: \d+ statements", shown, re.MULTILINE)
+    assert re.fullmatch(r"sqlite: \d+ statements looked at\n", shown)
+
+
+def test_a_statement_that_grows_with_what_it_does_not_touch_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    costs = {MUCH: 1_000, MORE: 9_000}
+    assert tell("sqlite", {("walk", "plan"): costs, ("look", "plan"): {MUCH: 9, MORE: 90}})
+    assert "walk                   1,000 →   9,000  plan" in capsys.readouterr().out

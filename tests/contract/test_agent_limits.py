@@ -7,18 +7,20 @@ from typing import Any
 
 import pytest
 
-from holdfast.clock import ManualClock
+from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.limits import LIMITED_AT_ONCE
 from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from holdfast.model.step import Concurrency
 from holdfast.model.task import NewTask
+from holdfast.service import statistics
+from holdfast.store import queries
 from holdfast.store.database import Row, Transaction
 from tests.contract.raw import raw
 from tests.contract.stages import CHAIN, create, take
-from tests.engines import healthy
+from tests.contract.walking import steps_of
+from tests.engines import healthy, opened
 
 HOUR = 3_600
 
@@ -61,25 +63,85 @@ def test_what_becomes_ready_while_an_agent_is_limited_is_claimed_when_that_lifts
     assert {engine.tasks.get(each).attempt for each in (waiting, late, named)} == {0}
     clock.advance(1)
     assert len(engine.work.claim_by_id(named, "w", agents=["default"], tags=["gpu"])) == 1
-    assert claim(engine, "default") == [late]
+    assert claim(engine, "default") == [waiting, late]
     engine.recovery.step()
-    assert set(claim(engine, "default")) == {waiting, reached}
+    assert claim(engine, "default") == [reached]
 
 
 def test_nobody_claims_for_an_agent_in_the_commit_that_tells_of_its_limit(store_url: str) -> None:
     engine = Engine(store_url)
     with healthy(engine):
-        made = engine.tasks.create_many.submit([NewTask(title="t")] * (LIMITED_AT_ONCE + 2))
+        made = engine.tasks.create_many.submit([NewTask(title="t")] * 3)
         engine.commits.step()
-        first, last = made.result()[0].id, made.result()[-1].id
+        first, second, _ = (each.id for each in made.result())
         claiming = engine.work.claim_by_id.submit(first, "w", agents=["default"])
         engine.commits.step()
         (held,) = claiming.result()
         told = engine.work.reach_limit.submit(held.task_id, held.token, "1h")
         claimed = engine.work.claim.submit("w", agents=["default"], count=9)
+        named = engine.work.claim_by_id.submit(second, "w", agents=["default"])
         engine.commits.step()
-        assert (told.result().ok, claimed.result()) == (True, [])
-        assert engine.tasks.get(last).holds == Hold(0)
+        assert (told.result().ok, claimed.result(), named.result()) == (True, [], [])
+
+
+def test_a_limit_writes_no_more_for_all_who_wait_for_its_agent(engine: Engine) -> None:
+    waiting = create(engine)
+    reached = reach(engine)
+    assert [each.type for each in engine.tasks.events(waiting)] == ["task.created"]
+    assert engine.tasks.events(reached)[-1].type == "task.held"
+
+
+def test_a_claim_for_an_agent_at_its_limit_walks_past_nobody(sqlite_store_url: str) -> None:
+    with opened(sqlite_store_url) as engine:
+        reach(engine)
+        create(engine)
+        before = look(sqlite_store_url)
+        engine.tasks.create_many([NewTask(title="t")] * 500)
+        assert look(sqlite_store_url) == before
+
+
+def look(url: str) -> int:
+    """What it costs SQLite, which asks of each row what is the same for all, to find nothing."""
+    known = queries.load("sqlite")
+    claim = {"agent": "default", "line": "[]", "tags": "[]", "count": 9, "keys": "[]"}
+    claim |= {"passed": "[]", "worker": "w", "lease": 1, "peeked": False}
+    lines = {"agents": '["default"]', "tags": "[]"}
+    return steps_of(url, known["claim_tasks"].text, claim) + steps_of(
+        url, known["lines"].text, lines
+    )
+
+
+def test_what_waits_for_an_agent_at_its_limit_is_seen_as_held_until_that_lifts(
+    engine: Engine, clock: ManualClock
+) -> None:
+    until = clock.now() + HOUR * MICROSECONDS
+    reached, late = reach(engine), create(engine)
+    others = {
+        create(engine, agent="other"): "ready",
+        create(engine, needs=[late]): "blocked",
+        create(engine, scheduled_for="2h"): "scheduled",
+        create(engine, enqueue=False): "idle",
+    }
+    listed = {task.id: task for task in engine.tasks.list()}
+    for seen in (engine.tasks.get(late), listed[late], listed[reached]):
+        assert (seen.state, seen.holds, seen.held_until) == ("held", Hold.LIMIT, until)
+    assert {each: listed[each].state for each in others} == others
+    assert {listed[each].held_until for each in others} == {None}
+    agents = statistics.count(engine.database.view)["agents"]
+    assert agents["default"] == {"held": 2, "blocked": 1, "scheduled": 1}
+    assert agents["other"] == {"ready": 1}
+    clock.advance(HOUR)
+    assert (engine.tasks.get(late).state, engine.tasks.get(late).held_until) == ("ready", None)
+
+
+def test_of_two_limits_a_task_is_seen_held_until_the_later(
+    engine: Engine, clock: ManualClock
+) -> None:
+    first, second = (take(engine, create(engine)) for _ in range(2))
+    assert engine.work.reach_limit(first.task_id, first.token, "1h").ok
+    assert engine.work.reach_limit(second.task_id, second.token, "2h").ok
+    until = clock.now() + 2 * HOUR * MICROSECONDS
+    assert [engine.tasks.get(each.task_id).held_until for each in (first, second)] == [until] * 2
 
 
 def test_a_limit_stands_also_when_the_run_that_met_it_is_cancelled_at_once(store_url: str) -> None:
@@ -178,7 +240,7 @@ def test_whoever_lifts_a_limit_lets_all_of_that_agent_go_on_and_no_other(engine:
     agent, *tasks = engine.tasks.lift_limit("developer")
     assert (agent.repeated, [each.ok for each in tasks]) == (False, [True])
     assert set(claim(engine, "developer", "writer")) == {reached, late}
-    assert [engine.tasks.get(each).holds for each in others] == [Hold.LIMIT, 0]
+    assert [engine.tasks.get(each).holds for each in others] == [Hold.LIMIT, Hold.LIMIT]
     assert [each.repeated for each in engine.tasks.lift_limit("developer")] == [True]
 
 

@@ -59,6 +59,9 @@ def with_all_that_is_special(engine: Engine) -> None:
     clock.advance(600)
     used = take(engine, again.task_id)
     engine.work.complete(used.task_id, used.token, {"done": True}, usage={"usd": 2})
+    limited = take(engine, create(engine, agent="limited"))
+    engine.work.reach_limit(limited.task_id, limited.token, "1h")
+    create(engine, agent="limited")
     start(engine)
 
 

@@ -110,30 +110,19 @@ def test_a_limit_is_lifted_only_from_an_open_task_that_has_it(
     assert engine.tasks.cancel(paused).ok
 
 
-def test_a_limit_holds_what_is_in_line_for_its_agent_until_the_latest_that_was_said(
+def test_a_limit_holds_the_task_that_met_it_until_the_latest_that_was_said(
     engine: Engine, clock: ManualClock
 ) -> None:
     later = clock.now() + 5_000_000
-    paused = start(engine)
-    assert engine.runs.pause(paused.id).ok
-    others = (
-        paused.steps["plan"],
-        create(engine, needs=(create(engine, agent="other"),)),
-        create(engine, agent="other"),
-        create(engine, enqueue=False),
-        start(engine, Workflow.define("gated", (Step(id="gate", approval="?"),))).steps["gate"],
-    )
-    reached, beside = create(engine), create(engine)
+    reached, beside, idle = create(engine), create(engine), create(engine, enqueue=False)
 
-    def limit(until: int, count: int = 10) -> set[str]:
-        return write(engine, "limit_agent", task_id=reached, until=until, count=count)
+    def limit(task_id: str, until: int = later) -> set[str]:
+        return write(engine, "limit_task", task_id=task_id, until=until)
 
-    assert limit(later) == {reached, beside}
-    assert all(engine.tasks.get(each).holds == 0 for each in others)
-    assert limit(later) == limit(later - 1) == set()
-    assert engine.tasks.unhold(beside, "limit").ok
-    assert limit(later + 1, count=1) == {reached}
-    assert limit(later + 1) == {beside}
+    assert limit(reached) == {reached}
+    assert limit(reached) == limit(reached, later - 1) == limit(idle) == set()
+    assert limit(reached, later + 1) == {reached}
+    assert [engine.tasks.get(each).holds for each in (beside, idle)] == [0, 0]
 
 
 def test_only_a_queued_task_becomes_due_and_only_once(engine: Engine, clock: ManualClock) -> None:

@@ -32,7 +32,7 @@ WALKING |= {
     "limited_tasks",
 }
 # From key to key, and about all that waits for one, is in line for an agent or has not ended.
-WALKING |= {"keys_with_room", "parked_keys", "limit_agent", "count_running_runs"}
+WALKING |= {"keys_with_room", "parked_keys", "count_running_runs"}
 # Which of its failures is a run's first is asked once.
 OFTEN = HOT.keys() - {"settle_runs"}
 # With all that is done: what is asked often asks for a status, and has a better one.

@@ -17,7 +17,7 @@ from holdfast.store.sqlite.connection import connect
 
 def steps_of(path: str, text: str, asked: dict[str, Any]) -> int:
     """How many instructions SQLite's machine carries out for a query."""
-    file: apsw.Connection = connect(sqlite_path(path), SystemClock(), read_only=True)
+    file: apsw.Connection = connect(sqlite_path(path), SystemClock())
     count = 0
 
     def step() -> bool:

@@ -167,8 +167,11 @@ def _run_row(run: View) -> list[str]:
 
 
 def _task_row(task: View) -> list[str]:
+    from holdfast.cli.standing import tell_holds
     from holdfast.service.views import read_time
 
+    holds = tell_holds(task) if task["holds"] and "finished_at" not in task else ""
+    error = error_line(task["error"]) if task.get("error") is not None else ""
     return [
         task["id"],
         cut(escape(task.get("step") or task["title"]), TITLE),
@@ -177,7 +180,7 @@ def _task_row(task: View) -> list[str]:
         str(task["attempt"] or ""),
         task.get("run_id", ""),
         ago(read_time(task["created_at"])),
-        error_line(task["error"]) if task.get("error") is not None else "",
+        "  ".join(part for part in (holds, error) if part),
     ]
 
 

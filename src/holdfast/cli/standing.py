@@ -82,7 +82,7 @@ def reason(node: Node, labels: Mapping[str, str], *, short: bool = False) -> str
     if node.asks_person or (short and task["kind"] == "approval"):
         return "(you)"
     if task["holds"]:
-        return f"held: {', '.join(task['holds'])}"
+        return tell_holds(task)
     match task["state"]:
         case "blocked" if not short:
             needs = [labels[each] for each in task["blocked_by"] if each in labels]
@@ -95,6 +95,13 @@ def reason(node: Node, labels: Mapping[str, str], *, short: bool = False) -> str
             return f"waits for {escape(awaited or 'its children')}"
         case state:
             return state if state in {"stalled", "held"} and not short else ""
+
+
+def tell_holds(task: View) -> str:
+    """What stops a task, and for how long where that lifts by itself."""
+    until = read_time(task.get("held_until"))
+    lifts = f", lifts in {span(until - now())}" if until is not None else ""
+    return f"held: {', '.join(task['holds'])}{lifts}"
 
 
 def question(task: View) -> str:

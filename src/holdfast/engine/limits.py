@@ -1,4 +1,4 @@
-"""Usage limits of agents: who is in line is held, and who comes later finds the limit."""
+"""Usage limits of agents: who met one is held, and who else waits for that agent finds it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from holdfast.engine.group import Group
 from holdfast.engine.limit_operations import LiftLimit
 from holdfast.model.result import TransitionResult
 
-LIMITED_AT_ONCE = 1_000
-
 
 def hold(group: Group) -> None:
-    """Hold who is in line for an agent at its limit, before anybody claims them.
+    """Hold the tasks that met a limit, before anybody claims.
 
-    Their runs are not locked: the rest of the group waits for nobody who may wait for them.
+    Nobody else's row is written: a claim asks for the limit itself, and so does who looks.
     """
     for _, until, task_id in group.limits:
-        group.change_tasks("limit_agent", task_id=task_id, until=until, count=LIMITED_AT_ONCE)
+        group.change_tasks("limit_task", task_id=task_id, until=until)
+
+
+def but_for(group: Group, agents: Sequence[str]) -> tuple[str, ...]:
+    """Those of some agents that have reached no limit in this very group.
+
+    Their limits are written down only after every counter is held.
+    """
+    reached = {agent for agent, _, _ in group.limits}
+    return tuple(agent for agent in agents if agent not in reached)
 
 
 def keep(group: Group) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.engine.records import read_task
-from holdfast.model.status import Kind, Status
+from holdfast.model.status import Hold, Kind, Status
 from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
 
 
 def look_at(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
     """The tasks of some rows; an open group with how many of its children are done."""
-    tasks = mark_verified(tx, [read_task(row) for row in rows])
+    tasks = mark_limited(tx, mark_verified(tx, [read_task(row) for row in rows]))
     groups = [task.id for task in tasks if task.kind is Kind.GROUP and not task.terminal]
     if not groups:
         return tasks
@@ -49,6 +49,31 @@ def mark_verified(tx: Transaction, tasks: list[Task]) -> list[Task]:
     asked = [task.id for task in tasks if task.run_id is not None and _may_be_verified(task)]
     waiting = {row["id"] for row in tx.read("being_verified", ids=asked)} if asked else set()
     return [replace(task, verifying=True) if task.id in waiting else task for task in tasks]
+
+
+def mark_limited(tx: Transaction, tasks: list[Task]) -> list[Task]:
+    """The same tasks; those are held that an agent's usage limit alone keeps from being claimed."""
+    if not any(map(_may_be_limited, tasks)):
+        return tasks
+    limits = read_limits(tx)
+    return [_with_limit(task, limits) if task.agent in limits else task for task in tasks]
+
+
+def read_limits(tx: Transaction) -> dict[str, int]:
+    """Until when agents are at their usage limits."""
+    return {row["agent"]: row["until"] for row in tx.read("limits_now")}
+
+
+def _may_be_limited(task: Task) -> bool:
+    lifts = task.state == "held" and task.held_until is not None
+    return task.kind is Kind.WORK and (lifts or task.state == "ready")
+
+
+def _with_limit(task: Task, limits: Mapping[str, int]) -> Task:
+    if not _may_be_limited(task):
+        return task
+    until = max(limits[task.agent], task.held_until or 0)
+    return replace(task, holds=task.holds | Hold.LIMIT, held_until=until)
 
 
 def _may_be_verified(task: Task) -> bool:

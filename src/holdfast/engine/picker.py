@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from holdfast.engine import budgets, pulls, slots
+from holdfast.engine import budgets, limits, pulls, slots
 from holdfast.engine.asked import Look
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
@@ -89,9 +89,7 @@ def mark_due(group: Group) -> None:
 
 def _claim(group: Group, request: Claim) -> list[Row]:
     if group.limits:
-        # Written down only after every counter is held.
-        reached = {agent for agent, _, _ in group.limits}
-        request = replace(request, agents=tuple(a for a in request.agents if a not in reached))
+        request = replace(request, agents=limits.but_for(group, request.agents))
     if len(request.agents) == 1 and not group.slots:
         # Gives nothing while tasks wait that have a key or tags: those want more care.
         plain = Line(request.agents[0], PLAIN)
@@ -182,7 +180,7 @@ def _claim_by_id(group: Group, request: ClaimById) -> list[Row]:
     rows = group.change_tasks(
         "claim_task_by_id",
         task_id=request.task_id,
-        agents=request.agents,
+        agents=limits.but_for(group, request.agents),
         tags=request.tags,
         worker=request.worker,
         lease=request.lease,

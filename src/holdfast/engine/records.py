@@ -39,7 +39,7 @@ _PLAIN = (
     *("run_id", "parent_id", "step", "title", "agent", "scheduled_for", "priority", "position"),
     *("key", "concurrency_key", "attempt", "failures", "lost", "generation", "epoch", "version"),
     *("created_at", "started_at", "finished_at", "waits_for", "parent_epoch", "item", "total"),
-    *("round", "max_rounds"),
+    *("round", "max_rounds", "held_until"),
 )
 
 

@@ -142,7 +142,7 @@ class TaskReading:
             "status": self._status,
             "kind": self._kind,
             "needs": self._needs,
-            "holds": lambda: self._holds(self._task.holds, self._task.id),
+            "holds": lambda: self._holds(Hold(self._row["holds"]), self._task.id),
             "run": self._run,
             "due": self._due,
             "agent": lambda: (f"it is for agent {self._task.agent!r}", self._serve()),

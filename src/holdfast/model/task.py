@@ -108,6 +108,8 @@ class Task(Shown):
     question: Any = None
     # The workflow whose run stands for it: while it waits, `waits_for` is that run.
     calls: str | None = None
+    # When hold `limit` lifts by itself: its own, or that of its agent.
+    held_until: int | None = None
     # Of a group that is looked at while it is open.
     children: int | None = None
     children_done: int | None = None

@@ -62,7 +62,8 @@ class Node:
     def moves(self) -> bool:
         """Whether it runs, or will without anybody's doing."""
         still = {"blocked", "stalled", "held", "idle"}
-        return self.open and not self.asks_person and self.task["state"] not in still
+        lifts = self.task["holds"] == ["limit"] and "held_until" in self.task
+        return self.open and not self.asks_person and (lifts or self.task["state"] not in still)
 
     @property
     def cost(self) -> float | None:

@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from holdfast.engine.listing import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
-from holdfast.engine.looking import count_called, count_done, mark_verified, name_tasks
+from holdfast.engine.looking import (
+    count_called,
+    count_done,
+    mark_limited,
+    mark_verified,
+    name_tasks,
+    read_limits,
+)
 from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.engine.spending import used_by
 from holdfast.errors import NotFound
@@ -264,6 +271,9 @@ def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> l
 def view_rows(tx: Transaction, rows: Sequence[Row]) -> list[View]:
     """Tasks of some rows; those with nothing special about them first."""
     plain = [row for row in rows if is_plain(row) and is_fresh(row)]
+    if any(row["status"] == "queued" for row in plain):
+        limits = read_limits(tx)
+        plain = [row for row in plain if row["agent"] not in limits]
     ids = [row["id"] for row in plain]
     parents = {row["parent_id"] for row in tx.read("count_children", ids=ids)} if ids else set()
     seen = {*ids} - parents
@@ -273,7 +283,7 @@ def view_rows(tx: Transaction, rows: Sequence[Row]) -> list[View]:
 
 
 def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any iterable of them
-    listed = mark_verified(tx, list(tasks))
+    listed = mark_limited(tx, mark_verified(tx, list(tasks)))
     ids = [task.id for task in listed]
     waits: dict[str, list[str]] = {}
     blocked = [task.id for task in listed if task.blocked]

@@ -88,6 +88,7 @@ def view_task(
         planning_phase=task.planning_phase.value,
         blocked_by=blocked_by or [],
         holds=list(task.holds.names),
+        held_until=tell_time(task.held_until),
         skipped=task.skipped,
         superseded=task.superseded or None,
         attempt=task.attempt,

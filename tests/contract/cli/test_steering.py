@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Step, Workflow
@@ -246,6 +247,10 @@ def test_an_agent_at_its_limit_goes_on_when_somebody_says_so(engine: Engine, typ
     held = take(engine, create(engine, agent="writer"))
     assert engine.work.reach_limit(held.task_id, held.token, "1h").ok
     assert "holdfast resume --agent writer" in typed.ok("why", held.task_id)
+    late = create(engine, agent="writer")
+    (row,) = [line for line in typed.ok("tasks").splitlines() if late in line]
+    assert re.search(r"  held .*  held: limit, lifts in ", row)
+    assert "  held: limit, lifts in " in typed.ok("show", late)
     assert typed.ok("resume", "--agent", "writer") == "writer goes on, with 1 task that it held\n"
     assert typed.ok("resume", "--agent", "writer") == "writer is at no limit\n"
     assert json.loads(typed.ok("resume", "--agent", "writer", "--json"))["repeated"]

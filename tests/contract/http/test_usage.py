@@ -45,7 +45,11 @@ def test_a_usage_limit_holds_all_that_is_in_line_for_the_agent(server: Served) -
     body = {"token": got["token"], "limit_until": "1h"}
     assert server("worker").post(f"/claims/{first}/fail", json=body).status_code == 200
     assert server.claim(agents=["planner"], max=9) == []
-    assert server().get(f"/tasks/{second}").json()["holds"] == ["limit"]
+    late = server.add(agent="planner")
+    listed = {each["id"]: each for each in server().get("/tasks").json()["items"]}
+    for seen in (late, listed[second], server().get(f"/tasks/{second}").json()):
+        assert (seen["state"], seen["holds"]) == ("held", ["limit"])
+        assert seen["held_until"] == listed[first]["held_until"]
     assert [each["task"]["id"] for each in server.claim(agents=["developer"])] == [beside]
 
 

@@ -35,6 +35,16 @@ def test_items_stand_in_their_order_under_their_loop_without_the_superseded() ->
     assert step_names(LOOP)["6"] == "build.1.verify"
 
 
+def test_what_waits_for_a_limit_that_lifts_by_itself_needs_nobody() -> None:
+    until = {"held_until": "2030-01-01T00:00:00Z"}
+    tasks = [
+        task("1", "limited", state="held", holds=["limit"], **until),
+        task("2", "for good", state="held", holds=["limit"]),
+        task("3", "paused too", state="held", holds=["paused", "limit"], **until),
+    ]
+    assert [node.moves for node in outline(tasks)] == [True, False, False]
+
+
 def test_an_item_is_called_by_its_title_or_by_itself() -> None:
     named = [name_item(each) for each in ({"title": "A"}, {"name": "B"}, "C", 4, [1], {"x": 1})]
     assert named == ["A", "B", "C", "4", "", ""]

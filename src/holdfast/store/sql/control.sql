@@ -337,10 +337,9 @@ WHERE id = :task_id
   AND status IN ('idle', 'queued', 'running')
   AND (holds & :reason) <> 0
 
--- name: limit_agent
--- purpose: hold a task, and those in line for the same agent, until the agent's usage limit lifts
--- guards: queued, of that agent, not held for that as long already, and, but for the task itself, ready but for
---   its time and its own holds: who frees the others waits for their rows
+-- name: limit_task
+-- purpose: hold a task that has met the usage limit of its agent until that lifts
+-- guards: queued, and not held for that as long already
 -- changes: task
 -- event: 'task.held'
 -- data: '{"holds":' || holds || '}'
@@ -349,16 +348,9 @@ UPDATE holdfast_task SET
   held_until = :until,
   version = version + 1, previous = status,
   changed_by = 'worker', changed_at = (SELECT holdfast_now())
-WHERE id IN (
-  SELECT id FROM holdfast_task
-  WHERE agent = (SELECT reached.agent FROM holdfast_task AS reached WHERE reached.id = :task_id)
-    AND status = 'queued'
-    AND status IN ('idle', 'queued', 'failed', 'cancelled')
-    AND created_at >= 0
-    AND kind = 'work'
-    AND ((holds & 16) = 0 OR held_until < :until)
-    AND (id = :task_id OR (NOT blocked AND run_holds = 0))
-  ORDER BY id <> :task_id, id LIMIT :count {skip_locked})
+WHERE id = :task_id
+  AND status = 'queued'
+  AND ((holds & 16) = 0 OR held_until < :until)
 
 -- name: lift_limits
 -- purpose: remove hold limit from tasks whose limit has run out

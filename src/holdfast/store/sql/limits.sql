@@ -33,6 +33,11 @@ SELECT until, task_id FROM holdfast_limit
 WHERE agent = :agent
   AND until > (SELECT holdfast_now())
 
+-- name: limits_now
+-- purpose: the agents that are at their usage limits, and until when each is
+SELECT agent, until FROM holdfast_limit
+WHERE until > (SELECT holdfast_now())
+
 -- name: limited_tasks
 -- purpose: the open tasks of an agent that a usage limit holds
 SELECT id FROM holdfast_task

@@ -171,7 +171,9 @@ SELECT * FROM holdfast_event WHERE seq > :after ORDER BY seq LIMIT :count
 SELECT agent, state, count(*) AS tasks FROM (
   SELECT agent,
     CASE WHEN blocked THEN 'blocked' WHEN holds <> 0 OR run_holds <> 0 THEN 'held'
-      WHEN NOT due THEN 'scheduled' ELSE 'ready' END AS state
+      WHEN NOT due THEN 'scheduled'
+      WHEN agent IN (SELECT reached.agent FROM holdfast_limit AS reached WHERE reached.until > (SELECT holdfast_now())) THEN 'held'
+      ELSE 'ready' END AS state
   FROM holdfast_task
   WHERE status = 'queued'
     AND status IN ('idle', 'queued', 'failed', 'cancelled')

@@ -2,7 +2,8 @@
 -- purpose: queued → running: hand the first ready tasks of one line to a worker
 -- guards: every clause of the picked row itself, re-checked when its lock is taken; of those with
 --   a concurrency key, the ones whose counter this transaction holds; for one who has not looked
---   which keys and tags there are, nothing while there are any. Whether there are needs is asked of
+--   which keys and tags there are, nothing while there are any; for an agent at its usage limit,
+--   nothing, without a walk through who waits for it. Whether there are needs is asked of
 --   a row alone that nothing changed since it was made: of another, some may be too new to be seen
 -- changes: task
 -- event: 'task.running'
@@ -28,7 +29,7 @@ WITH candidate AS MATERIALIZED (
     AND id NOT IN (SELECT value FROM {each passed})
     AND (:peeked OR NOT EXISTS (SELECT 1 FROM holdfast_task AS special WHERE special.agent = :agent AND (special.concurrency_key IS NOT NULL OR special.tags <> '[]') AND special.status = 'queued' AND special.kind = 'work' AND NOT special.blocked AND special.holds = 0 AND special.run_holds = 0 AND special.due AND NOT special.parked))
   ORDER BY run_now DESC, priority DESC, position, id
-  LIMIT :count {skip_locked}
+  LIMIT CASE WHEN EXISTS (SELECT 1 FROM holdfast_limit AS reached WHERE reached.agent = :agent AND reached.until > (SELECT holdfast_now())) THEN 0 ELSE :count END {skip_locked}
 ),
 placed AS (
   SELECT id, slot.capacity - slot.used AS room, row_number() OVER (
@@ -87,8 +88,8 @@ WHERE id = :task_id
   AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity))
 
 -- name: lines
--- purpose: the lines of ready tasks that a worker may serve: an agent and a set of tags; from one
---   to the next, because thousands may stand in each
+-- purpose: the lines of ready tasks that a worker may serve: an agent, at no usage limit, and a set of
+--   tags; from one to the next, because thousands may stand in each
 WITH RECURSIVE line (agent, tags) AS (
   SELECT served.value, (
     SELECT task.tags FROM holdfast_task AS task
@@ -96,6 +97,7 @@ WITH RECURSIVE line (agent, tags) AS (
       AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0 AND task.due AND NOT task.parked
     ORDER BY task.tags LIMIT 1)
   FROM {each agents} AS served
+  WHERE NOT EXISTS (SELECT 1 FROM holdfast_limit AS reached WHERE reached.agent = served.value AND reached.until > (SELECT holdfast_now()))
   UNION ALL
   SELECT line.agent, (
     SELECT task.tags FROM holdfast_task AS task
