@@ -39,7 +39,8 @@ def park(engine: Engine, *, count: int = 10) -> set[str]:
 
 
 def unpark(engine: Engine, *, count: int = 10) -> set[str]:
-    return {row["id"] for row in keep(engine, "unpark_tasks", key=KEY, count=count)}
+    lines = [("default", "[]")]
+    return {row["id"] for row in keep(engine, "unpark_tasks", key=KEY, count=count, rows=lines)}
 
 
 def test_what_waits_for_a_full_key_leaves_the_line_and_comes_back_in_order(
@@ -53,6 +54,46 @@ def test_what_waits_for_a_full_key_leaves_the_line_and_comes_back_in_order(
     assert engine.work.complete(first.task_id, first.token).ok
     assert [each.task_id for each in engine.work.claim("worker", count=10)] == [urgent]
     assert parked(hand) == {*tasks[1:]}
+
+
+@pytest.mark.parametrize("ahead", [{"agent": "nobody"}, {"tags": ("gpu",)}], ids=["agent", "tags"])
+def test_who_stands_behind_those_that_no_worker_serves_is_let_in_with_them(
+    engine: Engine, hand: Raw, ahead: dict[str, Any]
+) -> None:
+    running = take(engine, create(engine, concurrency=ONE))
+    unserved = {create(engine, concurrency=ONE, priority=1, **ahead) for _ in range(3)}
+    behind = {create(engine, concurrency=ONE) for _ in range(3)}
+    assert parked(hand) == unserved | behind
+    for _ in range(3):
+        assert engine.work.complete(running.task_id, running.token).ok
+        (running,) = engine.work.claim("worker", count=10)
+        behind.remove(running.task_id)
+        assert parked(hand) == unserved | behind
+
+
+def test_who_stands_behind_those_whose_agent_is_at_its_limit_is_let_in_with_them(
+    engine: Engine, hand: Raw
+) -> None:
+    reached = take(engine, create(engine, agent="limited"))
+    running = take(engine, create(engine, concurrency=ONE))
+    limited = [create(engine, agent="limited", concurrency=ONE, priority=1) for _ in range(3)]
+    behind = create(engine, concurrency=ONE)
+    assert engine.work.reach_limit(reached.task_id, reached.token, "1h").ok
+    assert engine.work.complete(running.task_id, running.token).ok
+    agents = ["limited", "default"]
+    assert [each.task_id for each in engine.work.claim("w", agents=agents)] == [behind]
+    assert parked(hand) == {*limited}
+
+
+def test_to_let_somebody_in_walks_past_nobody_else_who_waits(
+    engine: Engine, store_url: str
+) -> None:
+    take(engine, create(engine, concurrency=ONE))
+    create(engine, concurrency=ONE)
+    create(engine, concurrency=ONE, agent="other")
+    before = cost_of(store_url, "parked_lines", key=KEY)
+    engine.tasks.create_many([NewTask(title="t", concurrency=ONE)] * 500)
+    assert cost_of(store_url, "parked_lines", key=KEY) < before + 100
 
 
 @pytest.mark.parametrize("waiting", [{"concurrency": ONE}, {"tags": ("gpu",)}], ids=["key", "tags"])
@@ -137,6 +178,17 @@ def test_only_as_many_are_parked_or_let_in_as_asked_for(engine: Engine, hand: Ra
     assert unpark(engine, count=2) == {*tasks[:2]}
     assert unpark(engine) == {*tasks[2:]}
     assert unpark(engine) == set()
+
+
+def test_only_who_stands_in_a_line_that_is_named_is_let_in(engine: Engine, hand: Raw) -> None:
+    task_id = create(engine, concurrency=ONE)
+    others = {
+        create(engine, concurrency=ONE, agent="other"),
+        create(engine, concurrency=ONE, tags=("gpu",)),
+    }
+    hand("UPDATE holdfast_task SET parked = true")
+    assert unpark(engine) == {task_id}
+    assert parked(hand) == others
 
 
 @pytest.mark.parametrize(

@@ -50,10 +50,15 @@ def free(group: Group) -> None:
 
 
 def let_in(group: Group, key: str, count: int) -> None:
-    """Let those on who have waited longest for a key that has room: runs, or tasks."""
+    """Let those on who have waited longest for a key that has room: runs, or tasks.
+
+    Tasks of each line, because there may be no worker for the one that has waited longest of all.
+    """
     if key.startswith(RUN_PREFIX):
         admit(group, key, count)
-    elif group.tx.write("unpark_tasks", key=key, count=count):
+        return
+    lines = [(row["agent"], row["tags"]) for row in group.tx.read("parked_lines", key=key)]
+    if lines and group.tx.write("unpark_tasks", rows=lines, key=key, count=count):
         group.wake()
         # There may be more of them now than there is room.
         group.crowded.add(key)

@@ -428,23 +428,65 @@ WHERE id IN (
   LIMIT :count {skip_locked})
 RETURNING id
 
+-- name: parked_lines
+-- purpose: the lines in which tasks wait for a concurrency key: an agent and a set of tags; from one
+--   to the next, because thousands may stand in each
+WITH RECURSIVE
+served (agent) AS (
+  SELECT (
+    SELECT task.agent FROM holdfast_task AS task
+    WHERE task.concurrency_key = :key AND task.parked AND task.status = 'queued' AND task.kind = 'work'
+      AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0 AND task.due
+    ORDER BY task.agent LIMIT 1)
+  UNION ALL
+  SELECT (
+    SELECT task.agent FROM holdfast_task AS task
+    WHERE task.concurrency_key = :key AND task.parked AND task.status = 'queued' AND task.kind = 'work'
+      AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0 AND task.due
+      AND task.agent > served.agent
+    ORDER BY task.agent LIMIT 1)
+  FROM served WHERE served.agent IS NOT NULL),
+line (agent, tags) AS (
+  SELECT served.agent, (
+    SELECT task.tags FROM holdfast_task AS task
+    WHERE task.concurrency_key = :key AND task.parked AND task.status = 'queued' AND task.kind = 'work'
+      AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0 AND task.due
+      AND task.agent = served.agent
+    ORDER BY task.tags LIMIT 1)
+  FROM served WHERE served.agent IS NOT NULL
+  UNION ALL
+  SELECT line.agent, (
+    SELECT task.tags FROM holdfast_task AS task
+    WHERE task.concurrency_key = :key AND task.parked AND task.status = 'queued' AND task.kind = 'work'
+      AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0 AND task.due
+      AND task.agent = line.agent AND task.tags > line.tags
+    ORDER BY task.tags LIMIT 1)
+  FROM line WHERE line.tags IS NOT NULL)
+SELECT agent, tags FROM line WHERE tags IS NOT NULL
+
 -- name: unpark_tasks
--- purpose: put the first tasks that wait for a concurrency key back in line, for the room there is
--- guards: parked and ready, and room under the key
+-- purpose: put the first tasks of each line that wait for a concurrency key back in line, for the room
+--   there is: nobody can tell which of the lines a worker serves
+-- guards: parked and ready, in one of these lines, and room under the key
+-- rows: served text, labels text
 UPDATE holdfast_task SET parked = false
 WHERE id IN (
-  SELECT id FROM holdfast_task
-  WHERE concurrency_key = :key
-    AND parked
-    AND status = 'queued'
-    AND kind = 'work'
-    AND NOT blocked
-    AND holds = 0
-    AND run_holds = 0
-    AND due
-    AND EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = :key AND slot.used < slot.capacity)
-  ORDER BY run_now DESC, priority DESC, position, id
-  LIMIT :count {skip_locked})
+  SELECT task.id FROM {rows} AS r CROSS JOIN holdfast_task AS task
+  WHERE task.id IN (
+    SELECT waiting.id FROM holdfast_task AS waiting
+    WHERE waiting.concurrency_key = :key
+      AND waiting.agent = r.served
+      AND waiting.tags = r.labels
+      AND waiting.parked
+      AND waiting.status = 'queued'
+      AND waiting.kind = 'work'
+      AND NOT waiting.blocked
+      AND waiting.holds = 0
+      AND waiting.run_holds = 0
+      AND waiting.due
+      AND EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = :key AND slot.used < slot.capacity)
+    ORDER BY waiting.run_now DESC, waiting.priority DESC, waiting.position, waiting.id
+    LIMIT :count {skip_locked}))
 RETURNING id
 
 -- name: define_slots
