@@ -30,6 +30,7 @@ WALKING |= {
     "open_tasks_by_agent",
     "ready_tasks",
     "limited_tasks",
+    "called_waits",
 }
 # From key to key, and about all that waits for one, is in line for an agent or has not ended.
 WALKING |= {"keys_with_room", "parked_keys", "count_running_runs"}

@@ -11,11 +11,11 @@ from holdfast.engine import validation
 from holdfast.engine.looking import look_at, name_tasks
 from holdfast.engine.why_budget import explain_budget
 from holdfast.engine.why_plan import explain_plan, explain_wait
-from holdfast.engine.why_slot import tell_slot, tell_wait
+from holdfast.engine.why_slot import explain_slot, explain_turn
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.duration import tell_duration
 from holdfast.model.event import read_data, read_outcome
-from holdfast.model.status import Hold, Kind, PlanningPhase, Status
+from holdfast.model.status import Hold, Kind, PlanningPhase, RunStatus, Status
 from holdfast.model.task import Task
 from holdfast.store.database import Database, Row, Transaction
 
@@ -222,7 +222,11 @@ class TaskReading:
         found = self._tx.read("run_by_id", run_id=task.waits_for)
         status = found[0]["status"] if found else "gone"
         detail = f"no worker runs it: it ends with {task.calls} {task.waits_for} ({status})"
-        return detail, f'hf.why("{task.waits_for}")'
+        look = f'hf.why("{task.waits_for}")'
+        if status != RunStatus.RUNNING or not found[0]["holds"] & Hold.SLOT:
+            return detail, look
+        told, fix = explain_turn(self._tx, task.waits_for)
+        return f"{detail}, {told}", fix or look
 
     def _uncalled(self) -> tuple[str, str]:
         known = self._tx.read("child_runs", ids=[self._task.id])
@@ -259,9 +263,10 @@ class TaskReading:
         return self._holds(holds, run_id)
 
     def _holds(self, holds: Hold, identifier: str) -> tuple[str, str]:
-        names = ", ".join(holds.names)
+        names, turn = ", ".join(holds.names), ""
         if holds & Hold.SLOT and identifier != self._task.id:
-            names += f", {tell_wait(self._tx, identifier)}"
+            told, turn = explain_turn(self._tx, identifier)
+            names += f", {told}"
         if holds & Hold.LIMIT and self._row["held_until"] is not None:
             names += f", lifts in {self._seconds(self._row['held_until'])}"
         if holds & Hold.VERSION:
@@ -272,9 +277,7 @@ class TaskReading:
             return explain_budget(self._tx, identifier, names)
         if holds & Hold.LIMIT and not holds & Hold.PAUSED:
             return f"hold: {names}", self._lift_limit()
-        if not holds & Hold.PAUSED:
-            return f"hold: {names}", ""
-        return f"hold: {names}", _lift_paused(identifier)
+        return f"hold: {names}", _lift_paused(identifier) if holds & Hold.PAUSED else turn
 
     def _person(self, holds: Hold, names: str) -> tuple[str, str]:
         task = self._task
@@ -345,7 +348,7 @@ class TaskReading:
         return f'hf.tasks.unhold("{self._task.id}", "limit")'
 
     def _slot(self) -> tuple[str, str]:
-        return tell_slot(self._tx, self._task.concurrency_key or ""), ""
+        return explain_slot(self._tx, self._task.concurrency_key or "")
 
     def _serve(self) -> str:
         agents, tags = json.dumps([self._task.agent]), json.dumps(self._task.tags)

@@ -11,7 +11,7 @@ from holdfast.engine.looking import count_done
 from holdfast.engine.records import read_run
 from holdfast.engine.why import Explanation, TaskReading
 from holdfast.engine.why_budget import tell_budget, tell_limit
-from holdfast.engine.why_slot import tell_wait
+from holdfast.engine.why_slot import explain_turn
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.duration import tell_duration
 from holdfast.model.run import Run
@@ -65,7 +65,7 @@ def explain_run(
             summary=_summary(tx, run) + _caller(tx, run) + _bounds(tx, rows[0], run),
             tasks=tuple(TaskReading(tx, row, serves, offered).explain() for row in shown),
             more=len(open_tasks) - len(shown),
-            fix=_fix(run) or _raise(tx, run),
+            fix=_fix(run) or _raise(tx, run) or _wait(tx, run)[1],
         )
 
     return database.view(read)
@@ -86,13 +86,16 @@ def _caller(tx: Transaction, run: Run) -> str:
 
 def _bounds(tx: Transaction, row: Row, run: Run) -> str:
     """Who has the place it waits for, what it has used of what it may, how long it has yet."""
-    waits = run.holds & Hold.SLOT and not run.terminal
-    told = [tell_wait(tx, run.id)] if waits else []
+    told = [_wait(tx, run)[0]]
     told += [] if run.budget is None else [tell_budget(tx, row)[0]]
     if run.deadline is not None and not run.terminal:
         left = max(0, run.deadline - tx.read("now")[0]["now"])
         told.append(f"ends in {tell_duration(round(left / MICROSECONDS) * MICROSECONDS)} at most")
     return "".join(f", {each}" for each in told if each)
+
+
+def _wait(tx: Transaction, run: Run) -> tuple[str, str]:
+    return explain_turn(tx, run.id) if run.holds & Hold.SLOT and not run.terminal else ("", "")
 
 
 def _raise(tx: Transaction, run: Run) -> str:

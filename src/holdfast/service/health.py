@@ -11,11 +11,13 @@ from itertools import islice
 
 from holdfast.engine.engine import Engine
 from holdfast.engine.operations import Sweep
+from holdfast.engine.why_circle import find_circles
 from holdfast.errors import StoreUnreachable
 from holdfast.model.status import RunStatus
 from holdfast.service.agents import installed_agents
 from holdfast.service.place import Place
 from holdfast.service.views import View
+from holdfast.service.wording import in_commands
 from holdfast.settings import DAY, Project
 from holdfast.worker.disk import free_beside, tell_low
 from holdfast.worker.state import state_of
@@ -119,4 +121,10 @@ def _warnings(engine: Engine) -> list[str]:
         )
     broken = [each.name for each in engine.schedules.list() if each.last_error is not None]
     told += [f"schedule {name} could not start its last tick" for name in broken]
-    return told
+    return told + warn_of_circles(engine)
+
+
+def warn_of_circles(engine: Engine) -> list[str]:
+    """The runs that wait for each other's concurrency keys, and what to type."""
+    circles = engine.database.view(find_circles)
+    return [in_commands(f"{circle}; {circle.fix}") for circle in circles]

@@ -32,7 +32,7 @@ _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     ),
     (re.compile(rf"hf\.(?:tasks|runs)\.retry\({_QUOTED}\)"), r"holdfast retry \1"),
     (re.compile(rf"hf\.tasks\.reopen\({_QUOTED}\)"), r"holdfast retry --again \1"),
-    (re.compile(rf"hf\.tasks\.cancel\({_QUOTED}\)"), r"holdfast cancel \1"),
+    (re.compile(rf"hf\.(?:tasks|runs)\.cancel\({_QUOTED}\)"), r"holdfast cancel \1"),
     (re.compile(rf"hf\.(?:tasks\.unhold|runs\.resume)\({_QUOTED}\)"), r"holdfast resume \1"),
     (re.compile(rf'hf\.tasks\.unhold\({_QUOTED}, "limit"\)'), r"holdfast resume \1"),
     (re.compile(rf"hf\.tasks\.lift_limit\({_QUOTED}\)"), r"holdfast resume --agent \1"),

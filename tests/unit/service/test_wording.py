@@ -22,6 +22,7 @@ SAID = [
     ('hf.runs.retry("r_1", step=…) does', "holdfast retry r_1 --from STEP does"),
     ('hf.tasks.reopen("t_1") does', "holdfast retry --again t_1 does"),
     ('hf.tasks.cancel("t_1") ends it', "holdfast cancel t_1 ends it"),
+    ('hf.runs.cancel("r_1") ends it', "holdfast cancel r_1 ends it"),
     ('hf.tasks.unhold("t_1")', "holdfast resume t_1"),
     ('hf.tasks.unhold("t_1", "limit")', "holdfast resume t_1"),
     ('hf.tasks.lift_limit("writer")', "holdfast resume --agent writer"),

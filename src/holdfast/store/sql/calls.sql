@@ -176,3 +176,22 @@ WITH RECURSIVE above (id, parent_id, concurrency_key) AS (
     JOIN holdfast_run AS run ON run.id = task.run_id)
 SELECT concurrency_key AS key FROM above
 WHERE concurrency_key IS NOT NULL
+
+-- name: called_waits
+-- purpose: the called runs that wait for a concurrency key, with each run above them that holds one until
+--   they have ended
+WITH RECURSIVE above (id, key, caller, parent_id) AS (
+  SELECT run.id, run.concurrency_key, run.id, run.parent_id FROM holdfast_run AS run
+  WHERE run.status = 'running'
+    AND (run.holds & 32) <> 0
+    AND run.concurrency_key > ''
+    AND run.parent_id IS NOT NULL
+  UNION
+  SELECT above.id, above.key, run.id, run.parent_id
+  FROM above JOIN holdfast_task AS task ON task.id = above.parent_id
+    JOIN holdfast_run AS run ON run.id = task.run_id)
+SELECT above.id, above.key, run.id AS holder
+FROM above JOIN holdfast_run AS run ON run.id = above.caller
+WHERE above.caller <> above.id
+  AND run.concurrency_key IS NOT NULL
+ORDER BY run.id, above.id
