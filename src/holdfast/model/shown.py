@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MOMENTS = frozenset({"at", "scheduled_for"})
+_MOMENTS = frozenset({"at", "scheduled_for", "held_until"})
 
 
 class Shown:
