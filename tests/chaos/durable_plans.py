@@ -46,7 +46,7 @@ def suspend_for_a_time_and_for_a_signal_that_is_there(world: World) -> Sequence[
     assert world.engine.signals.send(world.ids["waiting"], "go").ok
     until = world.day.now() + 2 * LEASE
     sleep = Suspend(
-        task_id=world.ids["sleeping"], fence=1, until=until, name="sleep", value=str(until)
+        task_id=world.ids["sleeping"], fence=1, until=until, notes=(("sleep", str(until)),)
     )
     waits = [wait(world, name, name) for name in ("waiting", "patient")]
     return [sleep, *waits, world.claim("anna")]

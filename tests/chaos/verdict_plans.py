@@ -173,8 +173,8 @@ def settle_two_approvals(world: World) -> Sequence[Operation]:
 
 
 def ask(world: World, name: str) -> Ask:
-    noted = {"name": "ask asked", "value": '"which?"'}
-    return Ask(task_id=world.ids[name], fence=world.fences[name], question='"which?"', **noted)
+    noted = (("ask asked", '"which?"'),)
+    return Ask(task_id=world.ids[name], fence=world.fences[name], question='"which?"', notes=noted)
 
 
 @group_of(Ask, AnswerTask, Claim)

@@ -26,7 +26,9 @@ def record(engine: Engine, attempt: Assignment) -> Recorded:
 
 
 def suspend(engine: Engine, attempt: Assignment) -> TransitionResult:
-    return engine.work.suspend(attempt.task.id, attempt.token, Wait(until=LATER), note=("nap", 1))
+    return engine.work.suspend(
+        attempt.task.id, attempt.token, Wait(until=LATER), notes=[("nap", 1)]
+    )
 
 
 def listen(engine: Engine, attempt: Assignment) -> Recorded:
@@ -119,7 +121,7 @@ def test_a_task_that_waits_is_due_when_its_signal_comes_and_not_before(engine: E
     task, other = create(engine), create(engine)
     for each in (task, other):
         attempt = take(engine, each)
-        wait = Wait(target=each, signal="go")
+        wait = Wait(target=each, signals=("go",))
         assert engine.work.suspend(each, attempt.token, wait).ok
     assert engine.work.claim("worker", count=2) == []
     assert engine.signals.send(task, "stop").ok
@@ -132,7 +134,7 @@ def test_a_signal_that_came_before_the_wait_makes_it_due_at_once(engine: Engine)
     task = create(engine)
     attempt = take(engine, task)
     assert engine.signals.send(task, "go").ok
-    assert engine.work.suspend(task, attempt.token, Wait(target=task, signal="go")).ok
+    assert engine.work.suspend(task, attempt.token, Wait(target=task, signals=("go",))).ok
     assert len(engine.work.claim("worker")) == 1
 
 
@@ -141,7 +143,7 @@ def test_a_signal_wakes_nobody_whose_time_has_come_already(
 ) -> None:
     task = create(engine)
     attempt = take(engine, task)
-    wait = Wait(target=task, signal="go", until=clock.now() + 1_000_000)
+    wait = Wait(target=task, signals=("go",), until=clock.now() + 1_000_000)
     assert engine.work.suspend(task, attempt.token, wait).ok
     clock.advance(2)
     assert engine.work.claim("worker", agents=["nobody"]) == []

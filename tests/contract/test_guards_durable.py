@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.engine.durable import CHILDREN, awaited_signal
 from holdfast.engine.durable_operations import TakeSignal
 from holdfast.engine.engine import Engine
+from holdfast.model.awaited import CHILDREN
 from holdfast.model.effect import Wait
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.reference import Reference
@@ -21,10 +21,10 @@ from tests.contract.statements import complete, keep, write
 from tests.race.racers import COMMIT, Racer
 
 
-def listening(engine: Engine) -> str:
-    """A task that waits for a signal to itself."""
+def listening(engine: Engine, *signals: str, target: str | None = None) -> str:
+    """A task that waits for a signal to itself, or to another."""
     task_id = create(engine)
-    wait = Wait(target=task_id, signal="go")
+    wait = Wait(target=target or task_id, signals=signals or ("go",))
     assert engine.work.suspend(task_id, take(engine, task_id).token, wait).ok
     return task_id
 
@@ -84,7 +84,7 @@ def test_a_signal_to_a_task_of_a_run_is_refused_with_who_would_hear_it(engine: E
 
 
 def wake(engine: Engine, *targets: str) -> set[str]:
-    rows = [(awaited_signal(each, "go"), each, "go") for each in targets]
+    rows = [(f"{each} go", each, "go") for each in targets]
     return write(engine, "wake_for_signals", rows=rows)
 
 
@@ -98,6 +98,19 @@ def test_a_signal_wakes_only_who_waits_for_it(engine: Engine) -> None:
     assert wake(engine, named, silent, cancelled) == set()
 
 
+def test_a_signal_wakes_who_waits_for_it_among_others_and_nobody_else(engine: Engine) -> None:
+    before, named, after = (listening(engine, "stop", "go") for _ in range(3))
+    second = listening(engine, "go", "other", target=named)
+    deaf = [
+        listening(engine, *others, target=named)
+        for others in (("stop", "gone"), ("a-go", "go.on"), ("stop",))
+    ]
+    assert engine.signals.send(named, "go").ok
+    woken = (named, second)
+    assert {engine.tasks.get(each).state for each in woken} == {"ready"}
+    assert {engine.tasks.get(each).state for each in (before, after, *deaf)} == {"waiting"}
+
+
 def test_a_signal_that_somebody_has_taken_wakes_nobody(engine: Engine) -> None:
     waiting = listening(engine)
     assert send(engine, waiting)
@@ -107,7 +120,7 @@ def test_a_signal_that_somebody_has_taken_wakes_nobody(engine: Engine) -> None:
 
 def test_who_ended_while_waiting_is_woken_by_no_signal(engine: Engine) -> None:
     waiting, target = create(engine), create(engine)
-    wait = Wait(target=target, signal="go")
+    wait = Wait(target=target, signals=("go",))
     assert engine.work.suspend(waiting, take(engine, waiting).token, wait).ok
     assert engine.tasks.cancel(waiting).ok
     assert send(engine, target)
@@ -124,11 +137,22 @@ def with_child(engine: Engine, wait: Wait) -> tuple[str, str]:
     return parent, child
 
 
+def test_who_waits_for_children_or_a_signal_wakes_with_either(engine: Engine) -> None:
+    target = create(engine)
+    first, second = (
+        with_child(engine, Wait(target=target, signals=("go",), children=True)) for _ in range(2)
+    )
+    complete(engine, first[1])
+    assert write(engine, "wake_parents", ids=[first[0], second[0]]) == {first[0]}
+    assert engine.signals.send(target, "go").ok
+    assert engine.tasks.get(second[0]).state == "ready"
+
+
 def test_whose_time_has_come_is_not_woken_as_well(engine: Engine, clock: ManualClock) -> None:
     later = clock.now() + 5_000_000
     parent, child = with_child(engine, Wait(children=True, until=later))
     heard = create(engine)
-    wait = Wait(target=heard, signal="go", until=later)
+    wait = Wait(target=heard, signals=("go",), until=later)
     assert engine.work.suspend(heard, take(engine, heard).token, wait).ok
     assert send(engine, heard)
     clock.advance(6)
@@ -147,7 +171,9 @@ def test_parents_wake_when_their_own_children_have_ended(
     for child in (one, two, three, asleep[1]):
         complete(engine, child)
     assert engine.tasks.cancel(cancelled).ok
-    ids = [named, open_one, cancelled, asleep[0]]
+    deaf = with_child(engine, Wait(target=named, signals=("children",)))
+    complete(engine, deaf[1])
+    ids = [named, open_one, cancelled, asleep[0], deaf[0]]
     assert write(engine, "wake_parents", ids=ids) == {named}
     assert write(engine, "wake_parents", ids=ids) == set()
     assert engine.tasks.get(other).waits_for == CHILDREN
@@ -233,7 +259,7 @@ def test_a_task_that_is_begun_again_waits_for_nothing_it_waited_for_before(engin
     run = start(engine, Workflow.define("again", steps))
     run.finish("plan")
     attempt = run.take("wait")
-    wait = Wait(target=run.id, signal="go")
+    wait = Wait(target=run.id, signals=("go",))
     assert engine.work.suspend(attempt.task.id, attempt.token, wait).ok
     assert engine.runs.retry(run.id, step="plan").ok
     assert run.task("wait").waits_for is None

@@ -73,7 +73,7 @@ def failed_once(engine: Engine) -> StartedRun:
 def listening(engine: Engine) -> StartedRun:
     run = begun(engine)
     attempt = run.take("deploy")
-    wait = Wait(target=run.id, signal="go")
+    wait = Wait(target=run.id, signals=("go",))
     assert engine.work.suspend(attempt.task.id, attempt.token, wait).ok
     return run
 

@@ -59,6 +59,13 @@ def test_a_hot_statement_looks_only_at_what_is_open(
         assert len(found) >= times, plan
 
 
+def test_who_waits_for_a_signal_among_others_is_looked_up(engine: Engine, store_url: str) -> None:
+    create(engine)
+    plan = plan_of(store_url, "several_awaited", ASKED | {"targets": f'["{MISSING_TASK}"]'})
+    assert "holdfast_task_waiting" in plan, plan
+    assert ("Index Cond" if is_postgresql(store_url) else "waits_for>? AND waits_for<?") in plan
+
+
 def test_a_claim_looks_up_what_it_takes_and_what_that_needs(engine: Engine, store_url: str) -> None:
     create(engine)
     asked = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.engine.durable import CHILDREN, awaited_signal
 from holdfast.engine.durable_operations import SendSignal, Spawn, Suspend, TakeSignal
+from holdfast.model.awaited import CHILDREN, write_awaited
 from holdfast.model.graph import Step
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import World
@@ -15,8 +15,8 @@ def signal(world: World, to: str) -> SendSignal:
     )
 
 
-def wait(world: World, name: str, target: str) -> Suspend:
-    awaited = awaited_signal(world.ids[target], "go")
+def wait(world: World, name: str, target: str, *others: str) -> Suspend:
+    awaited = write_awaited(world.ids[target], ["go", *others], children=False)
     return Suspend(task_id=world.ids[name], fence=world.fences[name], awaited=awaited)
 
 
@@ -50,6 +50,16 @@ def test_a_signal_against_the_wait_for_it(stage: Stage) -> None:
         world.task("only")
         world.start("only")
         return [wait(world, "only", "only")], [signal(world, "only")]
+
+    for outcome in stage.explore(scenario):
+        assert "task.woken" in str(outcome.state)
+
+
+def test_a_signal_against_the_wait_for_it_and_for_others(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        world.run(Step(id="one"))
+        world.start("one")
+        return [wait(world, "one", "run", "stop", "halt")], [signal(world, "run")]
 
     for outcome in stage.explore(scenario):
         assert "task.woken" in str(outcome.state)

@@ -199,7 +199,8 @@ def suspend(player: Player) -> Submit:
     waits = (
         Wait(until=player.later()),
         Wait(children=True),
-        Wait(signal="go", target=target, until=player.later()),
+        Wait(signals=("go",), target=target, until=player.later()),
+        Wait(signals=("go", "stop"), target=target, children=True),
     )
     wait = player.draw.choice(waits)
     return lambda: player.engine.work.suspend.submit(task, token, wait)

@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.cli.terminal import escape, paint, tell_json
 from holdfast.cli.words import SECOND, count, error_line, money, now, one_line, span
+from holdfast.model.awaited import read_awaited
 from holdfast.model.task import VERIFYING
 from holdfast.service.outline import Node
 from holdfast.service.views import View, read_time
@@ -91,8 +92,9 @@ def reason(node: Node, labels: Mapping[str, str], *, short: bool = False) -> str
             left = (read_time(task.get("scheduled_for")) or 0) - now()
             return f"in {span(left)}" if left > SECOND else "due now"
         case "waiting":
-            awaited = str(task.get("waits_for", "")).partition(" ")[2]
-            return f"waits for {escape(awaited or 'its children')}"
+            awaited = read_awaited(str(task.get("waits_for", "")))
+            names = [*awaited.signals, *(["its children"] if awaited.children else [])]
+            return f"waits for {escape(' or '.join(names))}"
         case state:
             return state if state in {"stalled", "held"} and not short else ""
 

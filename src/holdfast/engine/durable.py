@@ -9,20 +9,22 @@ from dataclasses import replace
 from holdfast.engine import creation
 from holdfast.engine.answers import answer_renewal, answer_report, refuse
 from holdfast.engine.asked import Report
-from holdfast.engine.durable_operations import RecordEffect, SendSignal, Spawn, Suspend, TakeSignal
+from holdfast.engine.durable_operations import (
+    Ask,
+    RecordEffect,
+    SendSignal,
+    Spawn,
+    Suspend,
+    TakeSignal,
+)
 from holdfast.engine.group import Group
 from holdfast.errors import HoldfastError, KeyConflict
+from holdfast.model.awaited import read_awaited
 from holdfast.model.effect import Recorded
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 
-CHILDREN = "children"
 _ANOTHER = "use another key, or send the same payload to have it counted once"
-
-
-def awaited_signal(target: str, name: str) -> str:
-    """What a task that waits for a signal waits for, in one word of the store."""
-    return f"{target} {name}"
 
 
 def record(group: Group, reports: Sequence[RecordEffect]) -> list[Recorded]:
@@ -38,19 +40,23 @@ def record(group: Group, reports: Sequence[RecordEffect]) -> list[Recorded]:
     ]
 
 
-def suspend(group: Group, reports: Sequence[Suspend]) -> list[TransitionResult]:
-    noted = [r for r in reports if r.name is not None]
-    if noted:
-        rows = [(r.task_id, r.fence, r.name, r.value) for r in noted]
+def note(group: Group, reports: Sequence[Ask] | Sequence[Suspend]) -> None:
+    """Remember what is to be known when the function runs again."""
+    rows = [(r.task_id, r.fence, name, value) for r in reports for name, value in r.notes]
+    if rows:
         group.tx.write("record_effects", rows=rows)
+
+
+def suspend(group: Group, reports: Sequence[Suspend]) -> list[TransitionResult]:
+    note(group, reports)
     changed = group.change_tasks(
         "suspend_tasks", rows=[(r.task_id, r.fence, r.until, r.awaited) for r in reports]
     )
     for row in changed:
-        if row["waits_for"] == CHILDREN:
+        awaited = read_awaited(row["waits_for"] or "")
+        if awaited.children:
             group.parents.add(row["entity"])
-        elif row["waits_for"] is not None:
-            group.awaited.add(row["waits_for"])
+        group.awaited |= {(row["waits_for"], awaited.target, name) for name in awaited.signals}
     suspended = {row["entity"] for row in changed}
     return [
         TransitionResult(ok=True, status="queued")
@@ -63,8 +69,22 @@ def suspend(group: Group, reports: Sequence[Suspend]) -> list[TransitionResult]:
 def send(group: Group, signals: Sequence[SendSignal]) -> list[TransitionResult | HoldfastError]:
     rows = [(s.id, s.target, s.signal, s.payload, s.key, s.actor) for s in signals]
     sent = {row["id"] for row in group.tx.write("send_signals", rows=rows)}
-    group.awaited |= {awaited_signal(s.target, s.signal) for s in signals if s.id in sent}
+    group.awaited |= _awaited(group, {(s.target, s.signal) for s in signals if s.id in sent})
     return [TransitionResult(ok=True) if s.id in sent else _unsent(group, s) for s in signals]
+
+
+def _awaited(group: Group, sent: set[tuple[str, str]]) -> set[tuple[str, str, str]]:
+    """What whoever waits for one of these signals waits for: it alone, or several things."""
+    targets = sorted({target for target, _ in sent})
+    rows = group.tx.read("several_awaited", targets=targets) if targets else []
+    alone = {(f"{target} {name}", target, name) for target, name in sent}
+    return alone | {
+        (text, row["target"], name)
+        for row in rows
+        for text in (row["texts"] or "").split(";")
+        for name in read_awaited(text).signals
+        if (row["target"], name) in sent
+    }
 
 
 def take(group: Group, report: TakeSignal) -> Recorded:
@@ -92,8 +112,7 @@ def wake(group: Group) -> None:
     """Make due whatever waits for a signal that is there."""
     if group.awaited:
         awaited, group.awaited = sorted(group.awaited), set()
-        rows = [(each, *each.split(" ", 1)) for each in awaited]
-        group.change_tasks("wake_for_signals", rows=rows)
+        group.change_tasks("wake_for_signals", rows=awaited)
 
 
 def spawn(group: Group, report: Spawn) -> Recorded:

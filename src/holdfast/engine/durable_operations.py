@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from holdfast.engine.asked import Keys, Report, Sized, TaskRow
 from holdfast.engine.sheet import measure
 
+# Names, each with its JSON.
+Notes = tuple[tuple[str, str], ...]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask(Report):
-    """Give the task back until somebody answers; `name` is remembered with it."""
+    """Give the task back until somebody answers; `notes` are remembered with it."""
 
     question: str
-    name: str | None = None
-    value: str = "null"
+    notes: Notes = ()
 
     @property
     def texts(self) -> tuple[str | None, ...]:
-        return (self.question, self.value)
+        return (self.question, *(value for _, value in self.notes))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,16 +35,15 @@ class RecordEffect(Report):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspend(Report):
-    """Give the task back until a time or until what it waits for; `name` is remembered with it."""
+    """Give the task back until a time or what it waits for; `notes` are remembered with it."""
 
     until: int | None = None
     awaited: str | None = None
-    name: str | None = None
-    value: str = "null"
+    notes: Notes = ()
 
     @property
     def texts(self) -> tuple[str | None, ...]:
-        return (self.value,)
+        return tuple(value for _, value in self.notes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -33,7 +33,7 @@ class Group:
     closed: list[str] = field(default_factory=list)
     parents: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
-    awaited: set[str] = field(default_factory=set)
+    awaited: set[tuple[str, str, str]] = field(default_factory=set)
     ripe: list[str] = field(default_factory=list)
     orphans: set[str] = field(default_factory=set)
     returned: set[str] = field(default_factory=set)

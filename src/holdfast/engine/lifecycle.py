@@ -8,7 +8,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TypeVar
 
-from holdfast.engine import budgets, outputs, verdicts
+from holdfast.engine import budgets, durable, outputs, verdicts
 from holdfast.engine.answers import answer_renewal, answer_report, refuse
 from holdfast.engine.asked import Report
 from holdfast.engine.durable_operations import Ask
@@ -91,9 +91,7 @@ def release(group: Group, reports: Sequence[Release]) -> list[TransitionResult]:
 
 
 def ask(group: Group, reports: Sequence[Ask]) -> list[TransitionResult]:
-    noted = [(r.task_id, r.fence, r.name, r.value) for r in reports if r.name is not None]
-    if noted:
-        group.tx.write("record_effects", rows=noted)
+    durable.note(group, reports)
     changed = group.change_tasks(
         "ask_tasks", rows=[(r.task_id, r.fence, r.question) for r in reports]
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypedDict
+from collections.abc import Sequence
+from typing import Protocol, TypedDict
 
 from holdfast.engine import validation
 from holdfast.engine.asked import FORGED
-from holdfast.engine.durable import CHILDREN, awaited_signal
-from holdfast.engine.durable_operations import Ask, Suspend
+from holdfast.engine.durable_operations import Ask, Notes, Suspend
 from holdfast.engine.operations import Complete, Fail, Release
 from holdfast.errors import InvalidInput
+from holdfast.model.awaited import write_awaited
 from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.effect import Wait
 from holdfast.model.retry import MICROSECONDS
@@ -84,28 +85,27 @@ class Reports:
             )
         return Release(**held, limit=lifts, usage=used(usage))
 
-    def ask(self, held: Held, question: object, *, note: tuple[str, object] | None = None) -> Ask:
+    def ask(self, held: Held, question: object, *, notes: Sequence[tuple[str, object]] = ()) -> Ask:
         text = encode_json("question", question, limit=validation.JSON_SCALAR_LIMIT)
-        return Ask(**held, question=text, **self._note(note))
+        return Ask(**held, question=text, notes=self._notes(notes))
 
-    def suspend(self, held: Held, wait: Wait, *, note: tuple[str, object] | None = None) -> Suspend:
+    def suspend(
+        self, held: Held, wait: Wait, *, notes: Sequence[tuple[str, object]] = ()
+    ) -> Suspend:
         until = wait.until
         return Suspend(
             **held,
             until=None if until is None else parse_moment("until", until, self._desk.now),
             awaited=_awaited(wait),
-            **self._note(note),
+            notes=self._notes(notes),
         )
 
-    def _note(self, note: tuple[str, object] | None) -> dict[str, Any]:
-        if note is None:
-            return {}
-        name, value = note
+    def _notes(self, notes: Sequence[tuple[str, object]]) -> Notes:
         limit = self._desk.settings.max_output
-        return {
-            "name": clean_key("name", name),
-            "value": encode_json("value", value, limit=limit),
-        }
+        return tuple(
+            (clean_key("name", name), encode_json("value", value, limit=limit))
+            for name, value in notes
+        )
 
     def fenced(self, task_id: str, token: str) -> Held:
         """What a token proves."""
@@ -133,6 +133,6 @@ def used(usage: object) -> str | None:
 def _awaited(wait: Wait) -> str | None:
     if wait == Wait():
         raise InvalidInput("wait", "say until when, for which signal, or for the children")
-    if wait.signal is None:
-        return CHILDREN if wait.children else None
-    return awaited_signal(validation.target(wait.target), clean_name("signal", wait.signal))
+    signals = [clean_name("signal", each) for each in wait.signals]
+    target = validation.target(wait.target) if signals else ""
+    return write_awaited(target, signals, children=wait.children)

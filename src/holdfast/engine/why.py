@@ -13,6 +13,7 @@ from holdfast.engine.why_budget import explain_budget
 from holdfast.engine.why_plan import explain_plan, explain_wait
 from holdfast.engine.why_slot import explain_slot, explain_turn
 from holdfast.errors import NotFound, tell_error
+from holdfast.model.awaited import read_awaited
 from holdfast.model.duration import tell_duration
 from holdfast.model.event import read_data, read_outcome
 from holdfast.model.status import Hold, Kind, PlanningPhase, RunStatus, Status
@@ -326,12 +327,15 @@ class TaskReading:
         return detail, f'hf.tasks.run_now("{task.id}")'
 
     def _awaited(self, awaited: str) -> tuple[str, str]:
-        target, _, name = awaited.partition(" ")
         if self._task.calls is not None:
-            return f"it waits for {target}", ""
-        if not name:
-            return "it waits until its children have ended", ""
-        return f"it waits for the signal {name!r}", f'hf.signal("{target}", "{name}")'
+            return f"it waits for {awaited}", ""
+        target, signals, children = read_awaited(awaited)
+        parts = [f"for the signal {name!r}" for name in signals]
+        parts += ["until its children have ended"] if children else []
+        if self._task.scheduled_for is not None:
+            parts.append(f"for its time, which comes in {self._seconds(self._task.scheduled_for)}")
+        fixes = [f'hf.signal("{target}", "{name}")' for name in signals]
+        return f"it waits {' or '.join(parts)}", "; ".join(fixes)
 
     def _limit(self) -> tuple[str, str]:
         agent = self._task.agent

@@ -245,17 +245,19 @@ class Work:
         token: str,
         question: object,
         *,
-        note: tuple[str, object] | None = None,
+        notes: Sequence[tuple[str, object]] = (),
     ) -> Future[TransitionResult]:
-        """Give a task back until somebody answers, and remember a note; it costs no attempt."""
-        return self._desk.submit(self.reports.ask(self._held(task_id, token), question, note=note))
+        """Give a task back until somebody answers, and remember notes; it costs no attempt."""
+        held = self._held(task_id, token)
+        return self._desk.submit(self.reports.ask(held, question, notes=notes))
 
     @operation
     def suspend(
-        self, task_id: str, token: str, wait: Wait, *, note: tuple[str, object] | None = None
+        self, task_id: str, token: str, wait: Wait, *, notes: Sequence[tuple[str, object]] = ()
     ) -> Future[TransitionResult]:
-        """Give a task back until a wait is over, and remember a note with it; it costs nothing."""
-        return self._desk.submit(self.reports.suspend(self._held(task_id, token), wait, note=note))
+        """Give a task back until a wait is over, and remember notes with it; it costs nothing."""
+        held = self._held(task_id, token)
+        return self._desk.submit(self.reports.suspend(held, wait, notes=notes))
 
     def tell(
         self, report: Entry[Operation], entered: Callable[[], None], *, here: bool = False

@@ -20,11 +20,11 @@ class Recorded:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wait:
-    """What a suspended task waits for: a time, a signal to a run or task, or its children."""
+    """What a suspended task waits for: whatever comes first of a time, signals, its children."""
 
     until: int | None = None
     target: str | None = None
-    signal: str | None = None
+    signals: tuple[str, ...] = ()
     children: bool = False
 
 

@@ -139,16 +139,16 @@ class Protocol:
     def wait_for(self, task_id: str, token: str, signal: str) -> View:
         """Give a task back until its run, or itself without one, is sent a signal."""
         target = self._engine.tasks.get(task_id).run_id or task_id
-        wait = Wait(target=target, signal=signal)
+        wait = Wait(target=target, signals=(signal,))
         return self.tell(task_id, self._engine.work.suspend(task_id, token, wait))
 
-    def ask(self, task_id: str, token: str, question: object, note: Note | None = None) -> View:
-        answer = self._engine.work.ask(task_id, token, question, note=note)
+    def ask(self, task_id: str, token: str, question: object, notes: Sequence[Note] = ()) -> View:
+        answer = self._engine.work.ask(task_id, token, question, notes=notes)
         return self.tell(task_id, answer)
 
-    def suspend(self, task_id: str, token: str, wait: Wait, note: Note | None = None) -> View:
-        """Give a task back until a wait is over, and remember a note with it."""
-        return self.tell(task_id, self._engine.work.suspend(task_id, token, wait, note=note))
+    def suspend(self, task_id: str, token: str, wait: Wait, notes: Sequence[Note] = ()) -> View:
+        """Give a task back until a wait is over, and remember notes with it."""
+        return self.tell(task_id, self._engine.work.suspend(task_id, token, wait, notes=notes))
 
     def note_stop(self, task_id: str, token: str, *, ended: int, left: int) -> View:
         """Keep that nothing of an attempt runs any more, whatever became of the attempt."""

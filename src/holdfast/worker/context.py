@@ -143,7 +143,7 @@ class Context:
         return self._edge(_first(flow))
 
     def _edge(self, flow: Flow[Any]) -> Any:  # noqa: ANN401 - a coroutine in a coroutine
-        return await_here(flow) if self.asynchronous else wait_here(flow)
+        return await_here(flow, self._memory) if self.asynchronous else wait_here(flow)
 
 
 def _first(flow: Flow[list[str]]) -> Flow[str]:

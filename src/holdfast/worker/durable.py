@@ -24,29 +24,13 @@ from holdfast.worker.encoding import InvalidEffect, encode_effect
 from holdfast.worker.office import Office
 from holdfast.worker.places import Places
 from holdfast.worker.tenure import AttemptEnded, insist
+from holdfast.worker.waits import Asking, Suspended, Waits
 
 LONGEST = 200 * 365 * 86_400
 
 T = TypeVar("T")
 Asked = Future[Any] | Awaitable[Any] | Callable[[], Any]
 Flow = Generator[Asked, Any, T]
-
-
-class Suspended(BaseException):
-    """Leaves the function until its wait is over; no `except Exception` may keep it in."""
-
-    def __init__(self, wait: Wait, note: tuple[str, object] | None = None) -> None:
-        super().__init__(wait)
-        self.wait = wait
-        self.note = note
-
-
-class Asking(Suspended):
-    """Leaves the function until somebody has answered its question."""
-
-    def __init__(self, question: object, note: tuple[str, object]) -> None:
-        super().__init__(Wait(), note)
-        self.question = question
 
 
 def feedback_before(effects: Mapping[str, Any], feedback: object) -> object:
@@ -76,6 +60,7 @@ class Memory:
         self._target = assignment.run_id or assignment.task_id
         self._known: dict[str, Any] | None = None if assignment.attempt > 1 else {}
         self.places = Places()
+        self.waits = Waits()
 
     def effect(self, name: str, call: Callable[[], Any]) -> Flow[Any]:
         # Before anybody awaits it, so that what comes after it in the function is the next.
@@ -123,13 +108,13 @@ class Memory:
         if taken.found:
             known[place] = taken.value
             return
-        until, note = known.get(f"{place} until"), None
+        until, notes = known.get(f"{place} until"), []
         now = yield self._engine.now
         if until is None and timeout is not None:
             until = now + int(timeout * MICROSECONDS)
-            note = (f"{place} until", until)
+            notes = [(f"{place} until", until)]
         if until is None or now < until:
-            raise Suspended(Wait(until=until, target=self._target, signal=signal), note)
+            raise Suspended(Wait(until=until, target=self._target, signals=(signal,)), *notes)
         yield from self._remember(place, {"timeout": True})
 
     def ask(self, question: object) -> Flow[Any]:
@@ -238,8 +223,19 @@ def _block(asked: Asked) -> object:
     raise InvalidInput("effect", "gave an awaitable; call it from an async step")
 
 
-async def await_here(flow: Flow[T]) -> T:
-    """Run a flow in a coroutine, which must not block."""
+async def await_here(flow: Flow[T], memory: Memory) -> T:
+    """Run a flow in a coroutine, which must not block, beside the others of its function."""
+    try:
+        with memory.waits.under_way():
+            return await _follow(flow)
+    except Suspended as suspended:
+        # Whoever waits inside an effect would wait for that effect.
+        if memory.places.in_effect():
+            raise
+        raise await memory.waits.join(suspended) from None
+
+
+async def _follow(flow: Flow[T]) -> T:
     try:
         asked = next(flow)
         while True:

@@ -23,12 +23,12 @@ from holdfast.model.task import Assignment
 from holdfast.store.entries import Entry
 from holdfast.threads import program_ends
 from holdfast.worker.context import Context
-from holdfast.worker.durable import Asking, Suspended
 from holdfast.worker.encoding import InvalidEffect
 from holdfast.worker.office import Office
 from holdfast.worker.raised import foremost
 from holdfast.worker.tenure import AWAY, AttemptEnded, Tenure
 from holdfast.worker.traced import UNTRACED, Traced, Untraced, attempt
+from holdfast.worker.waits import Asking, Suspended
 
 TRACEBACK_LINES = 30
 LENGTH = 2_000
@@ -210,11 +210,11 @@ class Execution:
     def suspend(self, suspended: Suspended) -> bool:
         """Give the task back until what it waits for is there."""
         reports, clean = self.engine.work.reports, self.context.clean
-        note = suspended.note
+        notes = suspended.notes
         try:
             if isinstance(suspended, Asking):
-                return self._report(reports.ask, clean(suspended.question), note=clean(note))
-            return self._report(reports.suspend, suspended.wait, note=note)
+                return self._report(reports.ask, clean(suspended.question), notes=clean(notes))
+            return self._report(reports.suspend, suspended.wait, notes=notes)
         except Exception as error:  # noqa: BLE001 - a question that cannot be kept is a failure
             return self.fail(error, retryable=not isinstance(error, InvalidInput))
 

@@ -17,12 +17,12 @@ from holdfast.model.task import Assignment
 from holdfast.model.work import HttpCall, Work
 from holdfast.tracing import write_header
 from holdfast.worker.context import Context
-from holdfast.worker.durable import Suspended
 from holdfast.worker.execution import StepFailed
 from holdfast.worker.filling import fill
 from holdfast.worker.hushed import hushed
 from holdfast.worker.post import InvalidOutput, Post, own_reads
 from holdfast.worker.questions import questions_of
+from holdfast.worker.waits import Suspended
 
 CONNECT = 10.0
 LONGEST_WAIT = 86_400.0

@@ -35,6 +35,10 @@ class Places:
         own = _of_user(name)
         return _UNDER_WAY.get().get((self, own)) or _numbered(own, self._counts[own] + 1)
 
+    def in_effect(self) -> bool:
+        """Whether an effect is under way around what asks."""
+        return any(places is self for places, _ in _UNDER_WAY.get())
+
     @contextmanager
     def under_way(self, name: object, place: str) -> Iterator[None]:
         before = _UNDER_WAY.get()

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.model.task import Assignment
 from holdfast.model.template import tell
-from holdfast.worker.durable import Asking
+from holdfast.worker.waits import Asking
 
 _PLACE = "question "
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.errors import TaskFailed
-from holdfast.worker.durable import Suspended
 from holdfast.worker.encoding import InvalidEffect
 from holdfast.worker.tenure import AttemptEnded
+from holdfast.worker.waits import Suspended
 
 # Each decides what becomes of the task, whatever else was raised beside it.
 _DECISIVE = (AttemptEnded, TaskFailed, InvalidEffect)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from holdfast.errors import TaskFailed
 from holdfast.model.effect import Wait
-from holdfast.worker.durable import Suspended
 from holdfast.worker.raised import foremost
+from holdfast.worker.waits import Suspended
 
 WAIT, FAILURE = Suspended(Wait()), ValueError("stumbled")
 

@@ -181,18 +181,18 @@ def release(task_id: TaskId, body: bodies.Release, asks: AsksAs) -> Answer:
     until = read_moment(body.until)
     if body.note is None:
         return Answer(protocol.release(task_id, body.token, until))
-    return Answer(protocol.suspend(task_id, body.token, Wait(until=until), _note(body.note)))
+    return Answer(protocol.suspend(task_id, body.token, Wait(until=until), _notes(body.note)))
 
 
 @table.route("POST", "/claims/{task_id}/ask", WORKERS, answers=answers.Changed)
 def ask(task_id: TaskId, body: bodies.Ask, asks: AsksAs) -> Answer:
     """Give a task back until somebody answers."""
-    note = _note(body.note)
-    return Answer(asks.service.protocol.ask(task_id, body.token, body.question, note))
+    notes = _notes(body.note)
+    return Answer(asks.service.protocol.ask(task_id, body.token, body.question, notes))
 
 
-def _note(body: bodies.Noted | None) -> tuple[str, object] | None:
-    return None if body is None else (body.name, body.value)
+def _notes(body: bodies.Noted | None) -> list[tuple[str, object]]:
+    return [] if body is None else [(body.name, body.value)]
 
 
 @table.route("POST", "/claims/{task_id}/stop", WORKERS, answers=answers.Changed)

@@ -51,6 +51,12 @@ WHERE (EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = r.aim AND run.st
 ON CONFLICT (target, name, key) WHERE key IS NOT NULL DO NOTHING
 RETURNING id
 
+-- name: several_awaited
+-- purpose: what is waited for by those who wait for several things, signals to these targets among
+--   them; looked up for each target alone, or PostgreSQL might read all tasks
+SELECT aim.value AS target, (SELECT string_agg(task.waits_for, ';') FROM holdfast_task AS task WHERE task.waits_for > aim.value || ' ,' AND task.waits_for < aim.value || ' -') AS texts
+FROM {each targets} AS aim
+
 -- name: wake_for_signals
 -- purpose: make tasks due that wait for a signal which is there
 -- guards: waiting for it, and somebody has sent one that nobody has taken
@@ -72,7 +78,7 @@ WHERE waits_for = r.awaited
 -- name: wake_parents
 -- purpose: make tasks due that wait for their children, once all of those have ended; COALESCE, or
 --   PostgreSQL might begin with all that wait for anything
--- guards: waiting for them, and none is open
+-- guards: waiting for them, alone or among others, and none is open
 -- changes: task
 -- event: 'task.woken'
 -- data: '{"scheduled_for":null,"waits_for":null}'
@@ -84,7 +90,7 @@ UPDATE holdfast_task SET
 WHERE id IN (SELECT value FROM {each ids})
   AND status = 'queued'
   AND NOT due
-  AND COALESCE(waits_for, '') = 'children'
+  AND '*' || COALESCE(waits_for, '') LIKE '%*children'
   AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running') LIMIT 1) IS NULL
 
 -- name: take_signal

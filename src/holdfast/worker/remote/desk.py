@@ -10,7 +10,7 @@ from contextvars import copy_context
 from typing import Any
 
 from holdfast.clock import Clock
-from holdfast.engine.durable_operations import Ask, RecordEffect, Suspend
+from holdfast.engine.durable_operations import Ask, Notes, RecordEffect, Suspend
 from holdfast.engine.operations import Complete, Fail, Operation, Release
 from holdfast.engine.worker_operations import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.errors import StoreUnreachable
@@ -129,10 +129,9 @@ def _say(operation: Complete | Fail | Release | Ask | Suspend | NoteStop) -> tup
         case Release():
             return _give_back(operation)
         case Ask():
-            note = _note(operation.name, operation.value)
-            return "ask", {"question": _json(operation.question), **note}
+            return "ask", {"question": _json(operation.question), **_note(operation.notes)}
         case Suspend():
-            return "release", {"until": operation.until, **_note(operation.name, operation.value)}
+            return "release", {"until": operation.until, **_note(operation.notes)}
         case NoteStop():
             return "stop", {"ended": operation.ended, "left": operation.left}
 
@@ -152,8 +151,12 @@ def _give_back(operation: Release) -> tuple[str, Any]:
     return "fail", _present(limit_until=operation.limit, usage=_json(operation.usage))
 
 
-def _note(name: str | None, value: str) -> dict[str, Any]:
-    return {} if name is None else {"note": {"name": name, "value": _json(value)}}
+def _note(notes: Notes) -> dict[str, Any]:
+    if not notes:
+        return {}
+    # Only functions wait for several things at once, and those run beside their store.
+    ((name, value),) = notes
+    return {"note": {"name": name, "value": _json(value)}}
 
 
 def _json(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value

@@ -1,0 +1,87 @@
+"""How a function is left for what it waits for: all that waits in it beside each other, at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from holdfast.model.effect import Wait
+
+# So many turns of the loop pass before what one group has ended is known around several others.
+TURNS = 16
+
+Note = tuple[str, object]
+
+
+class Suspended(BaseException):
+    """Leaves the function until its wait is over; no `except Exception` may keep it in."""
+
+    def __init__(self, wait: Wait, *notes: Note) -> None:
+        super().__init__(wait)
+        self.wait = wait
+        self.notes = notes
+
+
+class Asking(Suspended):
+    """Leaves the function until somebody has answered its question."""
+
+    def __init__(self, question: object, *notes: Note) -> None:
+        super().__init__(Wait(), *notes)
+        self.question = question
+
+
+class Waits:
+    """The durable operations of one coroutine function, and those of them that have to wait.
+
+    Such a one stays where it is while others are under way beside it, which may have to wait as
+    well. When none is, the function is left for all of them, whichever is over first.
+    """
+
+    def __init__(self) -> None:
+        self._busy = 0
+        self._quiet = asyncio.Event()
+        self._waiting: list[Suspended] = []
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        self._busy += 1
+        self._quiet.clear()
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            if not self._busy:
+                self._quiet.set()
+
+    async def join(self, suspended: Suspended) -> Suspended:
+        """What to leave the function by, as soon as nothing else of it is under way."""
+        self._waiting.append(suspended)
+        try:
+            turns = 0
+            while turns < TURNS:
+                await self._quiet.wait()
+                await asyncio.sleep(0)
+                turns = turns + 1 if self._quiet.is_set() else 0
+        except asyncio.CancelledError:
+            self._waiting.remove(suspended)
+            raise
+        return join(self._waiting)
+
+
+def join(waiting: Sequence[Suspended]) -> Suspended:
+    """One wait for the first of several; a question is asked before anything is waited for."""
+    waits = [each for each in waiting if not isinstance(each, Asking)]
+    notes = dict(note for each in waits for note in each.notes)
+    for asking in waiting:
+        if isinstance(asking, Asking):
+            return Asking(asking.question, *notes.items(), *asking.notes)
+    times = [each.wait.until for each in waits if each.wait.until is not None]
+    targets = [each.wait.target for each in waits if each.wait.target is not None]
+    wait = Wait(
+        until=min(times, default=None),
+        target=next(iter(targets), None),
+        signals=tuple(signal for each in waits for signal in each.wait.signals),
+        children=any(each.wait.children for each in waits),
+    )
+    return Suspended(wait, *notes.items())
