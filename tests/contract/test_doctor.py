@@ -61,6 +61,9 @@ PLANTS = {
     "plans_end_with_children": (
         "UPDATE holdfast_task SET status = 'idle', finished_at = NULL WHERE title = 'planned'"
     ),
+    "waits_end_with_children": (
+        "UPDATE holdfast_task SET due = false, waits_for = 'children' WHERE title = 'ready'"
+    ),
     "schedules_end_with_runs": (
         "INSERT INTO holdfast_schedule (name, cron, zone, missed, template, input, run_id, "
         "body_digest, created_at) SELECT 'left', '0 9 * * *', 'UTC', 'one', '{}', '1', id, '', 5 "

@@ -16,6 +16,8 @@ from holdfast.model.reference import Reference
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
+from holdfast.service.health import heal
+from tests.contract.raw import raw
 from tests.contract.stages import MISSING_TASK, create, finish, start, take
 from tests.contract.statements import complete, keep, write
 from tests.race.racers import COMMIT, Racer
@@ -162,6 +164,29 @@ def test_whose_time_has_come_is_not_woken_as_well(engine: Engine, clock: ManualC
     assert write(engine, "wake_parents", ids=[parent]) == set()
 
 
+def test_who_waits_for_a_child_that_an_older_release_deleted_is_found_and_woken(
+    engine: Engine, store_url: str
+) -> None:
+    parent, child = create(engine), create(engine, "child")
+    attempt = take(engine, parent)
+    gone, kept = (spawn(engine, attempt, title) for title in ("gone", "kept"))
+    assert engine.work.suspend(parent, attempt.token, Wait(children=True)).ok
+    finish(engine, kept)
+    # That release did not ask who had made it, and let nobody know.
+    with raw(store_url) as run:
+        run("UPDATE holdfast_task SET parent_epoch = NULL WHERE id = ?", gone)
+    assert write(engine, "delete_task", task_id=gone, actor="user") == {gone}
+    assert "waits for its children, and none of them is open" in str(engine.doctor())
+    assert heal(engine, dry_run=True)["woken"] == [parent]
+    assert heal(engine)["woken"] == [parent]
+    assert engine.tasks.get(parent).state == "ready"
+    assert [each.status for each in engine.work.children(parent, [gone, kept])] == [
+        Status.CANCELLED,
+        Status.DONE,
+    ]
+    assert engine.tasks.advance(child).reason is Refusal.INVALID_TRANSITION
+
+
 def test_parents_wake_when_their_own_children_have_ended(
     engine: Engine, clock: ManualClock
 ) -> None:
@@ -177,6 +202,8 @@ def test_parents_wake_when_their_own_children_have_ended(
     assert write(engine, "wake_parents", ids=ids) == {named}
     assert write(engine, "wake_parents", ids=ids) == set()
     assert engine.tasks.get(other).waits_for == CHILDREN
+    assert engine.tasks.advance(other).ok
+    assert engine.tasks.get(other).state == "ready"
 
 
 def test_the_oldest_signal_of_one_name_and_target_is_taken(engine: Engine) -> None:

@@ -143,6 +143,9 @@ def _say_healed(healed: dict[str, Any] | None) -> None:
     say(f"{'would look' if healed['dry_run'] else 'looked'} at {looked}{moved}")
     if plans := healed["settled_plans"]:
         say(f"{'would settle' if healed['dry_run'] else 'settled'} {count(len(plans), 'plan')}")
+    if woken := healed["woken"]:
+        told = f"{count(len(woken), 'task')} that waited for children"
+        say(f"{'would wake' if healed['dry_run'] else 'woke'} {told}")
 
 
 def _say_diagnosis(told: dict[str, Any]) -> None:

@@ -33,6 +33,7 @@ CHECKS = (
     "schedules_end_with_runs",
     "ended_plans_are_still",
     "plans_end_with_children",
+    "waits_end_with_children",
     "calls_end_with_runs",
     "messages_done_once",
     "events_reach_groups",

@@ -12,6 +12,7 @@ from holdfast.engine.looking import name_tasks
 from holdfast.engine.operations import FinalizePlan, ReorderPlan, StartPlanning
 from holdfast.engine.plan_operations import AdvancePlan
 from holdfast.errors import InvalidInput
+from holdfast.model.awaited import read_awaited
 from holdfast.model.event import read_data
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import PlanningPhase
@@ -94,12 +95,19 @@ def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
 
 
 def advance(operation: AdvancePlan, group: Group) -> TransitionResult:
-    """Look at a plan again: it ends if nothing below it can move."""
+    """Look at a plan, or who waits for its children, again: nothing below it may be open."""
     found = group.tx.read("task_by_id", task_id=operation.task_id)
-    if not found or found[0]["planning_phase"] == PlanningPhase.NONE:
+    if not found or not _looks_below(found[0]):
         return _refused(group, operation.task_id, "it is no plan; its run, or its worker, moves it")
     group.parents.add(operation.task_id)
     return TransitionResult(ok=True, status=found[0]["status"])
+
+
+def _looks_below(task: Row) -> bool:
+    return (
+        task["planning_phase"] != PlanningPhase.NONE
+        or read_awaited(task["waits_for"] or "").children
+    )
 
 
 def pass_on(group: Group, plans: Sequence[str], actor: str) -> None:

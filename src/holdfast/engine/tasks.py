@@ -184,7 +184,10 @@ class Tasks:
 
     @operation
     def advance(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
-        """Derive from the children of a plan whether it has ended; as often as anyone likes."""
+        """Derive from the children of a plan whether it has ended, and wake who waits for them.
+
+        As often as anyone likes.
+        """
         return self._desk.submit(AdvancePlan(**_about(task_id, actor)))
 
     @operation

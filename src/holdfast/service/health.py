@@ -58,16 +58,17 @@ def check_ready(engine: Engine) -> None:
 
 
 def heal(engine: Engine, *, dry_run: bool = False) -> View:
-    """Take back what expired leases hold, and look again at open runs and at plans left open."""
+    """Take back what expired leases hold, and look again at open runs and at what was left open."""
     expired = engine.database.view(lambda tx: tx.read("expired_tasks", count=PAGE))
     running = _running(engine)
     plans = engine.database.view(lambda tx: tx.read("check_plans_end_with_children"))
+    waiting = engine.database.view(lambda tx: tx.read("check_waits_end_with_children"))
     advanced: list[str] = []
     if not dry_run:
         while engine.work.recover():
             pass
         advanced = [each for each in running if engine.runs.advance(each).advanced]
-        for row in plans:
+        for row in [*plans, *waiting]:
             engine.tasks.advance(row["entity"], actor="doctor")
     return {
         "dry_run": dry_run,
@@ -75,6 +76,7 @@ def heal(engine: Engine, *, dry_run: bool = False) -> View:
         "looked_at": running,
         "advanced": advanced,
         "settled_plans": [row["entity"] for row in plans],
+        "woken": [row["entity"] for row in waiting],
     }
 
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.engine.engine import Engine
+from holdfast.model.effect import Wait
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
 from holdfast.worker.state import state_of
 from tests.contract.cli.typed import Typed
 from tests.contract.raw import raw
 from tests.contract.stages import FORK, create, start, take
-from tests.contract.statements import write
+from tests.contract.statements import complete, write
 from tests.contract.test_planning import plan, states
 
 
@@ -95,6 +96,22 @@ def test_the_doctor_finds_and_settles_a_plan_that_was_left_without_children(
     assert states(engine, [inner, top]) == ["done", "done"]
     assert engine.tasks.advance(top).ok
     assert not engine.tasks.advance(create(engine)).ok
+
+
+def test_the_doctor_finds_and_wakes_who_waits_for_children_that_are_gone(
+    engine: Engine, typed: Typed
+) -> None:
+    parent = create(engine)
+    attempt = take(engine, parent)
+    (child,) = engine.work.spawn(parent, attempt.token, [NewTask(title="c")], name="map").value
+    assert engine.work.suspend(parent, attempt.token, Wait(children=True)).ok
+    # As if the process had died between the end of the child and what follows from it.
+    take(engine, child)
+    complete(engine, child)
+    assert "would wake 1 task" in typed("doctor", "--fix", "--dry-run").out
+    assert engine.tasks.get(parent).state == "waiting"
+    assert "woke 1 task" in typed.ok("doctor", "--fix")
+    assert engine.tasks.get(parent).state == "ready"
 
 
 def test_the_doctor_takes_back_expired_leases_when_told_so(engine: Engine, typed: Typed) -> None:

@@ -317,6 +317,15 @@ FROM below JOIN holdfast_task AS task ON task.id = below.id
 WHERE task.status = 'running'
    OR (task.status = 'queued' AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0)
 
+-- name: check_waits_end_with_children
+-- purpose: who waits for its children has one that is open
+SELECT parent.id AS entity, 'waits for its children, and none of them is open' AS detail
+FROM holdfast_task AS parent
+WHERE '*' || parent.waits_for LIKE '%*children'
+  AND parent.status = 'queued'
+  AND NOT parent.due
+  AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = parent.id AND child.status IN ('idle', 'queued', 'running'))
+
 -- name: check_plans_end_with_children
 -- purpose: a finalized plan has ended once all its children have, or one has ended badly and nothing
 --   below it is running
