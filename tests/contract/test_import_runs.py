@@ -164,6 +164,63 @@ def test_that_nobody_verifies_the_stories_of_an_open_loop_is_told(
     )
 
 
+LOOP = """INSERT INTO steps (id, run_id, step_id, step_index, status, type, loop_config)
+  VALUES ('stories-polish', 'stories', 'polish', 4, ?, 'loop',
+    '{"verify_each": true, "verify_step": "look"}')"""
+
+
+def test_stories_that_no_step_goes_through_leave_their_run_out(hf: Holdfast, source: Path) -> None:
+    change(source, "UPDATE steps SET type = 'single' WHERE run_id IN ('stories', 'unplanned')")
+    report = import_runs(source, into=hf)
+    told = {each.old: each.reason for each in report.left_out}
+    assert told["stories"] == "the story s1 is done, and none of its steps is a loop over stories"
+    assert states(report, "stories") == []
+    assert states(report, "unplanned") == [
+        ("plan", "ready"),
+        ("implement", "blocked"),
+        ("verify", "blocked"),
+    ]
+
+
+@pytest.mark.parametrize("status", ["waiting", "failed"])
+def test_a_second_loop_that_is_open_leaves_its_run_out(
+    hf: Holdfast, source: Path, status: str
+) -> None:
+    change(source, LOOP.replace("?", f"'{status}'"))
+    report = import_runs(source, into=hf)
+    assert {each.old: each.reason for each in report.left_out}["stories"] == (
+        f"its second loop polish is {status}, and whether the story s1 is of that one or of "
+        "implement is not said"
+    )
+    assert states(report, "stories") == []
+
+
+def test_a_second_loop_comes_over_that_is_done_or_has_no_stories_yet(
+    hf: Holdfast, source: Path
+) -> None:
+    change(
+        source,
+        LOOP.replace("?", "'done'"),
+        LOOP.replace("stories", "unplanned").replace("?", "'waiting'"),
+    )
+    report = import_runs(source, into=hf)
+    assert states(report, "stories")[-3:] == [
+        ("verify.4", "blocked"),
+        ("test", "blocked"),
+        ("polish", "done"),
+    ]
+    assert [name for name, _ in states(report, "unplanned")] == [
+        "plan",
+        "implement",
+        "verify",
+        "polish",
+    ]
+    assert {each.old: each.reason for each in report.remarks}["unplanned"] == (
+        "polish has each story verified by 'look', and no step behind it is that: "
+        "its stories go on unverified"
+    )
+
+
 def test_a_file_without_stories_is_read_all_the_same(hf: Holdfast, source: Path) -> None:
     change(source, "DROP TABLE stories")
     report = import_runs(source, into=hf)

@@ -39,9 +39,9 @@ class Link:
 
 def line_up(steps: Sequence[Row], stories: Sequence[Row]) -> list[Link]:
     """Steps in their order; the stories of a loop one by one, each followed by its verifier."""
-    loop = _loop(steps)
-    if loop is None or not stories:
+    if not stories:
         return [_link(step, step["step_id"], step["status"]) for step in steps]
+    loop = _loop_over(stories, steps)
     verifier = _verifier(loop, steps)
     links: list[Link] = []
     for step in steps:
@@ -60,22 +60,39 @@ def read_config(loop: Row) -> dict[str, Any]:
 
 
 def missing_verifier(steps: Sequence[Row]) -> str | None:
-    """That an open loop has its stories verified by a step that is not there."""
-    loop = _loop(steps)
-    if loop is None or loop["status"] == "done" or _verifier(loop, steps) is not None:
-        return None
-    config = read_config(loop)
-    if not _verifies_each(config):
-        return None
-    name = _verify_step(config)
-    return (
-        f"{loop['step_id']} has each story verified by {name!r}, and no step behind it is that: "
-        "its stories go on unverified"
-    )
+    """That open loops have their stories verified by a step that is not there."""
+    told = [
+        f"{loop['step_id']} has each story verified by {_verify_step(read_config(loop))!r}, and no "
+        "step behind it is that: its stories go on unverified"
+        for loop in _loops(steps)
+        if loop["status"] != "done"
+        and _verifies_each(read_config(loop))
+        and _verifier(loop, steps) is None
+    ]
+    return "; ".join(told) or None
 
 
-def _loop(steps: Sequence[Row]) -> Row | None:
-    return next((step for step in steps if step.get("type") == "loop"), None)
+def _loops(steps: Sequence[Row]) -> list[Row]:
+    return [step for step in steps if step.get("type") == "loop"]
+
+
+def _loop_over(stories: Sequence[Row], steps: Sequence[Row]) -> Row:
+    """The loop that goes through the stories: they are the run's, so the first takes them all.
+
+    What another, behind it, would do with them that is not done yet nobody can tell.
+    """
+    loops, story = _loops(steps), stories[0]
+    if not loops:
+        reason = "none of its steps is a loop over stories"
+        raise Contradiction(f"the story {story['id']} is {story['status']}, and {reason}")
+    first, *others = loops
+    for other in others:
+        if other["status"] != "done":
+            raise Contradiction(
+                f"its second loop {other['step_id']} is {other['status']}, and whether the story "
+                f"{story['id']} is of that one or of {first['step_id']} is not said"
+            )
+    return first
 
 
 def _verifier(loop: Row, steps: Sequence[Row]) -> Row | None:
