@@ -270,6 +270,7 @@ def test_a_function_that_waits_for_a_failed_child_fails_by_itself(engine: Engine
     fail(engine, child)
     assert write(engine, "fail_groups", ids=[run.id]) == set()
     engine.runs.advance(run.id)
+    assert run.states["map"] == "ready"
 
 
 def test_what_counts_no_more_fails_no_group_and_no_run(engine: Engine) -> None:

@@ -28,10 +28,10 @@ WHERE run_id = :run_id
     OR (kind = 'group' AND total IS NULL AND item IS NULL AND waits_for IS NULL))
 
 -- name: open_groups
--- purpose: the groups of a run that have not ended
+-- purpose: the groups of a run that have not ended, and who waits in it for children
 SELECT id FROM holdfast_task
 WHERE run_id = :run_id
-  AND kind = 'group'
+  AND (kind = 'group' OR '*' || waits_for LIKE '%*children')
   AND status <> 'done'
   AND status = 'queued'
 
