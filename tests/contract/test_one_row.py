@@ -20,7 +20,7 @@ REPORTS: dict[str, tuple[object, ...]] = {
     "fail_tasks": ('"broken"', "digest", True, 0.5, None),
     "release_tasks": (None, None),
     "lose_tasks": ('"lost"',),
-    "suspend_tasks": (None, "children"),
+    "suspend_tasks": (None, "t_1 go"),
     "ask_tasks": ('"which?"',),
     "conclude_tasks": ('"broken"', "digest", None, 1, 0, 0, None),
 }

@@ -209,7 +209,7 @@ def _resume_agent(agent: str, *, json: bool) -> None:
     elif told["repeated"]:
         say(f"{escape(agent)} is at no limit")
     else:
-        say(f"{escape(agent)} goes on, with {count(told['tasks'], 'task')} that it held")
+        say(f"{escape(agent)} goes on, with {count(told['tasks'], 'task')} that waited for it")
 
 
 def _say_goes_on(service: Service, answer: View, *, json: bool) -> None:

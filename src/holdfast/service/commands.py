@@ -68,9 +68,11 @@ class Commands:
         return self._changed(identifier, resume, add_usd=add_usd, add_attempts=add_attempts)
 
     def lift_limit(self, agent: str) -> View:
-        """Let an agent go on that has reached its usage limit, with all that was held for it."""
+        """Let an agent go on that has reached its usage limit, with all that waited for it."""
+        view = self._engine.database.view
+        number = view(lambda tx: tx.read("count_waiting", agent=agent))[0]["waiting"]
         lifted, *tasks = self._engine.tasks.lift_limit(agent, actor=self._actor)
-        number = sum(each.ok for each in tasks)
+        number = 0 if lifted.repeated else number + sum(each.ok for each in tasks)
         return {"ok": True, "repeated": lifted.repeated, "agent": agent, "tasks": number}
 
     def approve(self, task_id: str, note: object = None) -> View:

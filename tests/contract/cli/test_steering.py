@@ -251,7 +251,8 @@ def test_an_agent_at_its_limit_goes_on_when_somebody_says_so(engine: Engine, typ
     (row,) = [line for line in typed.ok("tasks").splitlines() if late in line]
     assert re.search(r"  held .*  held: limit, lifts in ", row)
     assert "  held: limit, lifts in " in typed.ok("show", late)
-    assert typed.ok("resume", "--agent", "writer") == "writer goes on, with 1 task that it held\n"
+    told = typed.ok("resume", "--agent", "writer")
+    assert told == "writer goes on, with 2 tasks that waited for it\n"
     assert typed.ok("resume", "--agent", "writer") == "writer is at no limit\n"
     assert json.loads(typed.ok("resume", "--agent", "writer", "--json"))["repeated"]
     assert engine.tasks.hold(held.task_id, "limit", until="1h").ok

@@ -142,7 +142,9 @@ def test_what_a_worker_leaves_behind_is_there_to_be_looked_at(server: Served) ->
     late = server.add(agent=limited["task"]["agent"])
     assert server.claim("digger", task_id=late["id"]) == []
     lifted = server("operator").post(f"/agents/{late['agent']}/resume").json()
-    assert (lifted["repeated"], lifted["tasks"]) == (False, 2), "the task and its child"
+    assert (lifted["repeated"], lifted["tasks"]) == (False, 3), (
+        "with its child, and what came later"
+    )
     assert len(server.claim("digger", task_id=late["id"])) == 1
     attempts = viewer.get(f"/tasks/{task['id']}/attempts").json()["items"]
     assert [each["outcome"] for each in attempts] == ["released", "released"]

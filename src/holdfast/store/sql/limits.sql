@@ -38,6 +38,18 @@ WHERE agent = :agent
 SELECT agent, until FROM holdfast_limit
 WHERE until > (SELECT holdfast_now())
 
+-- name: count_waiting
+-- purpose: how many tasks of an agent nothing but its usage limit keeps from being claimed
+SELECT count(*) AS waiting FROM holdfast_task
+WHERE agent = :agent
+  AND status = 'queued'
+  AND kind = 'work'
+  AND NOT blocked
+  AND holds = 0
+  AND run_holds = 0
+  AND due
+  AND NOT parked
+
 -- name: limited_tasks
 -- purpose: the open tasks of an agent that a usage limit holds
 SELECT id FROM holdfast_task
