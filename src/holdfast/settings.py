@@ -14,6 +14,8 @@ COUNTS = ((1, 2**31 - 1), f"1 and {2**31 - 1}")
 SECONDS = ((0.000_001, 10 * 366 * 86_400.0), "a microsecond and ten years")
 # A store that is busy answers hardly sooner, and every lease would run out.
 LEAST_RENEWAL = 0.02
+# So that a lease holds when some renewals come late.
+RENEWALS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +23,7 @@ class Settings:
     """The settings of one store, each with its default.
 
     - `lease`: how long a worker may be silent before its steps go to another
-    - `renewal`: how often it renews its leases
+    - `renewal`: how often it renews its leases; a fifth of a `lease` that is given, at most 10 s
     - `recovery`: how often, at least, leases that ran out are taken back
     - `poll`: how often a worker looks for work when it hears no hint
     - `max_attempts`, `max_lost`: how many attempts may fail, and how many may vanish

@@ -98,6 +98,22 @@ def test_another_process_does_not_take_the_name_of_one_that_lives(
     assert [each.process for each in engine.workers.list()] == ["second"]
 
 
+def test_who_has_the_name_of_one_that_died_does_not_keep_that_one_alive(
+    engine: Engine, clock: ManualClock
+) -> None:
+    visitors = Visitors(engine)
+    visitors.see(ANNA, 1)
+    for _ in range(3):
+        assert names(engine) == ["anna"]
+        visitors.see(AGAIN, 2)
+        visitors.keep("anna", "second")
+        clock.advance(engine.settings.renewal)
+    assert names(engine) == []
+    visitors.see(AGAIN, 2)
+    assert names(engine) == ["anna"]
+    assert [each.concurrency for each in engine.workers.list()] == [2]
+
+
 def test_who_leaves_is_gone_at_once_and_its_name_is_free(
     engine: Engine, clock: ManualClock
 ) -> None:

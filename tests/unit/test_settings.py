@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.api.options import read_settings
 from holdfast.errors import InvalidInput
 from holdfast.settings import Settings
 
@@ -17,6 +18,14 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
     assert (settings.max_attempts, settings.max_lost) == (3, 5)
     assert (settings.backoff, settings.backoff_max) == (5.0, 300.0)
     assert settings.max_payload == settings.max_output == 1024 * 1024
+
+
+def test_a_short_lease_is_renewed_in_time_though_nobody_says_how_often() -> None:
+    settings = Settings(url="sqlite:///a.db", **read_settings({"lease": "5s"}))
+    assert (settings.lease, settings.renewal) == (5.0, 1.0)
+    assert read_settings({"lease": "1h"}) == {"lease": 3_600.0, "renewal": 10.0}
+    assert read_settings({"lease": "5s", "renewal": "2s"}) == {"lease": 5.0, "renewal": 2.0}
+    assert read_settings({"poll": 1}) == {"poll": 1.0}
 
 
 def test_nothing_is_zero_or_less() -> None:

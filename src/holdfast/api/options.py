@@ -11,7 +11,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.duration import parse_duration
 from holdfast.model.graph import Concurrency
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
-from holdfast.settings import Settings
+from holdfast.settings import RENEWALS, Settings
 
 
 class StepOptions(TypedDict, total=False):
@@ -62,10 +62,14 @@ def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """Read `lease="30s", max_attempts=5, …`; an unknown setting is refused by name."""
     known = {each.name: each for each in fields(Settings)[1:]}
     refuse_unknown("setting", given, known)
-    return {
+    read = {
         name: parse_duration(name, value) if isinstance(known[name].default, float) else value
         for name, value in given.items()
     }
+    if "lease" in read:
+        # Whoever says how long a lease is need not say how often it is renewed.
+        read.setdefault("renewal", min(Settings.renewal, read["lease"] / RENEWALS))
+    return read
 
 
 def default_retry(settings: Settings) -> RetryPolicy:

@@ -11,9 +11,8 @@ import typer
 
 from holdfast.cli.completion import complete_id, complete_schedule, complete_workflow
 from holdfast.errors import InvalidInput
+from holdfast.settings import RENEWALS
 
-# So that a lease holds when some renewals come late.
-RENEWALS = 5
 LEAST_LEASE = 1.0
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -170,6 +170,7 @@ class Lease(Body):
 
 class Renew(Body):
     worker: str | None = None
+    process: Annotated[str | None, Field(description="As in its claims, if it said one")] = None
     leases: Annotated[list[Lease], Field(max_length=MOST)]
     lease_seconds: Seconds | None = None
 

@@ -43,10 +43,13 @@ class Visitors:
             visit = None
         return self._hear_from(visit or self._begin(offer, places))
 
-    def keep(self, worker: str) -> str | None:
+    def keep(self, worker: str, process: str | None = None) -> str | None:
         """Note that a worker that asks for nothing now is there; the answer is as of `see`."""
         visit = self._find(worker)
-        return None if visit is None else self._hear_from(visit)
+        # One that was started again under a name must not keep alive who had it before.
+        if visit is None or (process is not None and visit.offer.process != process):
+            return None
+        return self._hear_from(visit)
 
     def leave(self, worker: str, process: str | None) -> bool:
         """Forget a worker that has left, by whichever server it was seen; whether it was known."""

@@ -119,7 +119,9 @@ def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
         Renewal(task_id=each.task_id, token=each.token, progress=each.progress, usage=each.usage)
         for each in body.leases
     ]
-    told = None if body.worker is None else asks.serving.visitors.keep(body.worker)
+    told = None
+    if body.worker is not None:
+        told = asks.serving.visitors.keep(body.worker, body.process)
     asks.changed_nothing()
     kept = asks.service.protocol.renew_many(renewals, body.lease_seconds)
     _count(asks, kept["leases"])
