@@ -181,12 +181,20 @@ def fail(
     token: Token = None,
     error: Annotated[str, typer.Option(help="What went wrong: text, or JSON.")] = "failed",
     final: Annotated[bool, typer.Option("--final", help="Do not try it again.")] = False,
+    limit_until: Annotated[
+        str | None,
+        typer.Option(help="Its agent is at its usage limit until then: 2h from now, or a time."),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Report a failure; it is tried again while its budget lasts."""
+    """Report a failure; it is tried again while its budget lasts. A usage limit costs nothing."""
     with desk() as where:
         attempt = where.attempt(task, token)
-        told = where.protocol.fail(*attempt, read_value(error), retryable=not final)
+        if limit_until is None:
+            told = where.protocol.fail(*attempt, read_value(error), retryable=not final)
+        else:
+            until = read_moment("limit-until", limit_until)
+            told = where.protocol.reach_limit(*attempt, until)
         say_answer(told, json=json)
 
 

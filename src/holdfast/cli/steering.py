@@ -217,7 +217,11 @@ def _say_goes_on(service: Service, answer: View, *, json: bool) -> None:
     if not json:
         from holdfast.cli.helping import tell_unserved
 
-        tell_unserved(service, answer.get("run") or answer["task"])
+        now = answer.get("run") or answer["task"]
+        if "limit" in now["holds"]:
+            lift = with_store(f"holdfast resume --agent {now['agent']}")
+            note(paint(f"Its agent is at its usage limit; let that go on: {lift}", "dim"))
+        tell_unserved(service, now)
 
 
 def say_answer(answer: View, *, json: bool) -> None:

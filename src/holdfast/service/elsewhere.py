@@ -55,9 +55,11 @@ class Elsewhere:
     def fail(self, task_id: str, token: str, error: object, *, retryable: bool = True) -> View:
         return self._report(task_id, "fail", token, error=error, retryable=retryable)
 
+    def reach_limit(self, task_id: str, token: str, until: Moment) -> View:
+        return self._report(task_id, "fail", token, limit_until=_sent(until))
+
     def release(self, task_id: str, token: str, until: Moment | None = None) -> View:
-        moment = until.isoformat() if isinstance(until, datetime) else until
-        return self._report(task_id, "release", token, until=moment)
+        return self._report(task_id, "release", token, until=_sent(until))
 
     def guard(self, task_id: str, token: str) -> View:
         return self._report(task_id, "guard", token)
@@ -78,3 +80,7 @@ class Elsewhere:
             return post()
         except Refusing as refused:
             raise Refused(identifier, refused.answer) from refused
+
+
+def _sent(moment: Moment | None) -> object:
+    return moment.isoformat() if isinstance(moment, datetime) else moment

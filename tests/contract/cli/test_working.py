@@ -87,6 +87,19 @@ def test_a_failure_is_tried_again_unless_it_is_final(engine: Engine, typed: Type
     assert f"✗ task {lone}  failed" in typed.ok()
 
 
+def test_who_meets_a_usage_limit_says_until_when(engine: Engine, typed: Typed) -> None:
+    lone = create(engine)
+    held = claim(typed, lone)
+    told = typed.ok("work", "fail", lone, "--token", held["token"], "--limit-until", "2h")
+    assert "held: limit" in told
+    assert engine.tasks.get(lone).failures == 0
+    resumed = typed("resume", lone)
+    assert resumed.code == 0
+    assert "holdfast resume --agent default" in resumed.err
+    typed.ok("resume", "--agent", "default")
+    assert engine.tasks.get(lone).state == "ready"
+
+
 def test_nothing_to_claim_is_an_answer(engine: Engine, typed: Typed) -> None:
     create(engine, agent="developer")
     said = typed("work", "claim")

@@ -101,7 +101,7 @@ class Sending:
 
     def _announce(self, worker: str) -> dict[str, Any]:
         """Who has no room asks for nothing, and is to be seen and to hear all the same."""
-        asked = {"worker": worker, "process": self.process, "leases": []}
+        asked: dict[str, Any] = {"worker": worker, "process": self.process, "leases": []}
         self.hear(self._client.post("/claims/renew", asked, leases=list))
         return {"told": self._told}
 
