@@ -209,15 +209,17 @@ def test_a_question_that_the_store_cannot_keep_fails_its_step_at_once(hf: Holdfa
         deploy.enqueue().result(PATIENCE)
 
 
-@pytest.mark.parametrize("last", ["other", None])
-def test_who_asks_still_hears_what_a_verifier_said(hf: Holdfast, last: str | None) -> None:
+@pytest.mark.parametrize(("last", "name"), [("other", "branch"), (None, None)])
+def test_who_asks_still_hears_what_a_verifier_said(
+    hf: Holdfast, last: str | None, name: str | None
+) -> None:
     flow = hf.workflow("flow")
     heard: list[str | None] = []
 
     @flow.step
     def implement(ctx: Context, feedback: str | None) -> str:
         heard.append(feedback)
-        return f"{ctx.ask('which branch?')} {feedback}"
+        return f"{ctx.ask('which branch?', name=name)} {feedback}"
 
     @flow.step(verifies=implement)
     def verify(subject: str) -> Verdict:

@@ -119,18 +119,29 @@ class Context:
         place = self._memory.places.effect_here(name)
         return f"{self.task_id}/{self._assignment.epoch}/{place}"
 
-    def sleep(self, duration: float | str) -> Any:  # noqa: ANN401 - awaited in a coroutine
-        """Go on later; meanwhile no worker is held, and the step then runs again from its top."""
-        return self._edge(self._memory.sleep(seconds("duration", duration)))
+    def sleep(self, duration: float | str, *, name: str | None = None) -> Any:  # noqa: ANN401
+        """Go on later; meanwhile no worker is held, and the step then runs again from its top.
 
-    def wait_for(self, signal: str, *, timeout: float | str | None = None) -> Any:  # noqa: ANN401
-        """Wait for `hf.signal(…)` and give its payload; holds no worker meanwhile."""
+        A `name` tells it from the sleeps of other branches of the function.
+        """
+        return self._edge(self._memory.sleep(seconds("duration", duration), name))
+
+    def wait_for(
+        self, signal: str, *, timeout: float | str | None = None, name: str | None = None
+    ) -> Any:  # noqa: ANN401 - awaited in a coroutine
+        """Wait for `hf.signal(…)` and give its payload; holds no worker meanwhile.
+
+        A `name` tells it from where other branches of the function wait for the same signal.
+        """
         limit = None if timeout is None else seconds("timeout", timeout)
-        return self._edge(self._memory.wait_for(signal, limit))
+        return self._edge(self._memory.wait_for(signal, limit, name))
 
-    def ask(self, question: object) -> Any:  # noqa: ANN401
-        """Ask a person and give the answer of `hf.answer(…)`; holds no worker meanwhile."""
-        return self._edge(self._memory.ask(question))
+    def ask(self, question: object, *, name: str | None = None) -> Any:  # noqa: ANN401
+        """Ask a person and give the answer of `hf.answer(…)`; holds no worker meanwhile.
+
+        A `name` tells it from what other branches of the function ask.
+        """
+        return self._edge(self._memory.ask(question, name))
 
     def map(self, function: Any, *iterables: Iterable[Any]) -> Any:  # noqa: ANN401
         """Call a task function once for each item, each a task of its own; gives the results."""

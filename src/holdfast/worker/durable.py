@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
@@ -35,8 +36,9 @@ Flow = Generator[Asked, Any, T]
 
 def feedback_before(effects: Mapping[str, Any], feedback: object) -> object:
     """The feedback of a function that has asked since: an answer takes its place in the task."""
-    asked = effects.get("ask asked")
-    return feedback if asked is None else asked["feedback"]
+    asked = (effects[name] for name in effects if re.match(r"ask( .*)? asked\Z", name))
+    first = next(asked, None)
+    return feedback if first is None else first["feedback"]
 
 
 class Callee(Protocol):
@@ -50,7 +52,11 @@ class Callee(Protocol):
 
 
 class Memory:
-    """What one task remembers, and the flows that add to it while its attempt is not `over`."""
+    """What one task remembers, and the flows that add to it while its attempt is not `over`.
+
+    Each has its place from when it is called, before anybody awaits it: what comes after it in the
+    function is the next, whichever goes on first.
+    """
 
     def __init__(self, engine: Office, assignment: Assignment, over: Callable[[], bool]) -> None:
         self._engine = engine
@@ -58,12 +64,12 @@ class Memory:
         self._assignment = assignment
         self._name = (assignment.task_id, assignment.token)
         self._target = assignment.run_id or assignment.task_id
-        self._known: dict[str, Any] | None = None if assignment.attempt > 1 else {}
+        self._known: dict[str, Any] = {}
+        self._read = assignment.attempt == 1
         self.places = Places()
         self.waits = Waits()
 
     def effect(self, name: str, call: Callable[[], Any]) -> Flow[Any]:
-        # Before anybody awaits it, so that what comes after it in the function is the next.
         return self._effect(name, self.places.take_effect(name), call)
 
     def _effect(self, name: str, place: str, call: Callable[[], Any]) -> Flow[Any]:
@@ -81,8 +87,10 @@ class Memory:
         except InvalidInput as error:
             raise InvalidEffect(place, f"what it gave {error.reason}") from error
 
-    def sleep(self, seconds: float) -> Flow[None]:
-        place = self.places.take("sleep")
+    def sleep(self, seconds: float, name: str | None = None) -> Flow[None]:
+        return self._sleep(self.places.take_apart("sleep", name), seconds)
+
+    def _sleep(self, place: str, seconds: float) -> Flow[None]:
         known = yield from self._remembered()
         now = yield self._engine.now
         if place not in known:
@@ -91,8 +99,10 @@ class Memory:
         if now < known[place]:
             raise Suspended(Wait(until=known[place]))
 
-    def wait_for(self, signal: str, timeout: float | None) -> Flow[Any]:
-        place = self.places.take(f"wait {signal}")
+    def wait_for(self, signal: str, timeout: float | None, name: str | None = None) -> Flow[Any]:
+        return self._wait_for(self.places.take_apart(f"wait {signal}", name), signal, timeout)
+
+    def _wait_for(self, place: str, signal: str, timeout: float | None) -> Flow[Any]:
         known = yield from self._remembered()
         if place not in known:
             yield from self._listen(place, signal, timeout)
@@ -117,8 +127,10 @@ class Memory:
             raise Suspended(Wait(until=until, target=self._target, signals=(signal,)), *notes)
         yield from self._remember(place, {"timeout": True})
 
-    def ask(self, question: object) -> Flow[Any]:
-        place = self.places.take("ask")
+    def ask(self, question: object, name: str | None = None) -> Flow[Any]:
+        return self._ask(self.places.take_apart("ask", name), question)
+
+    def _ask(self, place: str, question: object) -> Flow[Any]:
         known = yield from self._remembered()
         if place in known:
             return known[place]
@@ -129,7 +141,9 @@ class Memory:
         return (yield from self._remember(place, self._assignment.own_feedback))
 
     def spawn(self, name: str, tasks: list[NewTask]) -> Flow[list[str]]:
-        place = self.places.take(name)
+        return self._spawn(self.places.take(name), tasks)
+
+    def _spawn(self, place: str, tasks: list[NewTask]) -> Flow[list[str]]:
         known = yield from self._remembered()
         if place not in known:
             made = yield from self._tell(self._engine.work.spawn.submit, tasks, name=place)
@@ -143,7 +157,10 @@ class Memory:
             reason = f"{len(requests)} items are more than the {MAX_BATCH} of one map; map a part"
             raise InvalidInput("map", f"{reason} of them at a time")
         title = requests[0].title if requests else "nothing"
-        ids = yield from self.spawn(f"map {title}", requests)
+        return self._map(callee, self.spawn(f"map {title}", requests))
+
+    def _map(self, callee: Callee, spawned: Flow[list[str]]) -> Flow[list[Any]]:
+        ids = yield from spawned
         children = yield lambda: self._engine.work.children(self._name[0], ids)
         if not all(child.status in _ENDED for child in children):
             raise Suspended(Wait(children=True))
@@ -153,10 +170,11 @@ class Memory:
         return self._assignment.task
 
     def _remembered(self) -> Flow[dict[str, Any]]:
-        if self._known is None:
-            self._known = yield lambda: self._engine.work.effects(self._name[0])
-        known: dict[str, Any] = self._known
-        return known
+        if not self._read:
+            # Added to, and never another: a branch beside this one may have read it by now.
+            self._known |= yield lambda: self._engine.work.effects(self._name[0])
+            self._read = True
+        return self._known
 
     def _remember(self, place: str, value: object) -> Flow[Any]:
         kept = yield from self._tell(self._engine.work.record_effect.submit, place, value)

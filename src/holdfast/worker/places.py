@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 
+from holdfast.errors import InvalidInput
 from holdfast.model.text import clean_key
 
 # The first words of what is remembered without a name of the user's.
@@ -21,11 +23,26 @@ class Places:
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
+        self._branches: dict[str, object] = {}
 
     def take(self, name: str) -> str:
         """The next place of a name: `sleep`, then `sleep #2`."""
         self._counts[name] += 1
         return _numbered(name, self._counts[name])
+
+    def take_apart(self, what: str, name: object) -> str:
+        """The next place of what its order tells apart: `sleep`, or `sleep (late)` by its name.
+
+        Branches beside each other come to theirs in no order that is the same when the function
+        runs again: what more than one of them does is told apart by names alone.
+        """
+        # With an end of its own, so that it is no number and nothing noted of another.
+        own = what if name is None else f"{what} ({clean_key('name', name)})"
+        branch = _branch()
+        if self._branches.setdefault(own, branch) is not branch:
+            reason = f"{own!r} is done by two branches of this function, which would get each"
+            raise InvalidInput("name", f"{reason} other's; give each a name of its own: name=…")
+        return clean_key("name", self.take(own))
 
     def take_effect(self, name: object) -> str:
         return clean_key("effect", self.take(_of_user(name)))
@@ -54,6 +71,14 @@ class Places:
 _UNDER_WAY: ContextVar[Mapping[tuple[Places, str], str]] = ContextVar(
     "effects_under_way", default=MappingProxyType({})
 )
+
+
+def _branch() -> object:
+    """What a function runs in here: one task of the loop; a plain function has one thread."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
 
 
 def _numbered(name: str, count: int) -> str:

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.worker.places import Places
 
-WORDS = st.sampled_from(["mail", "sleep", "effect", "wait", "map", "2", "#1", "#2", "#02"])
+WORDS = st.sampled_from(
+    ["mail", "sleep", "effect", "wait", "map", "2", "#1", "#2", "#02", "x)", "(x)"]
+)
 NAMES = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
 
 
-@given(st.lists(st.tuples(st.booleans(), NAMES), max_size=12))
-def test_no_two_places_of_a_function_are_the_same(calls: list[tuple[bool, str]]) -> None:
-    places = Places()
+KINDS: dict[str, Callable[[Places, str], str]] = {
+    "effect": lambda places, name: places.take_effect(name),
     # What is not named by the user begins with a word that is known.
-    taken = [
-        places.take_effect(name) if named else places.take(f"wait {name}") for named, name in calls
-    ]
+    "wait": lambda places, name: places.take_apart(f"wait {name}", None),
+    "named": lambda places, name: places.take_apart("wait go", name),
+}
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(KINDS)), NAMES), max_size=12))
+def test_no_two_places_of_a_function_are_the_same(calls: list[tuple[str, str]]) -> None:
+    places = Places()
+    taken = [KINDS[kind](places, name) for kind, name in calls]
+    # Beside it the time is noted at which a wait is over.
+    taken += [f"{place} until" for place in taken]
     assert len(set(taken)) == len(taken)
 
 

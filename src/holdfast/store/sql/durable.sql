@@ -17,7 +17,7 @@ SELECT effect.name, effect.value, effect.attempt
 FROM holdfast_effect AS effect JOIN holdfast_task AS task ON task.id = effect.task_id
 WHERE effect.task_id = :task_id
   AND effect.epoch = task.epoch
-ORDER BY effect.recorded_at, effect.name
+ORDER BY effect.attempt, effect.recorded_at, effect.name
 
 -- name: suspend_tasks
 -- purpose: running → queued until a time comes or what is awaited happens; it costs neither budget
