@@ -64,6 +64,9 @@ PLANTS = {
     "waits_end_with_children": (
         "UPDATE holdfast_task SET due = false, waits_for = 'children' WHERE title = 'ready'"
     ),
+    "waits_end_with_signals": (
+        "UPDATE holdfast_task SET due = false, waits_for = id || ' ,go,stop,' WHERE title = 'ready'"
+    ),
     "schedules_end_with_runs": (
         "INSERT INTO holdfast_schedule (name, cron, zone, missed, template, input, run_id, "
         "body_digest, created_at) SELECT 'left', '0 9 * * *', 'UTC', 'one', '{}', '1', id, '', 5 "
@@ -130,7 +133,7 @@ def healthy(store_url: str) -> str:
     with opened(store_url, clock=clock) as engine:
         start(engine).finish("plan")
         start(engine).finish("plan", "work", "review")
-        create(engine, "ready")
+        assert engine.signals.send(create(engine, "ready"), "go").ok
         scheduled = create(
             engine, "done", scheduled_for=clock.now() + 1, concurrency=Concurrency(key="k")
         )

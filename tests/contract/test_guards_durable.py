@@ -187,6 +187,37 @@ def test_who_waits_for_a_child_that_an_older_release_deleted_is_found_and_woken(
     assert engine.tasks.advance(child).reason is Refusal.INVALID_TRANSITION
 
 
+def test_a_signal_that_a_release_before_this_one_has_sent_is_heard(
+    engine: Engine, clock: ManualClock
+) -> None:
+    before = listening(engine, "go", "stop")
+    heard, twice, late = (
+        listening(engine, "stop", "go"),
+        listening(engine, "a", "go"),
+        create(engine),
+    )
+    ended = listening(engine, "go", "stop", target=heard)
+    deaf = [listening(engine, *each, target=heard) for each in (("stop", "gone"), ("a-go", "Go"))]
+    robbed = listening(engine, "go", "stop")
+    wait = Wait(target=late, signals=("go", "stop"), until=clock.now() + 1_000_000)
+    assert engine.work.suspend(late, take(engine, late).token, wait).ok
+    assert engine.tasks.cancel(ended).ok
+    clock.advance(1)
+    keep(engine, "mark_due", count=10)
+    # That release woke only who waited for this signal and nothing else.
+    for number, aim in enumerate((heard, twice, late, robbed)):
+        assert send(engine, aim, number=number)
+    assert send(engine, twice, name="a", number=9)
+    assert take_signal(engine, take(engine, create(engine)), robbed) == ["3"]
+    assert "waits for go, which was sent" in str(engine.doctor())
+    woken = sorted([heard, twice])
+    assert heal(engine, dry_run=True)["woken"] == woken
+    assert engine.tasks.get(heard).state == "waiting"
+    assert heal(engine)["woken"] == woken
+    assert {engine.tasks.get(each).state for each in woken} == {"ready"}
+    assert {engine.tasks.get(each).state for each in (before, robbed, *deaf)} == {"waiting"}
+
+
 def test_parents_wake_when_their_own_children_have_ended(
     engine: Engine, clock: ManualClock
 ) -> None:

@@ -144,7 +144,7 @@ def _say_healed(healed: dict[str, Any] | None) -> None:
     if plans := healed["settled_plans"]:
         say(f"{'would settle' if healed['dry_run'] else 'settled'} {count(len(plans), 'plan')}")
     if woken := healed["woken"]:
-        told = f"{count(len(woken), 'task')} that waited for children"
+        told = f"{count(len(woken), 'task')} that waited for what is there"
         say(f"{'would wake' if healed['dry_run'] else 'woke'} {told}")
 
 

@@ -34,6 +34,7 @@ CHECKS = (
     "ended_plans_are_still",
     "plans_end_with_children",
     "waits_end_with_children",
+    "waits_end_with_signals",
     "calls_end_with_runs",
     "messages_done_once",
     "events_reach_groups",

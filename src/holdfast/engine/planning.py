@@ -95,19 +95,20 @@ def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
 
 
 def advance(operation: AdvancePlan, group: Group) -> TransitionResult:
-    """Look at a plan, or who waits for its children, again: nothing below it may be open."""
+    """Look again at a plan, or at who waits: nothing below may be open, or its signal be there."""
     found = group.tx.read("task_by_id", task_id=operation.task_id)
-    if not found or not _looks_below(found[0]):
+    if not found or not _look_again(group, found[0]):
         return _refused(group, operation.task_id, "it is no plan; its run, or its worker, moves it")
-    group.parents.add(operation.task_id)
     return TransitionResult(ok=True, status=found[0]["status"])
 
 
-def _looks_below(task: Row) -> bool:
-    return (
-        task["planning_phase"] != PlanningPhase.NONE
-        or read_awaited(task["waits_for"] or "").children
-    )
+def _look_again(group: Group, task: Row) -> bool:
+    awaited = read_awaited(task["waits_for"] or "")
+    group.awaited |= {(task["waits_for"], awaited.target, name) for name in awaited.signals}
+    below = awaited.children or task["planning_phase"] != PlanningPhase.NONE
+    if below:
+        group.parents.add(task["id"])
+    return below or bool(awaited.signals)
 
 
 def pass_on(group: Group, plans: Sequence[str], actor: str) -> None:

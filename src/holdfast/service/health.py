@@ -19,6 +19,7 @@ from holdfast.service.place import Place
 from holdfast.service.views import View
 from holdfast.service.wording import in_commands
 from holdfast.settings import DAY, Project
+from holdfast.store.database import Transaction
 from holdfast.worker.disk import free_beside, tell_low
 from holdfast.worker.state import state_of
 
@@ -62,22 +63,29 @@ def heal(engine: Engine, *, dry_run: bool = False) -> View:
     expired = engine.database.view(lambda tx: tx.read("expired_tasks", count=PAGE))
     running = _running(engine)
     plans = engine.database.view(lambda tx: tx.read("check_plans_end_with_children"))
-    waiting = engine.database.view(lambda tx: tx.read("check_waits_end_with_children"))
+    waiting = engine.database.view(_waiting_in_vain)
     advanced: list[str] = []
     if not dry_run:
         while engine.work.recover():
             pass
         advanced = [each for each in running if engine.runs.advance(each).advanced]
-        for row in [*plans, *waiting]:
-            engine.tasks.advance(row["entity"], actor="doctor")
+        for task_id in [*(row["entity"] for row in plans), *waiting]:
+            engine.tasks.advance(task_id, actor="doctor")
     return {
         "dry_run": dry_run,
         "expired_leases": [row["id"] for row in expired],
         "looked_at": running,
         "advanced": advanced,
         "settled_plans": [row["entity"] for row in plans],
-        "woken": [row["entity"] for row in waiting],
+        "woken": waiting,
     }
+
+
+def _waiting_in_vain(tx: Transaction) -> list[str]:
+    """Who waits for children that have all ended, or for a signal that is there."""
+    children = tx.read("check_waits_end_with_children")
+    signals = tx.read("check_waits_end_with_signals")
+    return sorted({row["entity"] for row in [*children, *signals]})
 
 
 def _running(engine: Engine) -> list[str]:

@@ -326,6 +326,18 @@ WHERE '*' || parent.waits_for LIKE '%*children'
   AND NOT parent.due
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = parent.id AND child.status IN ('idle', 'queued', 'running'))
 
+-- name: check_waits_end_with_signals
+-- purpose: who waits for several things has none of their signals left to take; no LIKE, which in
+--   SQLite takes small letters for capital ones
+SELECT task.id AS entity, 'waits for ' || min(signal.name) || ', which was sent, and nobody has taken it' AS detail
+FROM holdfast_signal AS signal JOIN holdfast_task AS task
+  ON task.waits_for > signal.target || ' ,' AND task.waits_for < signal.target || ' -'
+WHERE signal.taken_by IS NULL
+  AND task.status = 'queued'
+  AND NOT task.due
+  AND replace(task.waits_for, ',' || signal.name || ',', '') <> task.waits_for
+GROUP BY task.id
+
 -- name: check_plans_end_with_children
 -- purpose: a finalized plan has ended once all its children have, or one has ended badly and nothing
 --   below it is running
