@@ -66,7 +66,9 @@ def client_of(url: str) -> Iterator[Client]:
     """Whom to ask at a server that was named, with the token that is at hand."""
     from holdfast.worker.remote.client import Client
 
-    client = Client(url, _given(url) or _own(url) or _missing(url, "holdfast token create"))
+    token = _given(url)
+    known = (url, token) if token else _own(url)
+    client = Client(*(known or _missing(url, "holdfast token create")))
     try:
         yield client
     finally:
@@ -80,23 +82,27 @@ def _given(url: str) -> str | None:
     return os.environ.get(TOKEN)
 
 
-def _own(url: str) -> str | None:
-    """The token of this folder's store, for the server of that store which lives here.
+def _own(url: str) -> tuple[str, str] | None:
+    """Where the server of this folder's store listens, if it was named, and that store's token.
 
-    Whatever else listens on this machine may be a way to another, or a stranger's.
+    Whatever else listens on this machine may be a way to another, or a stranger's: so the token
+    goes to the address that the server has told, whichever the name it was called by leads to.
     """
     from holdfast.service.tokens import read_token
     from holdfast.service.whereabouts import find_server
 
     store = place().url
     served = find_server(store)
-    return read_token(store) if served is not None and _is_same(url, served) else None
+    if served is None or not _names(url, served):
+        return None
+    token = read_token(store)
+    return None if token is None else (served, token)
 
 
-def _is_same(url: str, served: str) -> bool:
-    """Whether both are one address of this machine, by whichever of its names."""
+def _names(url: str, served: str) -> bool:
+    """Whether a URL is that of a server of this machine, by its address or as localhost."""
     one, other = urlsplit(url), urlsplit(served)
-    local = one.hostname in LOCAL and other.hostname in LOCAL
+    local = other.hostname in LOCAL and one.hostname in ("localhost", other.hostname)
     ports = [each.netloc.rpartition(":")[2] for each in (one, other)]
     return local and one.scheme == other.scheme and ports[0] == ports[1]
 

@@ -84,7 +84,9 @@ def test_a_server_of_this_machine_that_is_not_the_stores_is_shown_no_token(
         assert (stranger.heard, own in said) == ([], False)
 
 
-@pytest.mark.parametrize("named", ["http://elsewhere.invalid:{}", "https://127.0.0.1:{}"])
+@pytest.mark.parametrize(
+    "named", ["http://elsewhere.invalid:{}", "https://127.0.0.1:{}", "http://[::1]:{}"]
+)
 def test_an_address_that_is_but_like_that_of_the_stores_server_is_shown_no_token(
     typed: Typed, own: str, url: str, named: str
 ) -> None:
@@ -93,6 +95,18 @@ def test_an_address_that_is_but_like_that_of_the_stores_server_is_shown_no_token
         said = typed.refused(2, "open", "--server", other)
         assert server.heard == []
     assert (f"that for {other} is missing" in said, own in said) == (True, False)
+
+
+def test_another_address_of_this_machine_with_the_same_port_is_shown_no_token(
+    typed: Typed, own: str, url: str
+) -> None:
+    with service(LINK) as stranger:
+        port = stranger.url.rpartition(":")[2]
+        with announced(url, f"http://[::1]:{port}"):
+            said = typed.refused(2, "open", "--server", stranger.url)
+            # By its name the machine is asked where the store's server listens, and nowhere else.
+            said += typed.refused(5, "open", "--server", f"http://localhost:{port}")
+        assert (stranger.heard, own in said) == ([], False)
 
 
 def test_a_worker_for_a_server_shows_it_no_token_of_the_store(
