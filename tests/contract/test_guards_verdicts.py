@@ -241,7 +241,9 @@ def test_a_rollback_reaches_what_it_is_meant_to_and_no_more(
     engine.runs.advance(run.id)
 
 
-def test_a_rollback_brings_nothing_back_that_counts_no_more(engine: Engine, store_url: str) -> None:
+def test_a_rollback_brings_nothing_back_that_counts_no_more_nor_what_needs_it(
+    engine: Engine, store_url: str
+) -> None:
     run = start(engine)
     run.finish("plan", "work", "review")
     turn = "UPDATE holdfast_task SET superseded = NOT superseded WHERE id = ?"
@@ -249,6 +251,7 @@ def test_a_rollback_brings_nothing_back_that_counts_no_more(engine: Engine, stor
         hand(turn, run.steps["work"])
         statuses = ["completed"]
         write(engine, "reopen_run", run_id=run.id, statuses=statuses, actor="user")
-        assert rolled_back(engine, run, ids=["plan"]) == ["plan", "review"]
+        assert rolled_back(engine, run, beyond=["plan"]) == []
+        assert rolled_back(engine, run, ids=["plan"]) == ["plan"]
         hand(turn, run.steps["work"])
     engine.runs.advance(run.id)

@@ -63,6 +63,21 @@ def test_what_was_done_is_done_for_who_needs_it(engine: Engine) -> None:
     assert take(engine, aside).needs == {"one": "output"}
 
 
+def test_who_needs_what_counts_no_more_and_was_done_does_not_begin_again_for_it(
+    engine: Engine,
+) -> None:
+    run = begin(engine, Step(id="first"), Step(id="aside"), loop("input", body=BODY), given=["a"])
+    first, aside, one = (named(engine, run, step) for step in ("first", "aside", "one"))
+    assert engine.tasks.block(one, [first]).ok
+    assert engine.tasks.block(aside, [one]).ok
+    do(engine, run, "first", "one")
+    assert engine.runs.retry(run, step="build.1").ok
+    assert engine.runs.retry(run, step="first").ok
+    assert engine.tasks.get(aside).state == "ready"
+    assert sorted(work_off(engine, run)) == ["aside", "first", "one 0", "two 0"]
+    assert engine.doctor().ok
+
+
 def test_what_a_step_had_made_is_waited_for_in_what_it_makes_again(engine: Engine) -> None:
     run = begin(engine, Step(id="one"), Step(id="aside"))
     child = spawn(engine, take(engine, named(engine, run, "one")))

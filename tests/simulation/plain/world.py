@@ -228,11 +228,14 @@ class World:
         return found
 
     def dependents(self, task_id: str) -> set[str]:
-        """The tasks that need a task, directly or through others, and the task itself."""
+        """The tasks that need a task, directly or through what counts, and the task itself."""
         found = {task_id}
-        while more := {t.id for t in self.tasks.values() if t.needs & found} - found:
+        while more := self._needing({t for t in found if not self.tasks[t].superseded}) - found:
             found |= more
         return found
+
+    def _needing(self, ids: set[str]) -> set[str]:
+        return {task.id for task in self.tasks.values() if task.needs & ids}
 
     def behind(self, task_id: str) -> set[str]:
         """What ends after a task, also because an item that does so keeps its place in its loop."""

@@ -261,8 +261,8 @@ WHERE id = :run_id
 -- purpose: a task and everything that transitively needs it → queued again, in a new epoch;
 --   what they had asked is asked no more, what a person holds stays held; who goes back has
 --   as many rounds left as before, unless a person begins it again
--- guards: reached from a named task, which counts and is in a status the caller may leave, or from
---   what needs a re-opened group, and it counts; where it ends with a verifier, only what that one
+-- guards: reached from a named task in a status the caller may leave, or from what needs a re-opened
+--   group, only through what counts, and it counts; where it ends with a verifier, only what that one
 --   needs and what is named; an idle one stays idle, and an item becomes it, because its loop starts
 --   it; what follows up is for the task that is told alone
 -- changes: task
@@ -293,10 +293,11 @@ WHERE id IN (
       SELECT named.id FROM holdfast_task AS named
       WHERE named.id IN (SELECT value FROM {each ids})
         AND named.status IN (SELECT value FROM {each statuses})
-        AND NOT named.superseded
       UNION SELECT need.task_id FROM holdfast_need AS need
       WHERE need.need_id IN (SELECT value FROM {each beyond})
-      UNION SELECT need.task_id FROM holdfast_need AS need JOIN reached ON need.need_id = reached.id)
+      UNION SELECT need.task_id FROM reached JOIN holdfast_task AS needed ON needed.id = reached.id
+        JOIN holdfast_need AS need ON need.need_id = needed.id
+      WHERE NOT needed.superseded)
     SELECT id FROM reached)
   AND NOT superseded
   AND id <> COALESCE(CAST(:apart AS text), '')
