@@ -122,6 +122,7 @@ def test_what_a_task_made_before_it_was_planned_is_no_part_of_the_plan(engine: E
     before = engine.tasks.get(old)
     assert write(engine, "hold_plans", ids=[parent]) == set()
     assert settle(engine, parent) == set()
+    assert write(engine, "rerun_parts", ids=[old], actor="user") == set()
     finish(engine, last)
     assert engine.tasks.get(parent).status is Status.DONE
     assert engine.tasks.reopen(parent).ok
@@ -129,12 +130,12 @@ def test_what_a_task_made_before_it_was_planned_is_no_part_of_the_plan(engine: E
 
 
 def test_only_ended_children_of_the_plan_run_again(engine: Engine) -> None:
-    parent, (one, two) = finalized(engine, "one", "two")
+    _, (one, two) = finalized(engine, "one", "two")
     _, (stranger, _) = finalized(engine, "stranger", "other")
     for child in (one, stranger):
         finish(engine, child)
     take(engine, two)
-    assert change(engine, "rerun_children", parent) == {one}
+    assert write(engine, "rerun_parts", ids=[one, two], actor="user") == {one}
     assert states(engine, [one, two, stranger]) == ["ready", "running", "done"]
 
 

@@ -258,6 +258,8 @@ def _block(operation: BlockTask, group: Group) -> TransitionResult:
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
     _check_needs(group, operation, task)
+    if task["planning_phase"] == PlanningPhase.ACTIVE:
+        planning.refuse_parts(group, operation.task_id, operation.on)
     rows = group.change_tasks(
         "block_task", task_id=operation.task_id, ids=operation.on, actor=operation.actor
     )

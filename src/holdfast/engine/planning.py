@@ -65,6 +65,7 @@ def take_back(group: Group, plan_id: str, actor: str) -> None:
     reopening.supersede(group, rows, actor)
     _forget_order(group, plan_id, actor)
     group.change_tasks("block_children", ids=[plan_id], actor=actor)
+    group.change_tasks("block_dependents", ids=[row["entity"] for row in rows], actor=actor)
 
 
 def _forget_order(group: Group, plan_id: str, actor: str) -> None:
@@ -78,6 +79,7 @@ def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
     found = group.tx.read("task_by_id", task_id=operation.task_id)
     if not found or found[0]["planning_phase"] != PlanningPhase.ACTIVE:
         return _finalized_before(group, operation)
+    refuse_parts(group, operation.task_id, _needs_of(group, operation.task_id))
     children = group.tx.read("plan_children", task_id=operation.task_id)
     needs = _needs(operation, children)
     _refuse_cycle(group, [*needs, *_waits_before(group, operation.task_id, children)])
@@ -118,26 +120,36 @@ def pass_on(group: Group, plans: Sequence[str], actor: str) -> None:
     group.parents.update(plans)
 
 
+def refuse_parts(group: Group, plan_id: str, needs: Sequence[str]) -> None:
+    """Refuse that a plan needs what is below it: all below it would wait for that, itself too."""
+    for row in group.tx.read("parts_among", task_id=plan_id, ids=needs) if needs else ():
+        told = f"{row['part_id']} is a part of {plan_id}, which waits for its parts without a need"
+        raise InvalidInput("needs", f"{told}: that is a cycle")
+
+
+def _needs_of(group: Group, task_id: str) -> list[str]:
+    return [row["need_id"] for row in group.tx.read("needs_of", task_id=task_id)]
+
+
 def rerun(group: Group, task_id: str, actor: str) -> bool:
-    """Run a plan that has ended again, with all below it; those around it go on."""
+    """Run a plan that has ended again, with all below it and all that needs any of it.
+
+    Those around it go on. A part that needs another begins again with whoever needs that.
+    """
     rows = group.change_tasks("rerun_plan", task_id=task_id, actor=actor)
     if not rows:
         return False
-    _rerun_children(group, task_id, actor)
+    around = reopening.reopen_around(group, [task_id], actor)
+    parts = [row["id"] for row in group.tx.read("ended_parts", task_id=task_id)]
+    reopening.reopen_behind(group, [task_id, *around, *parts], actor)
+    again = group.change_tasks("rerun_parts", ids=parts, actor=actor)
+    reopening.supersede(group, again, actor)
+    group.change_tasks("lift_failing_below", ids=[task_id], actor=actor)
     # All that was in it may have been deleted.
     group.parents.add(task_id)
     if rows[0]["parent_id"] is not None:
-        reopening.reopen_around(group, [task_id], actor)
         reopening.retry_tree(group, task_id, actor, rows)
     return True
-
-
-def _rerun_children(group: Group, task_id: str, actor: str) -> None:
-    rows = group.change_tasks("rerun_children", task_id=task_id, actor=actor)
-    group.change_tasks("lift_failing_below", ids=[task_id], actor=actor)
-    for row in rows:
-        if row["planning_phase"] == PlanningPhase.FINALIZED:
-            _rerun_children(group, row["entity"], actor)
 
 
 def _not_begun(children: Sequence[Row]) -> list[str]:

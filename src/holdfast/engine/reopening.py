@@ -121,6 +121,7 @@ def reopen(
     rows = reopen_within(group, task_id, actor, statuses, replace(scope, renewed=True))
     if rows and rows[0]["run_id"] is not None:
         bring_back(group, rows[0]["run_id"], actor, retry_failed=True)
+    _let_trees_go_on(group, rows, actor)
     named = [row for row in rows if row["entity"] == task_id]
     if named and named[0]["run_id"] is None and named[0]["parent_id"] is not None:
         retry_tree(group, task_id, actor, named)
@@ -145,6 +146,20 @@ def lift_failing(group: Group, task_id: str, actor: str) -> None:
     group.parents.add(task_id)
     for row in group.tx.read("failed_in_tree", task_id=task_id):
         group.parents.add(row["parent_id"])
+
+
+def _let_trees_go_on(group: Group, rows: Iterable[Row], actor: str) -> None:
+    """Lift, without a run, what held the other parts of plans because of what came back."""
+    alone = (row["parent_id"] for row in rows if row["run_id"] is None)
+    for parent in sorted({each for each in alone if each is not None}):
+        lift_failing(group, parent, actor)
+
+
+def reopen_behind(group: Group, ids: Sequence[str], actor: str) -> None:
+    """Re-open what needs some tasks without a run that begin again, and all that needs that."""
+    behind: Chosen = {"ids": [], "beyond": ids, "statuses": STARTED}
+    rows, _ = _reopen_all(group, behind, actor, Scope(renewed=True))
+    _let_trees_go_on(group, rows, actor)
 
 
 def reopen_within(

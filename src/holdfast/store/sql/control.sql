@@ -263,8 +263,9 @@ WHERE id = :run_id
 --   as many rounds left as before, unless a person begins it again
 -- guards: reached from a named task in a status the caller may leave, or from what needs a re-opened
 --   group, only through what counts, and it counts; where it ends with a verifier, only what that one
---   needs and what is named; an idle one stays idle, and an item becomes it, because its loop starts
---   it; what follows up is for the task that is told alone
+--   needs and what is named; an idle one stays idle, an item becomes it, because its loop starts it,
+--   and so do a plan and what goes back below one that is being made; what follows up is for the task
+--   that is told alone
 -- changes: task
 -- event: CASE WHEN previous = 'running' THEN 'task.superseded' ELSE 'task.reopened' END
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
@@ -272,7 +273,9 @@ WHERE id = :run_id
 --   || run_holds || ',"holds":' || holds || CASE WHEN previous = 'running' THEN COALESCE(',"usage":' || usage, '') ELSE '' END || '}'
 -- returning: concurrency_key, kind, conditional, blocked, parent_id, calls
 UPDATE holdfast_task SET
-  status = CASE WHEN status = 'idle' OR (kind = 'group' AND item IS NOT NULL) THEN 'idle' ELSE 'queued' END,
+  status = CASE WHEN status = 'idle' OR planning_phase <> 'none' OR (kind = 'group' AND item IS NOT NULL)
+      OR (status NOT IN ('queued', 'running') AND id NOT IN (SELECT value FROM {each ids}) AND {planned holdfast_task})
+    THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
   detours = CASE WHEN :renewed THEN 0 ELSE detours END,
   blocked = id NOT IN (SELECT value FROM {each ids}) OR EXISTS (

@@ -224,28 +224,49 @@ WHERE id IN (
   AND NOT blocked
   AND EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
 
--- name: rerun_children
--- purpose: done, failed or cancelled → queued for the children of a plan that runs again; a child
---   that is a plan itself is idle, and so is any while a plan around them is being made
--- guards: ended children of this plan that count
+-- name: ended_parts
+-- purpose: what has ended and counts of a plan, and of the finalized plans inside it
+SELECT id FROM holdfast_task
+WHERE parent_id IN (
+    WITH RECURSIVE plan (id) AS (
+      SELECT named.id FROM holdfast_task AS named
+      WHERE named.id = :task_id
+      UNION SELECT child.id FROM holdfast_task AS child JOIN plan ON child.parent_id = plan.id
+      WHERE child.planning_phase = 'finalized')
+    SELECT id FROM plan)
+  AND status IN ('done', 'failed', 'cancelled')
+  AND NOT superseded
+ORDER BY id
+
+-- name: parts_among
+-- purpose: which of some tasks are below a task
+WITH RECURSIVE around (part_id, parent_id) AS (
+  SELECT part.id, part.parent_id FROM holdfast_task AS part WHERE part.id IN (SELECT value FROM {each ids})
+  UNION SELECT around.part_id, parent.parent_id
+  FROM holdfast_task AS parent JOIN around ON parent.id = around.parent_id)
+SELECT part_id FROM around WHERE parent_id = :task_id ORDER BY part_id
+
+-- name: rerun_parts
+-- purpose: done, failed or cancelled → queued for parts of a plan that runs again; one that is a plan
+--   itself is idle, and so is any while a plan around them is being made
+-- guards: ended, and it counts
 -- changes: task
 -- event: 'task.reopened'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":0}'
--- returning: planning_phase
+-- returning: kind
 UPDATE holdfast_task SET
   status = CASE WHEN planning_phase <> 'none' OR {planned holdfast_task} THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
   blocked = EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
-    WHERE need.task_id = holdfast_task.id
-      AND (needed.status <> 'done' OR (needed.parent_id = holdfast_task.parent_id AND NOT needed.superseded))),
+    WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = 0, due = true, scheduled_for = NULL, waits_for = NULL, run_now = false,
   output = NULL, result_digest = NULL, error = NULL, progress = NULL,
   started_at = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
-WHERE parent_id = :task_id
+WHERE id IN (SELECT value FROM {each ids})
   AND status IN ('done', 'failed', 'cancelled')
   AND NOT superseded
 
@@ -254,11 +275,14 @@ WHERE parent_id = :task_id
 -- guards: finalized, and nothing of it moves
 -- changes: task
 -- event: 'task.reopened'
--- data: '{"epoch":' || epoch || ',"run_holds":0}'
+-- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch || ',"run_holds":0}'
 -- returning: kind, parent_id
 UPDATE holdfast_task SET
   status = 'idle',
   generation = generation + 1, epoch = epoch + 1,
+  blocked = EXISTS (
+    SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+    WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = 0, output = NULL, error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())

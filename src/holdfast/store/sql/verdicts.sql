@@ -118,15 +118,18 @@ WHERE id = r.task_id
 
 -- name: reopen_above
 -- purpose: done, failed or cancelled → queued for the groups around tasks that were re-opened; a
---   plan is idle while its children are worked on
+--   plan is idle while its children are worked on, and what was done meanwhile blocks none
 -- guards: ended, around one of them, and it counts
 -- changes: task
 -- event: 'task.reopened'
--- data: '{"skipped":false,"run_holds":' || run_holds || '}'
+-- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"skipped":false,"run_holds":' || run_holds || '}'
 -- returning: kind
 UPDATE holdfast_task SET
   status = CASE WHEN planning_phase = 'none' THEN 'queued' ELSE 'idle' END,
   generation = generation + 1, skipped = false,
+  blocked = blocked AND EXISTS (
+    SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+    WHERE need.task_id = holdfast_task.id AND needed.status <> 'done'),
   run_holds = COALESCE((SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id), 0),
   output = NULL, error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
