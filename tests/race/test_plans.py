@@ -246,3 +246,17 @@ def test_reset_of_a_plan_against_what_begins_it_again(stage: Stage, kind: str) -
         return [ResetTask(task_id=parent, actor="user")], [others[kind]]
 
     stage.explore(scenario)
+
+
+@pytest.mark.parametrize("kind", [ReopenTask, ResetTask])
+def test_a_plan_begun_again_against_the_claim_of_who_needs_a_part(
+    stage: Stage, kind: type[ReopenTask | ResetTask]
+) -> None:
+    def scenario(world: World) -> Plans:
+        plan(world, "one")
+        world.task("after", "one")
+        world.finish("one")
+        again = kind(task_id=world.ids["parent"], actor="user")
+        return [again], [world.claim_by_id("after", "anna")]
+
+    stage.explore(scenario)
