@@ -40,9 +40,19 @@ _PLANNED = """EXISTS (
       FROM holdfast_task AS plan JOIN around ON plan.id = around.parent_id
       WHERE plan.planning_phase <> 'none')
     SELECT 1 FROM around WHERE around.planning_phase = 'active')"""
+_BEGUN = """EXISTS (
+    SELECT 1 FROM holdfast_task AS child
+    WHERE child.parent_id = {task}.id AND NOT child.superseded)"""
+_WAITING = """EXISTS (
+    SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+    WHERE need.task_id = {task}.id AND needed.status <> 'done')"""
 _CONDITIONS = {
+    # An item has its steps from its turn on, and comes back to its place with them.
+    "begun": _BEGUN,
     "made": _MADE,
     "planned": _PLANNED,
+    # A need of it is not done: also one that was, when the task started.
+    "waiting": _WAITING,
     # The step answers for what it made, and the run does where something else waits for that.
     "spared": f"({_MADE} AND NOT {_NEEDED})",
 }

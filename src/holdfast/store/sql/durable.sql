@@ -26,10 +26,11 @@ ORDER BY effect.attempt, effect.recorded_at, effect.name
 -- changes: task
 -- event: 'task.suspended'
 -- data: '{"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null') || ',"waits_for":'
---   || COALESCE('"' || waits_for || '"', 'null') || COALESCE(',"usage":' || usage, '') || '}'
+--   || COALESCE('"' || waits_for || '"', 'null') || COALESCE(',"usage":' || usage, '')
+--   || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END || '}'
 -- returning: concurrency_key, parent_id, waits_for
 UPDATE holdfast_task SET
-  status = 'queued',
+  status = 'queued', blocked = {waiting holdfast_task},
   due = false, scheduled_for = r.until, waits_for = r.awaited,
   lease_expires_at = NULL,
   version = version + 1, previous = status,

@@ -12,11 +12,11 @@
 --   || ',"scheduled_for":null,"digest":"' || COALESCE(result_digest, '') || '","error":' || error
 --   || ',"outcome":"' || CASE WHEN changed_by = 'recovery' THEN 'lost'
 --   WHEN verifies IS NOT NULL AND round >= max_rounds THEN 'rejected' ELSE 'failed' END || '"'
---   || COALESCE(',"usage":' || usage, '') || '}'
+--   || COALESCE(',"usage":' || usage, '') || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END || '}'
 -- returning: concurrency_key, parent_id, kind, verifies, skipped
 UPDATE holdfast_task SET
   status = CASE on_failure WHEN 'skip' THEN 'done' WHEN 'ask' THEN 'queued' ELSE 'failed' END,
-  skipped = (on_failure = 'skip'),
+  skipped = (on_failure = 'skip'), blocked = {waiting holdfast_task},
   holds = CASE WHEN on_failure = 'ask' THEN holds | 2 ELSE holds END,
   generation = generation + CASE WHEN on_failure = 'ask' THEN 1 ELSE 0 END,
   failures = CASE WHEN on_failure = 'ask' THEN 0 ELSE failures + r.failed END,
@@ -245,10 +245,10 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.asked'
 -- data: '{"holds":' || holds || ',"scheduled_for":null,"question":' || question
---   || COALESCE(',"usage":' || usage, '') || '}'
+--   || COALESCE(',"usage":' || usage, '') || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END || '}'
 -- returning: concurrency_key, parent_id
 UPDATE holdfast_task SET
-  status = 'queued', holds = holds | 4, question = r.asked,
+  status = 'queued', blocked = {waiting holdfast_task}, holds = holds | 4, question = r.asked,
   due = true, scheduled_for = NULL, lease_expires_at = NULL,
   version = version + 1, previous = status,
   changed_by = worker, changed_at = (SELECT holdfast_now())

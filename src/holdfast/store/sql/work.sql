@@ -231,11 +231,12 @@ WHERE id = r.task_id
 -- event: CASE WHEN status = 'queued' THEN 'task.retrying' ELSE 'task.failed' END
 -- data: '{"failures":' || failures || ',"scheduled_for":'
 --   || COALESCE(CAST(scheduled_for AS text), 'null') || ',"digest":"' || result_digest
---   || '","error":' || error || COALESCE(',"usage":' || usage, '') || '}'
+--   || '","error":' || error || COALESCE(',"usage":' || usage, '')
+--   || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END || '}'
 -- returning: concurrency_key, parent_id
 UPDATE holdfast_task SET
   status = CASE WHEN r.retryable AND failures + 1 < max_attempts THEN 'queued' ELSE 'failed' END,
-  failures = failures + 1,
+  failures = failures + 1, blocked = {waiting holdfast_task},
   error = r.problem, result_digest = r.digest, usage = COALESCE(r.spent, usage), output = NULL,
   due = NOT (r.retryable AND failures + 1 < max_attempts),
   scheduled_for = CASE WHEN r.retryable AND failures + 1 < max_attempts THEN
@@ -261,10 +262,10 @@ WHERE id = r.task_id
 -- changes: task
 -- event: 'task.released'
 -- data: '{"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null')
---   || COALESCE(',"usage":' || usage, '') || '}'
+--   || COALESCE(',"usage":' || usage, '') || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END || '}'
 -- returning: concurrency_key, parent_id, agent
 UPDATE holdfast_task SET
-  status = 'queued',
+  status = 'queued', blocked = {waiting holdfast_task},
   due = (r.until IS NULL), scheduled_for = r.until,
   usage = COALESCE(r.spent, usage),
   lease_expires_at = NULL,
@@ -291,11 +292,12 @@ LIMIT :count
 -- rows: task_id text, fence integer, problem text
 -- changes: task
 -- event: CASE WHEN status = 'queued' THEN 'task.lost' ELSE 'task.failed' END
--- data: '{"lost":' || lost || ',"scheduled_for":null' || COALESCE(',"usage":' || usage, '') || '}'
+-- data: '{"lost":' || lost || ',"scheduled_for":null' || COALESCE(',"usage":' || usage, '')
+--   || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END || '}'
 -- returning: concurrency_key, parent_id
 UPDATE holdfast_task SET
   status = CASE WHEN lost + 1 < max_lost THEN 'queued' ELSE 'failed' END,
-  lost = lost + 1,
+  lost = lost + 1, blocked = {waiting holdfast_task},
   due = true, scheduled_for = NULL,
   error = r.problem, output = NULL,
   finished_at = CASE WHEN lost + 1 < max_lost THEN NULL ELSE (SELECT holdfast_now()) END,
