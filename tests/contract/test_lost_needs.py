@@ -14,6 +14,7 @@ from tests.contract.stages import finish, take
 from tests.contract.test_children_of_steps import spawn
 from tests.contract.test_linked_loops import named
 from tests.contract.test_loops import begin, loop, ready, work_off
+from tests.contract.test_planning import plan as make_plan
 from tests.contract.test_verifiers import do
 
 BODY = (Step(id="one"), Step(id="two", needs=("one",)))
@@ -132,3 +133,16 @@ def test_what_counts_no_more_and_is_not_done_is_needed_by_nothing_new(engine: En
     assert engine.runs.retry(run, step="build").ok
     with pytest.raises(InvalidInput, match="counts no more"):
         engine.tasks.block(named(engine, run, "aside"), [old])
+
+
+def test_a_need_passed_on_to_a_planned_child_outlives_a_reset_of_its_plan(engine: Engine) -> None:
+    plan, (maker, child) = make_plan(engine, "maker", "child")
+    assert engine.tasks.finalize_plan(plan, graph={}).ok
+    attempt = take(engine, maker)
+    assert engine.tasks.block(child, [spawn(engine, attempt)]).ok
+    assert engine.work.complete(maker, attempt.token, None).ok
+    assert engine.tasks.reopen(maker).ok
+    assert list(engine.tasks.blocked_by(child)) == [maker]
+    assert engine.tasks.cancel(plan).ok
+    assert engine.tasks.reset(plan).ok
+    assert list(engine.tasks.blocked_by(child)) == [maker]

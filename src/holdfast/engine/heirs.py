@@ -33,7 +33,7 @@ def pass_on(group: Group, lost: Sequence[str], actor: str) -> list[Row]:
         gone = [row["need_id"] for row in needs]
         if heirs:
             group.change_tasks("block_task", task_id=task_id, ids=heirs, actor=actor)
-            since = needs[0]["version"]
+            since = needs[0]["since"]
             group.tx.run("insert_needs", rows=[(task_id, each, since) for each in heirs])
         else:
             freed += group.change_tasks("unblock_task", task_id=task_id, ids=gone, actor=actor)
