@@ -304,3 +304,14 @@ def test_failing_is_lifted_whatever_became_of_what_counts_no_more(engine: Engine
     assert engine.runs.retry(run).ok
     assert engine.runs.get(run).holds.names == ()
     assert engine.tasks.get(step).state == "ready"
+
+
+def test_only_an_idle_item_that_has_all_it_needs_is_let_in_beyond_what_may_be(
+    engine: Engine,
+) -> None:
+    run, (_, first, second, third, _) = under_way(engine, parallel=1, count=4)
+    assert engine.tasks.block(third, [second]).ok
+    begun_one = engine.tasks.get(first)
+    assert write(engine, "let_items_in", ids=[first, second, third]) == {second}
+    assert engine.tasks.get(first) == begun_one
+    assert engine.runs.cancel(run).ok

@@ -15,29 +15,37 @@ def tell(group: Group, task_id: str, needs: Sequence[str]) -> str | None:
     found = _waiting(group, task_id, needs, ())
     if any(row["id"] in needs for row in found):
         return f"{task_id} would need itself: that is a cycle"
-    behind = [row["id"] for row in _behind(group, task_id, needs, found) if row["id"] in needs]
+    waiting, _ = _behind(group, task_id, needs, found)
+    behind = [row["id"] for row in waiting if row["id"] in needs]
     if not behind:
         return None
     told = f"{min(behind)} waits for its turn in a loop, which comes after {task_id} is done"
     return f"{told}: that is a cycle"
 
 
-def _behind(group: Group, task_id: str, needs: Sequence[str], found: list[Row]) -> list[Row]:
+def waits_for_itself(group: Group, item_id: str, loop_id: str) -> bool:
+    """Whether those who have all the places in a loop wait for an item of it that has none."""
+    return loop_id in _behind(group, item_id, (), _waiting(group, item_id, (), ()))[1]
+
+
+def _behind(
+    group: Group, task_id: str, needs: Sequence[str], found: list[Row]
+) -> tuple[list[Row], set[str]]:
     """What waits for a task, also because nobody who has a place in a loop gives it up before.
 
-    An item that has begun keeps its place until it is done. Where each of those waits for the task,
-    or for an item that has none, no other begins: all loops are taken to be so until one is not.
+    An item that has begun keeps its place until it is done. Where as many of them as may be under
+    way wait for the task, or for an item that has none, no other begins: all loops are taken to be
+    so until one is not. The answer names those that are.
     """
-    full: dict[str, int] = {}
-    seen: set[str] = set()
-    while fresh := _begun(found).keys() - seen:
-        seen |= fresh
-        full |= _full(group, fresh)
+    places: dict[str, int] = {}
+    while fresh := _begun(found).keys() - places.keys():
+        places |= _places(group, fresh)
+        found = _waiting(group, task_id, needs, places)
+    full = set(places)
+    while loose := {loop for loop in full if _begun(found)[loop] < places[loop]}:
+        full -= loose
         found = _waiting(group, task_id, needs, full)
-    while loose := {loop for loop, items in full.items() if _begun(found)[loop] < items}:
-        full = {loop: items for loop, items in full.items() if loop not in loose}
-        found = _waiting(group, task_id, needs, full)
-    return found
+    return found, full
 
 
 def _waiting(group: Group, task_id: str, needs: Sequence[str], full: Collection[str]) -> list[Row]:
@@ -50,11 +58,7 @@ def _begun(found: Sequence[Row]) -> Counter[str]:
     return Counter(row["loop_id"] for row in found if row["loop_id"] is not None)
 
 
-def _full(group: Group, loops: Collection[str]) -> dict[str, int]:
-    """The loops with as many items under way as they may have, and how many those are."""
-    rows = group.tx.read("items_under_way", ids=sorted(loops))
-    return {
-        row["id"]: row["items"]
-        for row in rows
-        if row["items"] >= references.step_of(group, row).parallel
-    }
+def _places(group: Group, loops: Collection[str]) -> dict[str, int]:
+    """How many items of some loops may be under way at once."""
+    rows = group.tx.read("tasks_by_id", ids=sorted(loops))
+    return {row["id"]: references.step_of(group, row).parallel for row in rows}

@@ -122,11 +122,23 @@ def refill(group: Group, ids: Iterable[str]) -> None:
 
 
 def _start(group: Group, loop: Row, count: int) -> list[Row]:
-    if count <= 0:
-        return []
-    rows = group.change_tasks("start_items", loop_id=loop["id"], first=loop["first"], count=count)
+    if count > 0:
+        asked = {"loop_id": loop["id"], "first": loop["first"], "count": count}
+        rows = group.change_tasks("start_items", **asked)
+    else:
+        rows = _let_in(group, loop)
     # RETURNING has no order; the ids of what is made next follow that of the list.
     return sorted(rows, key=lambda row: int(row["item"]))
+
+
+def _let_in(group: Group, loop: Row) -> list[Row]:
+    """Start the items without which nobody leaves a loop that is full.
+
+    Who has their place was told to wait for them while they were done; then they began again.
+    """
+    needed = group.tx.read("needed_items", loop_id=loop["id"], first=loop["first"])
+    ids = [row["id"] for row in needed if circles.waits_for_itself(group, row["id"], loop["id"])]
+    return group.change_tasks("let_items_in", ids=ids) if ids else []
 
 
 def _list_as_noted(group: Group, loop: Row, step: Step) -> list[Any] | None:

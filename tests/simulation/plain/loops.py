@@ -52,7 +52,10 @@ def begin_items(world: World) -> bool:
         idle = [item for item in items if item.status == "idle" and not world.blocked(item)]
         waiting = sorted(idle, key=lambda item: item.position)
         assert loop.made_from is not None
-        for item in waiting[: max(0, loop.made_from.parallel - under_way)]:
+        room = loop.made_from.parallel - under_way
+        # Who has their place was told to wait for them while they were done: nobody makes room.
+        stuck = [item for item in waiting if room <= 0 and world.waits_for_itself(item)]
+        for item in stuck or waiting[: max(0, room)]:
             item.status, begun = "queued", True
             creation.add_body(world, loop, item)
     return begun

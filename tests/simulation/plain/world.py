@@ -239,24 +239,36 @@ class World:
 
     def behind(self, task_id: str) -> set[str]:
         """What ends after a task, also because an item that does so keeps its place in its loop."""
-        full = [loop for loop in self.of_run(self.tasks[task_id].run) if self._is_full(loop)]
+        return self._behind(task_id)[0]
+
+    def waits_for_itself(self, item: Task) -> bool:
+        """Whether an item waits for a place, and who has those of its loop for the item."""
+        needed = any(item.id in task.needs for task in self.tasks.values())
+        return needed and any(loop.id == item.parent for loop in self._behind(item.id)[1])
+
+    def _behind(self, task_id: str) -> tuple[set[str], list[Task]]:
+        """What ends after a task, and the loops in which no other item begins before that."""
+        full = [loop for loop in self.of_run(self.tasks[task_id].run) if self._is_loop(loop)]
         while True:
-            waiting = [item.id for loop in full for item in self._items(loop, "idle")]
+            waiting = [item.id for loop in full for item in self._items(loop, placed=False)]
             ended = self._after({task_id, *waiting})
-            stuck = [
-                loop for loop in full if all(i.id in ended for i in self._items(loop, "queued"))
-            ]
+            stuck = [loop for loop in full if self._is_full(loop, ended)]
             if stuck == full:
-                return ended
+                return ended, full
             full = stuck
 
-    def _is_full(self, task: Task) -> bool:
-        if task.kind != "group" or task.made_from is None or task.is_item:
-            return False
-        return len(self._items(task, "queued")) >= task.made_from.parallel
+    def _is_loop(self, task: Task) -> bool:
+        return task.kind == "group" and task.made_from is not None and not task.is_item
 
-    def _items(self, loop: Task, status: str) -> list[Task]:
-        return [item for item in self.children(loop) if item.status == status]
+    def _is_full(self, loop: Task, waiting: set[str]) -> bool:
+        assert loop.made_from is not None
+        placed = [item for item in self._items(loop, placed=True) if item.id in waiting]
+        return len(placed) >= loop.made_from.parallel
+
+    def _items(self, loop: Task, *, placed: bool) -> list[Task]:
+        """The open items of a loop that have their steps, and so a place, or wait for one."""
+        items = [item for item in self.children(loop) if item.status != "done"]
+        return [item for item in items if bool(self.children(item)) == placed]
 
     def _after(self, tasks: set[str]) -> set[str]:
         """What ends after tasks: who needs them, the groups around, what begins with those."""

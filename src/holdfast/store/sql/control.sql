@@ -198,9 +198,7 @@ WHERE id IN (
 --   || ',"holds":' || holds || '}'
 -- returning: kind, conditional, blocked, parent_id
 UPDATE holdfast_task SET
-  status = CASE WHEN kind = 'group' AND item IS NOT NULL AND NOT EXISTS (
-    SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND NOT child.superseded)
-    THEN 'idle' ELSE 'queued' END,
+  status = CASE WHEN kind = 'group' AND item IS NOT NULL AND NOT {begun holdfast_task} THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, failures = 0, lost = 0, round = 0, detours = 0,
   epoch = epoch + CASE WHEN (verifies IS NOT NULL AND round >= max_rounds) OR (calls IS NOT NULL AND EXISTS (
     SELECT 1 FROM holdfast_run AS run WHERE run.parent_id = holdfast_task.id AND run.parent_epoch = holdfast_task.epoch AND run.status = 'completed'))

@@ -210,13 +210,17 @@ WHERE task.id IN (SELECT value FROM {each ids})
         AND waiting.position >= COALESCE(task.ended_before, -2147483648)
       LIMIT 1) IS NOT NULL)
 
--- name: items_under_way
--- purpose: how many items of some loops have begun and are not done
-SELECT task.id, task.run_id, task.step,
-  (SELECT count(*) FROM holdfast_task AS active
-   WHERE active.parent_id = task.id AND active.status IN ('idle', 'queued', 'running') AND active.status = 'queued') AS items
-FROM holdfast_task AS task
-WHERE task.id IN (SELECT value FROM {each ids})
+-- name: needed_items
+-- purpose: the items of a loop that might begin and that something needs, from a place on before which
+--   none is; one row looked up at a time, or PostgreSQL would begin with all needs
+SELECT item.id FROM holdfast_task AS item
+WHERE item.parent_id = :loop_id
+  AND item.status IN ('idle', 'queued', 'running')
+  AND item.status = 'idle'
+  AND NOT item.blocked
+  AND item.position >= :first
+  AND (SELECT need.need_id FROM holdfast_need AS need WHERE need.need_id = item.id LIMIT 1) IS NOT NULL
+ORDER BY item.position
 
 -- name: start_items
 -- purpose: idle → queued for the next items of a loop
@@ -237,6 +241,20 @@ WHERE id IN (
       AND NOT blocked
       AND position >= :first
     ORDER BY position LIMIT :count)
+
+-- name: let_items_in
+-- purpose: idle → queued, beyond what may be under way, for items that those wait for who have the places
+-- guards: idle, with all they need
+-- changes: task
+-- event: 'task.queued'
+-- returning: kind, parent_id, item, epoch
+UPDATE holdfast_task SET
+  status = 'queued',
+  version = version + 1, previous = status,
+  changed_by = 'advance', changed_at = (SELECT holdfast_now())
+WHERE id IN (SELECT value FROM {each ids})
+  AND status = 'idle'
+  AND NOT blocked
 
 -- name: settle_groups
 -- purpose: queued → done for groups whose children are all done

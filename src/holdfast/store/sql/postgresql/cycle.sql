@@ -1,13 +1,17 @@
 -- name: reachable_needs
 -- purpose: which of some tasks would close a cycle if a task needed them, and which items under way would
 --   wait for it: whatever needs it waits for it, the loop, item or plan around it ends after it, what those
---   hold begins after them, and so do the items of some loops that have not begun; a plan that is being
---   made is looked at when it is finalized
+--   hold begins after them, and so do the items of some loops that have not begun; what has failed or was
+--   cancelled comes back to its place, or waits for it; a plan that is being made is looked at when it is
+--   finalized
 WITH RECURSIVE reached (id, begins) AS (
   SELECT named.id, true FROM holdfast_task AS named WHERE named.id = :task_id
   UNION SELECT item.id, true FROM holdfast_task AS item
   WHERE item.parent_id IN (SELECT value FROM {each loops})
     AND item.status IN ('idle', 'queued', 'running') AND item.status = 'idle'
+  UNION SELECT item.id, true FROM holdfast_task AS item
+  WHERE item.parent_id IN (SELECT value FROM {each loops})
+    AND item.status IN ('failed', 'cancelled') AND NOT item.superseded AND NOT {begun item}
   UNION SELECT following.id, following.begins
   FROM reached CROSS JOIN LATERAL (
     SELECT need.task_id AS id, true AS begins FROM holdfast_need AS need
@@ -20,6 +24,6 @@ WITH RECURSIVE reached (id, begins) AS (
     WHERE task.id = reached.id AND reached.begins AND task.kind = 'group' AND task.planning_phase <> 'active' AND NOT child.superseded) AS following)
 SELECT DISTINCT reached.id, item.loop_id
 FROM reached CROSS JOIN LATERAL (
-  SELECT CASE WHEN task.kind = 'group' AND task.item IS NOT NULL AND task.status = 'queued' THEN task.parent_id END AS loop_id
+  SELECT CASE WHEN task.kind = 'group' AND task.item IS NOT NULL AND task.status IN ('queued', 'failed', 'cancelled') AND {begun task} THEN task.parent_id END AS loop_id
   FROM holdfast_task AS task WHERE task.id = reached.id LIMIT 1) AS item
 WHERE item.loop_id IS NOT NULL OR reached.id IN (SELECT value FROM {each ids})
