@@ -121,6 +121,14 @@ def retry_from_a_loop_over_the_input(world: World) -> Sequence[Operation]:
     return [RetryRun(run_id=run, actor=ACTOR, step="build"), world.claim("anna", 2)]
 
 
+@group_of(RetryRun, Claim)
+def retry_from_an_item_for_which_who_has_the_place_waits(world: World) -> Sequence[Operation]:
+    run = world.run(loop(parallel=1), LAST, given=STORIES)
+    world.finish("one.0")
+    assert world.engine.tasks.block(world.ids["one.1"], [world.ids["build.0"]]).ok
+    return [RetryRun(run_id=run, actor=ACTOR, step="build.1"), world.claim("anna")]
+
+
 @group_of(ReopenTask)
 def reopen_a_step_of_an_item_after_the_end(world: World) -> Sequence[Operation]:
     world.run(loop(), LAST, given=["a"])
