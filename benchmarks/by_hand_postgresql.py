@@ -69,7 +69,7 @@ WITH changed AS (
   WHERE id IN (
     SELECT id FROM holdfast_task
     WHERE status = 'queued' AND kind = 'work' AND NOT blocked AND holds = 0 AND run_holds = 0
-      AND due AND agent = 'default'
+      AND due AND NOT parked AND agent = 'default' AND tags = '[]'
     ORDER BY run_now DESC, priority DESC, position, id LIMIT %(count)s FOR UPDATE SKIP LOCKED)
   RETURNING id, run_id, version, attempt),
 recorded AS (
