@@ -25,7 +25,7 @@ from benchmarks.by_hand import (
 )
 
 # As the engine's writer: plans made while the tables were empty must use their indexes.
-_INDEXED = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off"
+INDEXED = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off"
 
 _TASKS = """
 WITH new AS (
@@ -61,7 +61,7 @@ _WORKFLOW = """
 INSERT INTO holdfast_workflow (name, version, definition, created_at) VALUES (%s, %s, %s, %s)
 ON CONFLICT (name, version) DO NOTHING
 """
-_CLAIM = """
+CLAIM = """
 WITH changed AS (
   UPDATE holdfast_task SET status = 'running', attempt = attempt + 1, worker = %(worker)s,
     lease_expires_at = %(now)s::bigint + %(lease)s, started_at = COALESCE(started_at, %(now)s),
@@ -93,10 +93,12 @@ SELECT id, run_id, version, 'running', 'done', attempt, 1, %(worker)s, %(now)s, 
   %(done)s
 FROM changed
 """
-_UNBLOCK = """
+_HAND_ON = """
 WITH changed AS (
-  UPDATE holdfast_task SET blocked = false, version = version + 1, previous = status,
-    changed_by = 'advance', changed_at = %(now)s
+  UPDATE holdfast_task SET blocked = false, status = 'running', attempt = attempt + 1,
+    worker = %(worker)s, lease_expires_at = %(now)s::bigint + %(lease)s,
+    started_at = COALESCE(started_at, %(now)s), version = version + 1, previous = status,
+    changed_by = %(worker)s, changed_at = %(now)s
   FROM (
     SELECT DISTINCT need.task_id FROM unnest(%(ids)s::text[]) AS done (id)
     JOIN holdfast_need AS need ON need.need_id = done.id) AS following
@@ -104,12 +106,14 @@ WITH changed AS (
     AND NOT EXISTS (
       SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
       WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
-  RETURNING id, run_id, version)
-INSERT INTO holdfast_event (entity, run_id, version, from_status, to_status, attempt, generation,
-  actor, at, type, data)
-SELECT id, run_id, version, 'queued', 'queued', 0, 1, 'advance', %(now)s, 'task.unblocked',
-  %(unblocked)s
-FROM changed RETURNING run_id
+  RETURNING id, run_id, version, attempt),
+recorded AS (
+  INSERT INTO holdfast_event (entity, run_id, version, from_status, to_status, attempt, generation,
+    actor, at, type, data)
+  SELECT id, run_id, version, 'queued', 'running', attempt, 1, %(worker)s, %(now)s, 'task.running',
+    %(unblocked)s
+  FROM changed)
+SELECT id, run_id, version, attempt FROM changed
 """
 _SETTLE = """
 WITH changed AS (
@@ -157,7 +161,7 @@ SELECT id, version, 'queued', 'queued', 0, 1, 'user', %(now)s, 'task.edited' FRO
 class PostgresqlByHand:
     def __init__(self, url: str) -> None:
         self._connection = psycopg.connect(
-            url, autocommit=True, prepare_threshold=0, options=_INDEXED
+            url, autocommit=True, prepare_threshold=0, options=INDEXED
         )
         self._rows = Rows()
         self._touches = False
@@ -204,13 +208,15 @@ class PostgresqlByHand:
     def step(self, done: list[Held], count: int) -> list[Held]:
         at = now()
         with self._connection.transaction():
-            if done:
-                self._complete(done, at)
-            return self._claim(count, at)
+            started = self._complete(done, at) if done else []
+            room = count - len(started)
+            return started + (self._claim(room, at) if room else [])
 
     def _claim(self, count: int, at: int) -> list[Held]:
-        cursor = self._run(_CLAIM, now=at, worker=WORKER, lease=LEASE, count=count)
-        return [Held(*row) for row in cursor.fetchall()]
+        return self._start(CLAIM, now=at, worker=WORKER, lease=LEASE, count=count)
+
+    def _start(self, statement: str, **parameters: object) -> list[Held]:
+        return [Held(*row) for row in self._run(statement, **parameters).fetchall()]
 
     def fill(self, count: int) -> None:
         at = now()
@@ -247,7 +253,7 @@ class PostgresqlByHand:
             created_blocked=CREATED_BLOCKED,
         )
 
-    def _complete(self, done: list[Held], at: int) -> None:
+    def _complete(self, done: list[Held], at: int) -> list[Held]:
         ids = [held.id for held in done]
         completed = self._run(
             _COMPLETE,
@@ -261,11 +267,15 @@ class PostgresqlByHand:
         )
         assert completed.rowcount == len(done)
         runs = {held.run_id for held in done if held.run_id is not None}
-        if runs:
-            unblocked = self._run(_UNBLOCK, ids=ids, now=at, unblocked=UNBLOCKED).fetchall()
-            ended = sorted(runs - {str(run) for (run,) in unblocked})
-            if ended:
-                self._run(_SETTLE, ids=ended, now=at)
+        if not runs:
+            return []
+        started = self._start(
+            _HAND_ON, ids=ids, now=at, worker=WORKER, lease=LEASE, unblocked=UNBLOCKED
+        )
+        ended = sorted(runs - {str(each.run_id) for each in started})
+        if ended:
+            self._run(_SETTLE, ids=ended, now=at)
+        return started
 
     def _run(self, statement: str, **parameters: object) -> psycopg.Cursor[tuple[Any, ...]]:
         return self._connection.execute(statement.encode(), parameters)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,7 +48,7 @@ _WORKFLOW = """
 INSERT INTO holdfast_workflow (name, version, definition, created_at) VALUES (?, ?, ?, ?)
 ON CONFLICT (name, version) DO NOTHING
 """
-_CLAIM = """
+CLAIM = """
 UPDATE holdfast_task SET status = 'running', attempt = attempt + 1, worker = :worker,
   lease_expires_at = :now + :lease, started_at = COALESCE(started_at, :now),
   version = version + 1, previous = status, changed_by = :worker, changed_at = :now
@@ -64,16 +64,17 @@ UPDATE holdfast_task SET status = 'done', output = ?, result_digest = ?, lease_e
   finished_at = ?, version = version + 1, previous = status, changed_by = worker, changed_at = ?
 WHERE id = ? AND status = 'running' AND attempt = ?
 """
-_UNBLOCK = """
-UPDATE holdfast_task SET blocked = false, version = version + 1, previous = status,
-  changed_by = 'advance', changed_at = :now
+_HAND_ON = """
+UPDATE holdfast_task SET blocked = false, status = 'running', attempt = attempt + 1,
+  worker = :worker, lease_expires_at = :now + :lease, started_at = COALESCE(started_at, :now),
+  version = version + 1, previous = status, changed_by = :worker, changed_at = :now
 WHERE id IN (
     SELECT task_id FROM holdfast_need WHERE need_id IN (SELECT value FROM json_each(:ids)))
   AND blocked AND status IN ('idle', 'queued')
   AND NOT EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
-RETURNING id, run_id, version
+RETURNING id, run_id, version, attempt
 """
 _SETTLE = """
 UPDATE holdfast_run SET status = 'completed', finished_at = :now, version = version + 1,
@@ -156,29 +157,36 @@ class SqliteByHand:
     def step(self, done: list[Held], count: int) -> list[Held]:
         at = now()
         with self._transaction():
-            if done:
-                self._complete(done, at)
-            return self._claim(count, at)
+            started = self._complete(done, at) if done else []
+            room = count - len(started)
+            return started + (self._claim(room, at) if room else [])
 
     def _claim(self, count: int, at: int) -> list[Held]:
-        parameters = {"now": at, "worker": WORKER, "lease": LEASE, "count": count}
-        claimed = [Held(*row) for row in self._connection.execute(_CLAIM, parameters)]
-        started = [
+        parameters: dict[str, int | str] = {"now": at, "worker": WORKER, "lease": LEASE}
+        parameters["count"] = count
+        return self._start(CLAIM, parameters, None)
+
+    def _start(
+        self, statement: str, parameters: Mapping[str, int | str], data: str | None
+    ) -> list[Held]:
+        started = [Held(*row) for row in self._connection.execute(statement, parameters)]
+        at = parameters["now"]
+        events = [
             (
-                held.id,
-                held.run_id,
-                held.version,
+                each.id,
+                each.run_id,
+                each.version,
                 "queued",
                 "running",
-                held.attempt,
+                each.attempt,
                 WORKER,
                 at,
-                None,
+                data,
             )
-            for held in claimed
+            for each in started
         ]
-        self._events(started, "task.running")
-        return claimed
+        self._events(events, "task.running")
+        return started
 
     def fill(self, count: int) -> None:
         at = now()
@@ -216,7 +224,7 @@ class SqliteByHand:
     def close(self) -> None:
         self._connection.close()
 
-    def _complete(self, done: list[Held], at: int) -> None:
+    def _complete(self, done: list[Held], at: int) -> list[Held]:
         before = self._connection.total_changes()
         reports = [(OUTPUT, DIGEST, at, at, held.id, held.attempt) for held in done]
         self._many(_COMPLETE, reports)
@@ -237,18 +245,18 @@ class SqliteByHand:
         ]
         self._events(ended, "task.done")
         runs = {held.run_id for held in done if held.run_id is not None}
-        if runs:
-            self._follow([held.id for held in done], runs, at)
+        return self._follow([held.id for held in done], runs, at) if runs else []
 
-    def _follow(self, ids: list[str], runs: set[str], at: int) -> None:
-        parameters = {"now": at, "ids": json.dumps(ids)}
-        unblocked = list(self._connection.execute(_UNBLOCK, parameters))
-        follow = [
-            (each, run, version, "queued", "queued", 0, "advance", at, UNBLOCKED)
-            for each, run, version in unblocked
-        ]
-        self._events(follow, "task.unblocked")
-        ended = sorted(runs - {str(run) for _, run, _ in unblocked})
+    def _follow(self, ids: list[str], runs: set[str], at: int) -> list[Held]:
+        """Start what needed some tasks, and end the runs in which nothing did."""
+        given: dict[str, int | str] = {
+            "now": at,
+            "ids": json.dumps(ids),
+            "worker": WORKER,
+            "lease": LEASE,
+        }
+        started = self._start(_HAND_ON, given, UNBLOCKED)
+        ended = sorted(runs - {str(each.run_id) for each in started})
         if ended:
             parameters = {"now": at, "ids": json.dumps(ended)}
             settled = [
@@ -256,6 +264,7 @@ class SqliteByHand:
                 for run, version in self._connection.execute(_SETTLE, parameters)
             ]
             self._events(settled, "run.completed")
+        return started
 
     def _events(self, rows: Sequence[tuple[object, ...]], kind: str) -> None:
         self._many(_EVENT, [(*row[:-1], kind, row[-1]) for row in rows])

@@ -25,8 +25,9 @@ from tests import servers
 
 DATABASES = ("sqlite", "postgresql")
 _DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
+# How many were unblocked before a worker had room for them is chance.
 _CONTENTS = """
-SELECT type, count(*) FROM holdfast_event GROUP BY type
+SELECT type, count(*) FROM holdfast_event WHERE type <> 'task.unblocked' GROUP BY type
 UNION ALL SELECT 'tasks ' || status, count(*) FROM holdfast_task GROUP BY status
 UNION ALL SELECT 'runs ' || status, count(*) FROM holdfast_run GROUP BY status
 UNION ALL SELECT 'needs', count(*) FROM holdfast_need

@@ -7,10 +7,16 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
+from benchmarks import by_hand_postgresql, by_hand_sqlite
+from benchmarks.by_hand import LEASE, WORKER
 from benchmarks.growth import MORE, MUCH, tell
+from holdfast.engine.engine import Engine
+from tests.contract.raw import raw
 
 ROOT = Path(__file__).parents[2]
 SMALL = (
@@ -46,6 +52,26 @@ def test_the_benchmarks_print_a_table_of_both_databases_and_write_their_page(
     assert ROW.findall(written) == rows
     assert SMALL in written
     assert all(f"- {fact}: " in written for fact in ("cores", "Python", "SQLite", "PostgreSQL"))
+
+
+def test_the_claim_by_hand_finds_who_is_first_in_line_by_the_index_of_the_line(
+    engine: Engine, store_url: str
+) -> None:
+    """A comparison with SQL that walks through the table would flatter whoever does not."""
+    asked = {"now": 1, "worker": WORKER, "lease": LEASE, "count": 1}
+    assert engine.doctor().ok
+    plan: list[Any]
+    if store_url.startswith("sqlite"):
+        with raw(store_url) as read:
+            text = re.sub(r":(\w+)", lambda found: repr(asked[found[1]]), by_hand_sqlite.CLAIM)
+            plan = read(f"EXPLAIN QUERY PLAN {text}")
+    else:
+        with psycopg.connect(store_url, options=by_hand_postgresql.INDEXED) as connection:
+            plan = connection.execute(
+                f"EXPLAIN {by_hand_postgresql.CLAIM}".encode(), asked
+            ).fetchall()
+    assert "holdfast_task_ready" in str(plan)
+    assert "SCAN holdfast_task" not in str(plan)
 
 
 def test_the_server_is_measured_over_http_and_its_section_written_beside_the_rest(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from holdfast.engine import budgets, calls, loops, reopening, slots
+from holdfast.engine import budgets, calls, handing, loops, reopening, slots
 from holdfast.engine.group import Group
 from holdfast.engine.operations import AdvanceRun
 from holdfast.model.result import AdvanceResult
@@ -61,7 +61,7 @@ def _hold_failing(group: Group) -> None:
 def _unblock(group: Group) -> None:
     if group.done:
         done, group.done = group.done, []
-        unblocked = group.change_tasks("unblock_dependents", ids=done)
+        unblocked = handing.unblock(group, done)
         reopening.consider(group, unblocked)
         group.crowded.update(row["concurrency_key"] for row in unblocked if row["concurrency_key"])
         # With a task that has just got all it needs, a run that does not fail goes on.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -40,6 +41,10 @@ class Batch:
 
     def has(self, *kinds: type) -> bool:
         return not self._kinds.isdisjoint(kinds)
+
+    def only(self, kinds: AbstractSet[type]) -> bool:
+        """Whether all operations are of some kinds themselves, and none is a more special one."""
+        return self._places.keys() <= kinds
 
     def of(self, kind: type[O]) -> list[O]:
         return self._at(self._of(kind)) if kind in self._kinds else []

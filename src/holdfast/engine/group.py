@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from holdfast.engine.facts import Facts
 from holdfast.engine.graphs import Graphs
+from holdfast.engine.handing import Offer
 from holdfast.ids import Ids
 from holdfast.model.status import TERMINAL, Hold
 from holdfast.store.database import Row, Rows, Transaction
@@ -43,6 +44,8 @@ class Group:
     ends: list[Row] = field(default_factory=list)
     failed_hooks: list[Row] = field(default_factory=list)
     passed_hooks: list[Row] = field(default_factory=list)
+    # Who takes at once what the reports make ready.
+    offer: Offer | None = None
     # What was claimed for requests that may be made again.
     pulls: dict[str, str] = field(default_factory=dict)
     # The tokens of the server that were granted or revoked.

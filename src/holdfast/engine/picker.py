@@ -52,10 +52,20 @@ def claim(group: Group, claims: Sequence[Claim]) -> list[Claimed]:
     return _gather(group, [_take(group, each) for each in claims])
 
 
-def serve(group: Group, request: Claim) -> Claimed:
-    """Claim what is ready by now; the same request again gets what it got before."""
-    (claimed,) = _gather(group, [_take(group, request)])
-    return claimed
+def serve(group: Group, request: Claim | None, given: list[Row], look: Look | None) -> Claimed:
+    """Claim what is ready by now, beside what was given; the same request gets the same again."""
+    taken = _started(group, given, look)
+    if request is not None:
+        claimed = _take(group, request)
+        rows, runs = [*taken.rows, *claimed.rows], {**taken.runs, **claimed.runs}
+        taken = claimed._replace(rows=rows, runs=runs)
+    (gathered,) = _gather(group, [taken])
+    return gathered
+
+
+def _started(group: Group, rows: list[Row], look: Look | None) -> Taken:
+    runs = group.facts.of(group.tx, {row["run_id"] for row in rows})
+    return Taken(rows, runs, repeated=False, look=look)
 
 
 def claim_by_id(group: Group, claims: Sequence[ClaimById]) -> list[Claimed]:

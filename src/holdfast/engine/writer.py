@@ -10,12 +10,14 @@ from holdfast.engine.batch import Batch
 from holdfast.engine.facts import Facts
 from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
-from holdfast.engine.operations import Controlled, ControlledRun, Operation, Pull, Sweep
+from holdfast.engine.operations import Complete, Controlled, ControlledRun, Operation, Pull, Sweep
 from holdfast.engine.taking import Handed, Takers
 from holdfast.ids import Ids
 from holdfast.store.database import Transaction
 from holdfast.store.macros import Dialect
 
+# Beside anything else it is not known, when reports are written, who is to be started first.
+HANDED_ON = frozenset({Complete, Pull, Sweep})
 # How often others are told, in seconds, of what this process makes ready and takes at once.
 SHOWN_EVERY = 0.05
 
@@ -58,6 +60,8 @@ class Writer:
             locks.lock(group, operations)
         batch.carry_out(group, phases.SURROUNDINGS)
         batch.carry_out(group, phases.REPORTS)
+        if batch.only(HANDED_ON):
+            group.offer = self._takers.offer()
         advance.derive(group)
         batch.carry_out(group, phases.CONTROL)
         advance.follow(group)

@@ -55,6 +55,74 @@ UPDATE holdfast_task SET
   changed_by = :worker, changed_at = (SELECT holdfast_now())
 WHERE id IN (SELECT id FROM chosen)
 
+-- name: hand_on
+-- purpose: unblock the tasks that needed some finished ones and now have all they need, and start at
+--   once those of them that a worker has room for: one change of the row, where to unblock it and to
+--   claim it would be two
+-- guards: blocked, not started, and no need that is not done. To start it, also every clause of a
+--   claim, but that it was blocked; of one of the runs that this transaction has locked, so that
+--   nothing else changes it meanwhile; never started before, without key and tags, and while nobody
+--   in line has any or stands before it
+-- changes: task
+-- event: CASE WHEN status = 'running' THEN 'task.running' ELSE 'task.unblocked' END
+-- data: '{"blocked":false}'
+-- returning: kind, conditional, blocked, run_holds, concurrency_key, parent_id, waits_for,
+--   (total IS NOT NULL OR item IS NOT NULL) AS begun, parent_epoch, step, run_now, priority, position,
+--   timeout, item, lease_expires_at, epoch, payload, feedback,
+--   CASE WHEN step IS NULL THEN title END AS name, true AS needy
+WITH ripe AS MATERIALIZED (
+  SELECT task.id, task.run_id, task.status, task.kind, false AS blocked, task.holds, task.run_holds,
+    task.due, task.scheduled_for, task.agent, task.tags, task.concurrency_key, task.attempt,
+    task.run_now, task.priority, task.position
+  FROM holdfast_task AS task
+  WHERE task.id IN (SELECT task_id FROM holdfast_need WHERE need_id IN (SELECT value FROM {each ids}))
+    AND NOT {waiting task}
+),
+front AS MATERIALIZED (
+  SELECT run_now, priority, position, id FROM holdfast_task
+  WHERE agent = :agent
+    AND tags = '[]'
+    AND status = 'queued'
+    AND kind = 'work'
+    AND NOT blocked
+    AND holds = 0
+    AND run_holds = 0
+    AND due
+    AND NOT parked
+  ORDER BY run_now DESC, priority DESC, position, id
+  LIMIT 1
+),
+taken AS (
+  SELECT holdfast_task.id
+  FROM ripe AS holdfast_task LEFT JOIN front ON true
+  WHERE {clauses claim_tasks}
+    AND (run_id IN (SELECT value FROM {each runs})) IS TRUE
+    AND attempt = 0
+    AND tags = '[]'
+    AND concurrency_key IS NULL
+    AND (front.id IS NULL OR (front.run_now, front.priority, holdfast_task.position, holdfast_task.id) < (holdfast_task.run_now, holdfast_task.priority, front.position, front.id))
+    AND NOT EXISTS (SELECT 1 FROM holdfast_task AS special WHERE special.agent = :agent AND (special.concurrency_key IS NOT NULL OR special.tags <> '[]') AND special.status = 'queued' AND special.kind = 'work' AND NOT special.blocked AND special.holds = 0 AND special.run_holds = 0 AND special.due AND NOT special.parked)
+  ORDER BY holdfast_task.run_now DESC, holdfast_task.priority DESC, holdfast_task.position, holdfast_task.id
+  LIMIT :count
+)
+UPDATE holdfast_task SET
+  blocked = false,
+  status = CASE WHEN r.starts THEN 'running' ELSE status END,
+  attempt = attempt + CASE WHEN r.starts THEN 1 ELSE 0 END,
+  worker = CASE WHEN r.starts THEN :worker ELSE worker END,
+  lease_expires_at = CASE WHEN r.starts THEN (SELECT holdfast_now()) + :lease END,
+  started_at = CASE WHEN r.starts THEN (SELECT holdfast_now()) ELSE started_at END,
+  version = version + 1, previous = status,
+  changed_by = CASE WHEN r.starts THEN :worker ELSE 'advance' END,
+  changed_at = (SELECT holdfast_now())
+FROM (
+  SELECT id, max(place) = 1 AS starts
+  FROM (SELECT id, 0 AS place FROM ripe UNION ALL SELECT id, 1 AS place FROM taken) AS found
+  GROUP BY id) AS r
+WHERE holdfast_task.id = r.id
+  AND blocked
+  AND status IN ('idle', 'queued')
+
 -- name: claim_task_by_id
 -- purpose: queued or idle → running: hand one named task to a worker, whatever its place in line
 -- guards: the clauses of claim_tasks, but order and idle

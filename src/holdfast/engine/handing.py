@@ -1,0 +1,69 @@
+"""What has all it needs goes straight to a worker with room for it: its row changes once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from holdfast.store.database import Row
+from holdfast.store.patience import Contended
+
+if TYPE_CHECKING:
+    from holdfast.engine.group import Group
+
+log = logging.getLogger("holdfast.engine")
+
+
+@dataclass(kw_only=True, eq=False)
+class Offer:
+    """The room that a worker of this process has for what the reports of a group make ready."""
+
+    worker: str
+    agent: str
+    tags: str
+    lease: int
+    room: int
+    given: list[Row] = field(default_factory=list)
+
+
+def unblock(group: Group, done: Sequence[str]) -> list[Row]:
+    """Unblock what needed some finished tasks, and start as much of it as there is room for."""
+    offer = group.offer
+    # Whoever a key lets in now may stand before it in line.
+    runs = _locked(group) if offer and offer.room > 0 and not group.freed else []
+    if not offer or not runs:
+        return group.change_tasks("unblock_dependents", ids=done)
+    try:
+        rows = _hand_on(group, offer, done, runs)
+    except Contended:
+        raise
+    except Exception as error:
+        log.warning("the group is written again, and nothing is handed on in it: %r", error)
+        raise Contended(str(error)) from error
+    started = [row for row in rows if row["status"] == "running"]
+    offer.given += started
+    offer.room -= len(started)
+    # It was ready for a moment, and others show how a run goes on.
+    group.wakes |= bool(started)
+    return rows
+
+
+def _hand_on(group: Group, offer: Offer, done: Sequence[str], runs: Sequence[str]) -> list[Row]:
+    return group.change_tasks(
+        "hand_on",
+        ids=done,
+        runs=runs,
+        agent=offer.agent,
+        tags=offer.tags,
+        worker=offer.worker,
+        lease=offer.lease,
+        count=offer.room,
+    )
+
+
+def _locked(group: Group) -> list[str]:
+    """The runs that the reports of a group have locked, but for those with a limit to reach."""
+    found = group.facts.of(group.tx, group.used)
+    return sorted(run.id for run in found.values() if not run.limits)
