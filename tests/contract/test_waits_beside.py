@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
@@ -18,7 +19,7 @@ from tests.contract.stages import create, finish
 
 HOUR = 3600
 Wait = Coroutine[Any, Any, Any]
-Function = Callable[[Context], Awaitable[Any]]
+Function = Callable[[Context], Any]
 Beside = Callable[..., Awaitable[list[Any]]]
 
 
@@ -63,9 +64,12 @@ class Story:
             function=self.function,
             arguments={"ctx": execution.context},
             encode=lambda result: result,
-            asynchronous=True,
+            asynchronous=inspect.iscoroutinefunction(self.function),
         )
-        asyncio.run(execution.await_(invocation))
+        if invocation.asynchronous:
+            asyncio.run(execution.await_(invocation))
+        else:
+            execution.call(invocation)
         assert heard.wait(30)
 
     def signal(self, name: str, payload: object = None) -> None:
@@ -83,10 +87,13 @@ class Story:
 
 
 class Children:
-    """Stands for a function that was made a task."""
+    """Stands for a function that was made a task, with a title as `using(title=…)` gives it."""
+
+    def __init__(self, title: str = "child") -> None:
+        self.title = title
 
     def request(self, number: int) -> NewTask:
-        return NewTask(title="child", payload={"number": number}, agent="child")
+        return NewTask(title=self.title, payload={"number": number}, agent="child")
 
     def read_output(self, output: object) -> object:
         return output

@@ -21,6 +21,7 @@ from holdfast.worker.durable import (
     wait_here,
 )
 from holdfast.worker.office import Office
+from holdfast.worker.places import SharedName
 from holdfast.worker.tenure import AttemptEnded, Tenure
 
 
@@ -83,6 +84,12 @@ class Context:
         # By the clock too: after a suspend the step may be awake before the heartbeat is.
         return self._ended.is_set() or self._engine.clock.monotonic() >= self._ended.deadline
 
+    @property
+    def refusal(self) -> SharedName | None:
+        """What the step was refused and has failed by, whatever it makes of that."""
+        memory: Memory | None = self.__dict__.get("_memory")
+        return None if memory is None else memory.places.refusal
+
     @reading
     def check(self) -> TransitionResult:
         """Ask the store whether this attempt may still act."""
@@ -143,15 +150,22 @@ class Context:
         """
         return self._edge(self._memory.ask(question, name))
 
-    def map(self, function: Any, *iterables: Iterable[Any]) -> Any:  # noqa: ANN401
-        """Call a task function once for each item, each a task of its own; gives the results."""
-        return self._edge(self._memory.map(callee_of(function), zip(*iterables, strict=False)))
+    def map(self, function: Any, *iterables: Iterable[Any], name: str | None = None) -> Any:  # noqa: ANN401
+        """Call a task function once for each item, each a task of its own; gives the results.
+
+        A `name` tells it from where other branches of the function map the same task.
+        """
+        calls = zip(*iterables, strict=False)
+        return self._edge(self._memory.map(callee_of(function), calls, name))
 
     def spawn(self, function: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        """Enqueue a child and give its id, without waiting for it; once, however often it runs."""
+        """Enqueue a child and give its id, without waiting for it; once, however often it runs.
+
+        A title, `function.using(title=…)`, tells it from what other branches of the function
+        spawn: a `name` here is an argument of the child.
+        """
         request = callee_of(function).request(*args, **kwargs)
-        flow = self._memory.spawn(f"spawn {request.title}", [request])
-        return self._edge(_first(flow))
+        return self._edge(_first(self._memory.spawn(request)))
 
     def _edge(self, flow: Flow[Any]) -> Any:  # noqa: ANN401 - a coroutine in a coroutine
         return await_here(flow, self._memory) if self.asynchronous else wait_here(flow)

@@ -88,7 +88,7 @@ class Memory:
             raise InvalidEffect(place, f"what it gave {error.reason}") from error
 
     def sleep(self, seconds: float, name: str | None = None) -> Flow[None]:
-        return self._sleep(self.places.take_apart("sleep", name), seconds)
+        return self._sleep(self.places.take("sleep", name), seconds)
 
     def _sleep(self, place: str, seconds: float) -> Flow[None]:
         known = yield from self._remembered()
@@ -100,7 +100,7 @@ class Memory:
             raise Suspended(Wait(until=known[place]))
 
     def wait_for(self, signal: str, timeout: float | None, name: str | None = None) -> Flow[Any]:
-        return self._wait_for(self.places.take_apart(f"wait {signal}", name), signal, timeout)
+        return self._wait_for(self.places.take(f"wait {signal}", name), signal, timeout)
 
     def _wait_for(self, place: str, signal: str, timeout: float | None) -> Flow[Any]:
         known = yield from self._remembered()
@@ -128,7 +128,7 @@ class Memory:
         yield from self._remember(place, {"timeout": True})
 
     def ask(self, question: object, name: str | None = None) -> Flow[Any]:
-        return self._ask(self.places.take_apart("ask", name), question)
+        return self._ask(self.places.take("ask", name), question)
 
     def _ask(self, place: str, question: object) -> Flow[Any]:
         known = yield from self._remembered()
@@ -140,8 +140,8 @@ class Memory:
             raise Asking(question, (f"{place} asked", note))
         return (yield from self._remember(place, self._assignment.own_feedback))
 
-    def spawn(self, name: str, tasks: list[NewTask]) -> Flow[list[str]]:
-        return self._spawn(self.places.take(name), tasks)
+    def spawn(self, task: NewTask) -> Flow[list[str]]:
+        return self._spawn(self.places.take_spawn(task.title), [task])
 
     def _spawn(self, place: str, tasks: list[NewTask]) -> Flow[list[str]]:
         known = yield from self._remembered()
@@ -151,13 +151,17 @@ class Memory:
         ids: list[str] = known[place]
         return ids
 
-    def map(self, callee: Callee, calls: Iterable[tuple[Any, ...]]) -> Flow[list[Any]]:
+    def map(
+        self, callee: Callee, calls: Iterable[tuple[Any, ...]], name: str | None = None
+    ) -> Flow[list[Any]]:
         requests = [callee.request(*each) for each in calls]
         if len(requests) > MAX_BATCH:
             reason = f"{len(requests)} items are more than the {MAX_BATCH} of one map; map a part"
             raise InvalidInput("map", f"{reason} of them at a time")
-        title = requests[0].title if requests else "nothing"
-        return self._map(callee, self.spawn(f"map {title}", requests))
+        if not requests:
+            return _nothing()
+        place = self.places.take(f"map {requests[0].title}", name)
+        return self._map(callee, self._spawn(place, requests))
 
     def _map(self, callee: Callee, spawned: Flow[list[str]]) -> Flow[list[Any]]:
         ids = yield from spawned
@@ -194,6 +198,11 @@ class Memory:
         if not answer.ok:
             task_id, _ = self._name
             raise AttemptEnded(f"this attempt of {task_id} may not act: {answer.reason}")
+
+
+def _nothing() -> Flow[list[Any]]:
+    yield from ()
+    return []
 
 
 _ENDED = {Status.DONE, Status.FAILED, Status.CANCELLED}

@@ -25,6 +25,7 @@ from holdfast.threads import program_ends
 from holdfast.worker.context import Context
 from holdfast.worker.encoding import InvalidEffect
 from holdfast.worker.office import Office
+from holdfast.worker.places import SharedName
 from holdfast.worker.raised import foremost
 from holdfast.worker.tenure import AWAY, AttemptEnded, Tenure
 from holdfast.worker.traced import UNTRACED, Traced, Untraced, attempt
@@ -33,6 +34,10 @@ from holdfast.worker.waits import Asking, Suspended
 TRACEBACK_LINES = 30
 LENGTH = 2_000
 SHOWN = 10
+
+# What failed for good below it fails it for good, an effect is not done again, and no branch is
+# given what another has done.
+_FINAL = (TaskFailed, InvalidEffect, SharedName)
 
 log = logging.getLogger("holdfast.worker")
 Answer = TransitionResult | BaseException
@@ -158,7 +163,7 @@ class Execution:
             except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
                 self._leave_by(foremost(error))
             else:
-                self.leave(self.complete, invocation, result)
+                self._leave_with(invocation, result)
 
     async def await_(self, invocation: Invocation) -> None:
         """Run a coroutine function on the worker's loop, and report."""
@@ -174,9 +179,17 @@ class Execution:
             except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
                 self._leave_by(foremost(error))
             else:
-                self.leave(self.complete, invocation, result)
+                self._leave_with(invocation, result)
 
-    def _leave_by(self, error: BaseException) -> None:
+    def _leave_with(self, invocation: Invocation, result: object) -> None:
+        if self.context.refusal is None:
+            self.leave(self.complete, invocation, result)
+        else:
+            self._leave_by(self.context.refusal)
+
+    def _leave_by(self, raised: BaseException) -> None:
+        # A function that catches this, as `return_exceptions=True` does, would go on without it.
+        error = self.context.refusal or raised
         if isinstance(error, Suspended):
             self.leave(self.suspend, error)
             return
@@ -232,8 +245,7 @@ class Execution:
             return self.release()
         described = describe(error, self.context.clean)
         self.raised = tell_error(described)
-        # What failed for good below it fails it for good, and an effect is not done again.
-        again = retryable and not isinstance(error, TaskFailed | InvalidEffect)
+        again = retryable and not isinstance(error, _FINAL)
         if isinstance(error, StepFailed):
             again &= error.retryable
         return self._report(self.engine.work.reports.fail, described, retryable=again)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,34 +19,48 @@ _OWN = frozenset({"artifact", "ask", "effect", "map", "question", "sleep", "spaw
 _NUMBERED = re.compile(r" #[0-9]+\Z")
 
 
+class SharedName(InvalidInput):
+    """Branches do what nothing tells apart; tried again, one would get what the other has left."""
+
+    def __init__(self, field: str, name: str, advice: str) -> None:
+        reason = f"{name!r} is done by two branches of this function, which would get each other's"
+        super().__init__(field, f"{reason}; {advice}")
+
+
 class Places:
-    """The places of one attempt, in the order in which its function comes by them."""
+    """The places of one attempt, in the order in which its function comes by them.
+
+    Branches beside each other come to theirs in no order that is the same when the function runs
+    again: what more than one of them does is told apart by names alone, and else refused. Of
+    branches one after the other nobody can tell here that they always are.
+    """
+
+    refusal: SharedName | None = None
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._branches: dict[str, object] = {}
 
-    def take(self, name: str) -> str:
-        """The next place of a name: `sleep`, then `sleep #2`."""
-        self._counts[name] += 1
-        return _numbered(name, self._counts[name])
-
-    def take_apart(self, what: str, name: object) -> str:
-        """The next place of what its order tells apart: `sleep`, or `sleep (late)` by its name.
-
-        Branches beside each other come to theirs in no order that is the same when the function
-        runs again: what more than one of them does is told apart by names alone.
-        """
+    def take(self, what: str, name: object = None) -> str:
+        """The next place of what may have a name: `sleep`, then `sleep #2`, or `sleep (late)`."""
         # With an end of its own, so that it is no number and nothing noted of another.
         own = what if name is None else f"{what} ({clean_key('name', name)})"
-        branch = _branch()
-        if self._branches.setdefault(own, branch) is not branch:
-            reason = f"{own!r} is done by two branches of this function, which would get each"
-            raise InvalidInput("name", f"{reason} other's; give each a name of its own: name=…")
-        return clean_key("name", self.take(own))
+        return self._take("name", own, "give each a name of its own: name=…")
 
     def take_effect(self, name: object) -> str:
-        return clean_key("effect", self.take(_of_user(name)))
+        return self._take("effect", _of_user(name), "give the effect of each its own name")
+
+    def take_spawn(self, title: str) -> str:
+        advice = "give the child of each its own title: ctx.spawn(task.using(title=…), …)"
+        return self._take("title", f"spawn {title}", advice)
+
+    def _take(self, field: str, own: str, advice: str) -> str:
+        branch = _branch()
+        if self._branches.setdefault(own, branch) is not branch:
+            self.refusal = SharedName(field, own, advice)
+            raise self.refusal
+        self._counts[own] += 1
+        return clean_key(field, _numbered(own, self._counts[own]))
 
     def effect_here(self, name: object) -> str:
         """The place of the effect of a name that is under way here; else of the next of it."""
@@ -74,11 +89,11 @@ _UNDER_WAY: ContextVar[Mapping[tuple[Places, str], str]] = ContextVar(
 
 
 def _branch() -> object:
-    """What a function runs in here: one task of the loop; a plain function has one thread."""
+    """What a function runs in here: a task of the loop, or a thread of a plain function."""
     try:
-        return asyncio.current_task()
+        return asyncio.current_task() or threading.current_thread()
     except RuntimeError:
-        return None
+        return threading.current_thread()
 
 
 def _numbered(name: str, count: int) -> str:

@@ -18,8 +18,9 @@ NAMES = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
 KINDS: dict[str, Callable[[Places, str], str]] = {
     "effect": lambda places, name: places.take_effect(name),
     # What is not named by the user begins with a word that is known.
-    "wait": lambda places, name: places.take_apart(f"wait {name}", None),
-    "named": lambda places, name: places.take_apart("wait go", name),
+    "wait": lambda places, name: places.take(f"wait {name}"),
+    "spawn": lambda places, name: places.take_spawn(name),
+    "named": lambda places, name: places.take("wait go", name),
 }
 
 
