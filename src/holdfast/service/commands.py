@@ -70,7 +70,7 @@ class Commands:
     def lift_limit(self, agent: str) -> View:
         """Let an agent go on that has reached its usage limit, with all that waited for it."""
         view = self._engine.database.view
-        number = view(lambda tx: tx.read("count_waiting", agent=agent))[0]["waiting"]
+        number = len(view(lambda tx: tx.read("waiting_tasks", agent=agent)))
         lifted, *tasks = self._engine.tasks.lift_limit(agent, actor=self._actor)
         number = 0 if lifted.repeated else number + sum(each.ok for each in tasks)
         return {"ok": True, "repeated": lifted.repeated, "agent": agent, "tasks": number}
