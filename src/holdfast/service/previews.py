@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from holdfast.engine import places
+from holdfast.engine import places, unmade
 from holdfast.engine.engine import Engine
 from holdfast.engine.records import read_task
 from holdfast.errors import InvalidInput
@@ -110,7 +110,7 @@ class Previews:
         def seek(tx: Transaction) -> str:
             sought = places.seek(tx, run_id, step)
             if sought.found is None or sought.found["run_id"] != run_id:
-                raise InvalidInput("from", places.tell_unknown(tx, run_id, step, sought.above))
+                raise InvalidInput("from", unmade.tell_unknown(tx, run_id, step, sought))
             return str(sought.found["id"])
 
         tasks = [task for task in self._engine.runs.tasks(run_id) if not task.superseded]
