@@ -32,11 +32,11 @@ def test_a_step_gives_what_the_run_that_it_calls_gave(engine: Engine) -> None:
         engine, Step(id="plan"), call(given=given, needs=("plan",)), LAST, given={"name": "Ada"}
     )
     assert run.task("ship").waits_for is None
-    uncalled = "no such task yet; ship has not called shipping yet, after plan .queued.$"
+    uncalled = r"no such task yet; ship has not called shipping yet, after plan \(queued\)$"
     with pytest.raises(NotFound, match=uncalled):
         engine.runs.task(run.id, "ship.pack")
     finish(engine, run.steps["plan"], {"town": "Ulm"})
-    with pytest.raises(NotFound, match="in this store; the steps there are pack, send$"):
+    with pytest.raises(NotFound, match=r"in this store; the steps there are pack, send$"):
         engine.runs.task(run.id, "ship.pick")
     shipping = of(run)
     assert get(shipping).input == {"to": "Ulm", "note": "for Ada", "fast": True}
