@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from mcp.server.mcpserver import MCPServer
@@ -44,12 +45,26 @@ class Toolbox:
 
     def find(self, task_id: str | None, run_id: str | None) -> str:
         """What a call is about that takes the one or the other."""
-        addresses = self.service.addresses
         if task_id is not None and run_id is None:
-            return addresses.task(task_id)
+            return self.task(task_id)
         if run_id is not None and task_id is None:
-            return addresses.run(run_id)
+            return self.run(run_id)
         raise InvalidInput("task_id", "give either task_id or run_id, one of both")
+
+    def task(self, task_id: str) -> str:
+        """The id of the task that a call is about."""
+        with _named("task_id"):
+            return self.service.addresses.task(task_id)
+
+    def run(self, run_id: str) -> str:
+        """The id of the run that a call is about."""
+        with _named("run_id"):
+            return self.service.addresses.run(run_id)
+
+    def asked(self, task_id: str) -> str:
+        """The id of the task that waits for a person: the one that was named, or that of a run."""
+        with _named("task_id"):
+            return self.service.commands.asked_of_person(self.service.addresses.find(task_id))
 
     @classmethod
     def names(cls) -> list[str]:
@@ -100,6 +115,15 @@ class Toolbox:
     def _note(self, method: Tool, told: str, about: str) -> None:
         if not self.looks:
             self.asking().note(method.__name__, told, ascii(about)[1:-1][:60])
+
+
+@contextmanager
+def _named(field: str) -> Iterator[None]:
+    """Tells a mistake in an address by what the field is called that it came in."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(field, error.reason) from error
 
 
 def refuse(text: str) -> CallToolResult:
