@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from mcp.server.mcpserver import MCPServer
@@ -13,6 +13,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict, NotFound
 from holdfast.mcp.caller import Asking, Forbidden
+from holdfast.service.naming import renamed
 from holdfast.service.refused import Refused
 from holdfast.service.service import Service
 from holdfast.service.wording import in_commands
@@ -117,13 +118,9 @@ class Toolbox:
             self.asking().note(method.__name__, told, ascii(about)[1:-1][:60])
 
 
-@contextmanager
-def _named(field: str) -> Iterator[None]:
-    """Tells a mistake in an address by what the field is called that it came in."""
-    try:
-        yield
-    except InvalidInput as error:
-        raise InvalidInput(field, error.reason) from error
+def _named(field: str) -> AbstractContextManager[None]:
+    """Tells a mistake in an address by the field that it came in."""
+    return renamed(id=field, task=field, run=field)
 
 
 def refuse(text: str) -> CallToolResult:

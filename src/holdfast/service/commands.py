@@ -20,6 +20,7 @@ from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.service.called import with_called
 from holdfast.service.expecting import await_version
+from holdfast.service.naming import renamed
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
 from holdfast.service.views import View, view_lease, view_schedule
@@ -79,7 +80,8 @@ class Commands:
         return self._changed(task_id, self._engine.tasks.approve, note)
 
     def reject(self, task_id: str, reason: object = None) -> View:
-        return self._changed(task_id, self._engine.tasks.reject, reason)
+        with renamed(note="reason"):
+            return self._changed(task_id, self._engine.tasks.reject, reason)
 
     def answer(self, task_id: str, answer: object) -> View:
         return self._changed(task_id, self._engine.tasks.answer, answer)
