@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from importlib.metadata import version
 from typing import Any
 
 from mcp import Client
@@ -58,6 +59,9 @@ Enter = Callable[[str], AbstractAsyncContextManager[Agent]]
 async def build_a_shed(enter: Enter, workers_tools: set[str]) -> str:
     """One plans, another works, a third looks at what came of it; the id of what was planned."""
     async with enter("planner") as planner:
+        told = planner.client.server_info
+        assert told is not None
+        assert (told.name, told.version) == ("holdfast", version("holdfast"))
         assert await planner.tools() == TOOLS["planner"]
         assert await planner.undescribed() == []
         task = await planner.use("create_task", title="A shed", agent="builder", enqueue=False)
@@ -83,6 +87,8 @@ async def build_a_shed(enter: Enter, workers_tools: set[str]) -> str:
         assert await worker.tools() == workers_tools
         assert await worker.undescribed() == []
         for title in ("walls", "roof"):
+            wrong = await worker.refused("guard", task_id="nonsense", token="1.0")
+            assert wrong.startswith("invalid_input: task_id: ")
             (got,) = (await worker.use("claim", agents=["builder"]))["assignments"]
             assert got["task"]["title"] == title
             held = {"task_id": got["task"]["id"], "token": got["token"]}
@@ -98,6 +104,10 @@ async def build_a_shed(enter: Enter, workers_tools: set[str]) -> str:
         assert await operator.undescribed() == []
         whole = await operator.use("get_task", task_id=task["id"])
         assert whole["status"] == "done"
-        refused = await operator.refused("approve", task_id="nonsense")
-        assert refused.startswith("invalid_input: ")
+        for tool in ("approve", "get_task", "cancel_task", "why"):
+            refused = await operator.refused(tool, task_id="nonsense")
+            assert refused.startswith("invalid_input: task_id: 'nonsense' names no run or task; ")
+        for tool in ("get_run", "cancel_run", "why"):
+            refused = await operator.refused(tool, run_id=task["id"])
+            assert refused.startswith(f"invalid_input: run_id: {task['id']} is a task, and a run ")
     return str(task["id"])

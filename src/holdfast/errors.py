@@ -107,9 +107,12 @@ class InvalidProjectFile(InvalidFile):
 class NotFound(HoldfastError):
     """No run or task has that `identifier`, no schedule that name."""
 
-    def __init__(self, identifier: str, kind: str = "run or task", hint: str = "") -> None:
+    def __init__(
+        self, identifier: str, kind: str = "run or task", hint: str = "", *, yet: bool = False
+    ) -> None:
         more = f"; {hint}" if hint else ""
-        super().__init__(f"{identifier}: there is no such {kind} in this store{more}")
+        where = "yet" if yet else "in this store"
+        super().__init__(f"{identifier}: there is no such {kind} {where}{more}")
         self.identifier = identifier
 
 

@@ -15,10 +15,12 @@ from holdfast.model.status import Hold
 from holdfast.model.step import Concurrency
 from holdfast.model.task import NewTask
 from holdfast.service import statistics
+from holdfast.service.explaining import explain
+from holdfast.service.previews import Previews
 from holdfast.store import queries
 from holdfast.store.database import Row, Transaction
 from tests.contract.raw import raw
-from tests.contract.stages import CHAIN, create, take
+from tests.contract.stages import CHAIN, FORK, create, start, take
 from tests.contract.walking import steps_of
 from tests.engines import healthy, opened
 
@@ -227,6 +229,18 @@ def test_why_says_until_when_by_whom_and_what_lifts_it(engine: Engine) -> None:
     assert engine.tasks.hold(create(engine), "limit", until="1h").ok
 
 
+def test_why_of_a_run_says_once_what_lifts_the_limit_that_its_tasks_wait_for(
+    engine: Engine,
+) -> None:
+    reach(engine)
+    run = start(engine, FORK)
+    told = str(engine.why_run(run.id)).splitlines()
+    assert "agent 'default' has reached its usage limit" in told[1]
+    fixes = [line for line in told if line.startswith("Fix:")]
+    assert fixes == ['Fix:   hf.tasks.lift_limit("default")']
+    assert explain(engine, run.id)["fixes"] == ["holdfast resume --agent default"]
+
+
 def test_a_limit_that_is_put_on_one_task_by_hand_is_lifted_by_hand(engine: Engine) -> None:
     alone = create(engine)
     assert engine.tasks.hold(alone, "limit", until="1h").ok
@@ -237,11 +251,15 @@ def test_a_limit_that_is_put_on_one_task_by_hand_is_lifted_by_hand(engine: Engin
 def test_whoever_lifts_a_limit_lets_all_of_that_agent_go_on_and_no_other(engine: Engine) -> None:
     reached, late = reach(engine, "developer"), create(engine, agent="developer")
     others = [reach(engine, "writer"), create(engine, agent="writer")]
+    create(engine, agent="developer", needs=[late])
+    would = Previews(engine).lift_limit("developer")
+    assert [each["id"] for each in would] == sorted([reached, late])
     agent, *tasks = engine.tasks.lift_limit("developer")
     assert (agent.repeated, [each.ok for each in tasks]) == (False, [True])
     assert set(claim(engine, "developer", "writer")) == {reached, late}
     assert [engine.tasks.get(each).holds for each in others] == [Hold.LIMIT, Hold.LIMIT]
     assert [each.repeated for each in engine.tasks.lift_limit("developer")] == [True]
+    assert Previews(engine).lift_limit("developer") == []
 
 
 def test_a_limit_far_ahead_is_refused_and_says_what_may_be_said(engine: Engine) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.engine import validation
 from holdfast.engine.engine import Engine
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import Ids
 from holdfast.model.declared import Declared
 from holdfast.model.graph import Concurrency, Step, Workflow
@@ -32,7 +32,12 @@ def test_a_step_gives_what_the_run_that_it_calls_gave(engine: Engine) -> None:
         engine, Step(id="plan"), call(given=given, needs=("plan",)), LAST, given={"name": "Ada"}
     )
     assert run.task("ship").waits_for is None
+    uncalled = r"no such task yet; ship has not called shipping yet, after plan \(queued\)$"
+    with pytest.raises(NotFound, match=uncalled):
+        engine.runs.task(run.id, "ship.pack")
     finish(engine, run.steps["plan"], {"town": "Ulm"})
+    with pytest.raises(NotFound, match=r"in this store; the steps there are pack, send$"):
+        engine.runs.task(run.id, "ship.pick")
     shipping = of(run)
     assert get(shipping).input == {"to": "Ulm", "note": "for Ada", "fast": True}
     assert (get(shipping).parent_id, get(shipping).root_id) == (run.steps["ship"], run.id)

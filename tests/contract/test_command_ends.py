@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import StoreUnreachable
+from holdfast import Holdfast, StoreUnreachable
 from holdfast.model.work import HttpCall, Work
 from tests.contract.file_steps import ONCE, FileSteps, file_steps, shell
 from tests.contract.http_service import Reply, service
@@ -45,6 +45,27 @@ def test_a_command_that_a_signal_to_all_processes_ends_is_given_back(steps: File
     assert eventually(lambda: steps.hf.tasks.get(task_id).terminal)
     assert [each.outcome for each in steps.hf.tasks.attempts(task_id)] == ["released", "completed"]
     assert "was told to end by a signal from outside" in log.read_text()
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_command_that_told_a_usage_limit_itself_ends_without_a_word_of_its_worker(
+    steps: FileSteps,
+    sqlite_url: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    code: int,
+) -> None:
+    gate, told = tmp_path / "gate", tmp_path / "told"
+    os.mkfifo(gate)
+    keep = f"echo $HOLDFAST_ATTEMPT_TOKEN > {told}.new; mv {told}.new {told}"
+    task_id = steps.enqueue(shell(f"{keep}; cat {gate}; exit {code}"))
+    assert eventually(told.exists)
+    with Holdfast(sqlite_url) as other:
+        assert other.engine.work.reach_limit(task_id, told.read_text().strip(), "1h").ok
+    gate.write_text("")
+    assert eventually(lambda: steps.idle)
+    assert [each.outcome for each in steps.hf.tasks.attempts(task_id)] == ["released"]
+    assert "refused" not in caplog.text
 
 
 def test_a_question_that_cannot_be_kept_gets_the_repair_turn_and_then_is_a_failure(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.clock import MICROSECONDS, ManualClock
+from holdfast.engine import loops
 from holdfast.engine.engine import Engine
+from holdfast.errors import NotFound
 from holdfast.model.graph import Step
+from holdfast.model.reference import Reference
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status
 from tests.contract.stages import finish
@@ -108,5 +113,54 @@ def test_a_step_in_a_loop_is_meant_with_its_item(engine: Engine) -> None:
     assert (answer.ok, answer.reason) == (False, Refusal.UNKNOWN_STEP)
     assert answer.detail.endswith(f'hf.runs.retry("{run}", step="build.1.two")')
     assert engine.runs.retry(run, step="build.3.two").detail.endswith(
-        "build has 2 items so far, counted from 1"
+        "build has 2 items, counted from 1"
     )
+
+
+def test_a_step_that_has_not_been_made_yet_is_told_with_when_it_will_be(engine: Engine) -> None:
+    files = Step(id="files", for_each=Reference.parse("for_each", "item"), steps=(Step(id="edit"),))
+    body = (Step(id="one"), replace(files, needs=("one",)))
+    run = begin(engine, Step(id="plan"), loop(body=body, needs=("plan",)))
+    waits = "build makes its items when it begins, after plan (queued)"
+    for address in ("build.2", "build.2.one", "build.2.files.7", "build.2.files.7.edit"):
+        assert tell(engine, run, address) == f"there is no such task yet; {waits}"
+    assert engine.runs.retry(run, step="build.2.one").detail == (
+        f"'build.2.one' has not been made yet; {waits}"
+    )
+    known = "there is no such task in this store; the steps there are one, files"
+    for address in ("build.2.edit", "build.2.files.edit", "build.2.one.1"):
+        assert tell(engine, run, address) == known
+    finish(engine, engine.runs.task(run, "plan").id, {"stories": [["a"], ["b"]]})
+    assert tell(engine, run, "build.2.files.1.edit") == (
+        "there is no such task yet; the steps of build.2 are made when it begins: "
+        "build has 1 item at a time, and 0 of 2 are done"
+    )
+    assert tell(engine, run, "build.1.files.1") == (
+        "there is no such task yet; build.1.files makes its items when it begins, "
+        "after build.1.one (queued)"
+    )
+    assert tell(engine, run, "build.2.edit") == known
+    few = "there is no such task in this store; build has 2 items, counted from 1"
+    assert [tell(engine, run, f"build.{each}.one") for each in (0, 3)] == [few, few]
+    assert tell(engine, run, "build.one").endswith("build is a loop: name an item, build.1")
+    assert engine.runs.cancel(run).ok
+    assert tell(engine, run, "build.2.one").endswith("in this store; build.2 is cancelled")
+    assert tell(engine, run, "build.1.files.1").endswith(
+        "in this store; build.1.files is cancelled"
+    )
+
+
+def test_the_rest_of_a_long_list_has_not_been_made_yet(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loops, "ITEMS_AT_ONCE", 2)
+    run = begin(engine, loop("input", body=BODY), given=["a", "b", "c"])
+    assert tell(engine, run, "build.3.one") == (
+        "there is no such task yet; 2 of the 3 items of build have been made, the rest come later"
+    )
+
+
+def tell(engine: Engine, run: str, address: str) -> str:
+    with pytest.raises(NotFound) as told:
+        engine.runs.task(run, address)
+    return str(told.value).removeprefix(f"{run} {address}: ")

@@ -124,7 +124,7 @@ class RunHandle(Handle[Any]):
         """A handle on one task: `run.task("plan")`, `run.task("build.2.implement")`.
 
         Items count from 1: `build.2` is the second item, `build` the whole loop.
-        `NotFound` means that there is no such step, or that its item has not begun.
+        `NotFound` says which steps there are, or when a task will be made that is to come.
         """
         found = self._engine.runs.task(self.id, address)
         return Handle(self._engine, found.id, partial(self._read_of, found), created=False)

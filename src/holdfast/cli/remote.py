@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
 from itertools import count
 from pathlib import Path
@@ -14,12 +14,13 @@ from urllib.parse import urlsplit
 from holdfast.cli.logs import announce
 from holdfast.cli.options import read_lease
 from holdfast.cli.session import place
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreUnreachable
 from holdfast.model.text import digest
 
 if TYPE_CHECKING:
     from holdfast.cli.working import Permission
     from holdfast.worker.remote.client import Client
+    from holdfast.worker.remote.office import RemoteOffice
 
 TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
 NOTHING_ALLOWED = (
@@ -33,32 +34,38 @@ def work_for(
     url: str, options: Mapping[str, Any], lease: str | None, permission: Permission
 ) -> None:
     """Run what a server gives until Ctrl-C."""
+    from holdfast.worker.remote.office import RemoteOffice
+
+    # Not the store's own, which is an admin's: whatever the worker runs has its token too.
+    token = _given(url) or _missing(url, "holdfast token create NAME --role worker")
+    given = {} if lease is None else read_lease(lease)
+    with closing(RemoteOffice(url, token, **given)) as office:
+        # A server that is away is waited for, as it is later on.
+        with suppress(StoreUnreachable):
+            office.client.prove()
+        _work(office, options, permission)
+        if office.refused is not None:
+            raise office.refused
+
+
+def _work(office: RemoteOffice, options: Mapping[str, Any], permission: Permission) -> None:
     from holdfast.service.place import make_home
     from holdfast.worker.options import WorkerOptions
     from holdfast.worker.pool import Worker
     from holdfast.worker.remote.allowed import Allowed, RemoteExecutors
-    from holdfast.worker.remote.office import RemoteOffice
     from holdfast.worker.state import State
 
-    # Not the store's own, which is an admin's: whatever the worker runs has its token too.
-    token = _given(url) or _missing(url, "holdfast token create NAME --role worker")
-    found = place()
-    make_home(found.home)
-    office = RemoteOffice(url, token, **({} if lease is None else read_lease(lease)))
+    home = place().home
+    make_home(home)
+    root = home / "remote"
     allowed = Allowed(names=frozenset(permission.names), anything=permission.anything)
-    executors = RemoteExecutors(office, allowed, State(root=found.home / "remote"))
+    executors = RemoteExecutors(office, allowed, State(root=root))
     executors.begin()
-    announce(f"server {url}")
+    announce(f"server {office.settings.url}")
     if not (allowed.names or allowed.anything):
         announce(NOTHING_ALLOWED)
-    root = found.home / "remote"
-    try:
-        with _named(root, dict(options)) as chosen:
-            Worker(office, executors, WorkerOptions(**chosen), executors.clean).run()
-        if office.refused is not None:
-            raise office.refused
-    finally:
-        office.close()
+    with _named(root, dict(options)) as chosen:
+        Worker(office, executors, WorkerOptions(**chosen), executors.clean).run()
 
 
 @contextmanager

@@ -193,8 +193,11 @@ def fail(
         if limit_until is None:
             told = where.protocol.fail(*attempt, read_value(error), retryable=not final)
         else:
+            from holdfast.service.naming import renamed
+
             until = read_moment("limit-until", limit_until)
-            told = where.protocol.reach_limit(*attempt, until)
+            with renamed(until="limit-until"):
+                told = where.protocol.reach_limit(*attempt, until)
         say_answer(told, json=json)
 
 

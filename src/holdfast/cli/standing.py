@@ -82,8 +82,8 @@ def reason(node: Node, labels: Mapping[str, str], *, short: bool = False) -> str
     task = node.task
     if node.asks_person or (short and task["kind"] == "approval"):
         return "(you)"
-    if task["holds"]:
-        return tell_holds(task)
+    if held := task if task["holds"] else called_and_held(task):
+        return tell_holds(held)
     match task["state"]:
         case "blocked" if not short:
             needs = [labels[each] for each in task["blocked_by"] if each in labels]
@@ -99,11 +99,18 @@ def reason(node: Node, labels: Mapping[str, str], *, short: bool = False) -> str
             return state if state in {"stalled", "held"} and not short else ""
 
 
-def tell_holds(task: View) -> str:
-    """What stops a task, and for how long where that lifts by itself."""
-    until = read_time(task.get("held_until"))
+def tell_holds(held: View) -> str:
+    """What stops a task or run: for how long where that lifts by itself, who has its place."""
+    until = read_time(held.get("held_until"))
     lifts = f", lifts in {span(until - now())}" if until is not None else ""
-    return f"held: {', '.join(task['holds'])}{lifts}"
+    slot = f", {escape(held['slot'])}" if held.get("slot") else ""
+    return f"held: {', '.join(held['holds'])}{lifts}{slot}"
+
+
+def called_and_held(task: View) -> View | None:
+    """The run that a step has called and waits for, where that is held."""
+    child: View = task.get("child", {})
+    return child if child.get("holds") and not child.get("superseded") else None
 
 
 def question(task: View) -> str:

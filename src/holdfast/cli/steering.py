@@ -81,9 +81,9 @@ def resume(
 ) -> int:
     """Go on with what was paused, with a run out of budget, or with an agent at its limit."""
     if agent is not None:
-        if addresses or add_usd is not None or add_attempts is not None or dry_run:
+        if addresses or add_usd is not None or add_attempts is not None:
             raise InvalidInput("agent", "is for all of that agent, and takes nothing else")
-        _resume_agent(agent, json=json)
+        _resume_agent(agent, dry_run=dry_run, json=json)
         return 0
     if not addresses:
         raise InvalidInput("id", "is missing: name a run or a task, or --agent NAME")
@@ -201,8 +201,12 @@ def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **optio
     return worst
 
 
-def _resume_agent(agent: str, *, json: bool) -> None:
+def _resume_agent(agent: str, *, dry_run: bool, json: bool) -> None:
     with opened() as service:
+        if dry_run:
+            tasks = service.previews.lift_limit(agent)
+            say_preview(tasks, "resume", f"--agent {agent}", json=json, about={"agent": agent})
+            return
         told = service.commands.lift_limit(agent)
     if json:
         say_json(told)
@@ -237,9 +241,12 @@ def say_answer(answer: View, *, json: bool) -> None:
     say(f"{name} {now['id']} is {state}{holds}{before}")
 
 
-def say_preview(tasks: list[View], verb: str, identifier: str, *, json: bool) -> None:
+def say_preview(
+    tasks: list[View], verb: str, identifier: str, *, json: bool, about: View | None = None
+) -> None:
     if json:
-        say_json({"dry_run": True, "id": identifier.partition(" ")[0], "tasks": tasks})
+        told = {"id": identifier.partition(" ")[0]} if about is None else about
+        say_json({"dry_run": True, **told, "tasks": tasks})
         return
     say(f"would {verb} {identifier}: {count(len(tasks), 'task')}")
     for task in tasks:

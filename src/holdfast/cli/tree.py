@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.cli.session import with_store
 from holdfast.cli.spending import cost_of
-from holdfast.cli.standing import asked_of, details, mark, reason, tell_holds, what_to_say
+from holdfast.cli.standing import (
+    asked_of,
+    called_and_held,
+    details,
+    mark,
+    reason,
+    tell_holds,
+    what_to_say,
+)
 from holdfast.cli.terminal import columns, cut, escape, paint, width_of
 from holdfast.cli.words import SECOND, ago, coloured, error_line, money, now, one_line, span
 from holdfast.service.outline import Node, outline
@@ -147,6 +155,8 @@ def draw_task(task: View) -> list[str]:
     lines.append("  " + " · ".join(part for part in place if part))
     if task["holds"]:
         lines.append(f"  {tell_holds(task)}")
+    if (called := called_and_held(task)) is not None:
+        lines.append(f"  its run is {tell_holds(called)}")
     if task["blocked_by"]:
         lines.append(f"  after {', '.join(task['blocked_by'])}")
     told = ("payload", "question", "feedback", "progress", "output")

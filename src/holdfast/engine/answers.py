@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.engine.asked import FORGED, Report
 from holdfast.engine.operations import Complete, Fail, Release
 from holdfast.model.event import read_data, read_outcome
-from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.result import GIVEN_BACK, Refusal, TransitionResult
 from holdfast.store.database import Row
 
 
@@ -93,4 +93,6 @@ def _said(report: Report) -> tuple[str, str] | None:
 def _late(report: Report, record: Row) -> str:
     if report.fence == FORGED:
         return "this is no token of this task; send the one that came with it when it was claimed"
+    if _ending(record)[0] == "released":
+        return GIVEN_BACK
     return f"attempt {report.fence} has ended; the task is now at attempt {record['attempt']}"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.engine import heirs, places, slots
+from holdfast.engine import heirs, places, slots, unmade
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.looking import name_tasks
@@ -101,7 +101,7 @@ def retry_from(group: Group, run_id: str, step: str, actor: str) -> TransitionRe
         return refuse_ended_call(caller)
     sought = places.seek(group.tx, run_id, step)
     if (task := sought.found) is None:
-        detail = places.tell_unknown(group.tx, run_id, step, sought.above)
+        detail = unmade.tell_unknown(group.tx, run_id, step, sought)
         return refuse(Refusal.UNKNOWN_STEP, None, detail)
     if task["run_id"] != run_id:
         own, named = task["run_id"], name_tasks(group.tx, [task["id"]])[task["id"]]

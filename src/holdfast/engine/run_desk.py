@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.engine import places, validation
+from holdfast.engine import places, unmade, validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.listing import PAGE, Page, ask_for_runs
@@ -214,8 +214,8 @@ class Runs:
                 return sought.found
             if not tx.read("run_by_id", run_id=identifier):
                 raise NotFound(identifier)
-            hint = places.tell_steps(tx, identifier, sought.above)
-            raise NotFound(f"{identifier} {address}", "task", hint)
+            missing = unmade.tell_missing(tx, identifier, sought)
+            raise NotFound(f"{identifier} {address}", "task", missing.hint, yet=missing.yet)
 
         return self._desk.view(lambda tx: look_at(tx, [read(tx)]))[0]
 

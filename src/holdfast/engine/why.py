@@ -64,9 +64,9 @@ class Explanation:
 
     @property
     def own_fixes(self) -> list[str]:
-        """What would change a task that is held up by nothing but itself, or by a person."""
+        """What would change a task that is held up by itself, its agent's limit or a person."""
         own = () if self.task.terminal else self.clauses
-        return [each.fix for each in own if each.name in {"kind", "holds"} and each.fix]
+        return [each.fix for each in own if each.name in {"kind", "holds", "usage"} and each.fix]
 
     @property
     def line(self) -> str:

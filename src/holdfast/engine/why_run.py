@@ -35,7 +35,7 @@ class RunExplanation:
         lines = [f"  {each.task.id}  {each.line}" for each in self.tasks]
         if self.more:
             lines.append(f'  and {self.more} more: hf.runs.tasks("{self.run.id}")')
-        fixes = [self.fix, *(fix for each in self.tasks for fix in each.own_fixes)]
+        fixes = dict.fromkeys([self.fix, *(fix for each in self.tasks for fix in each.own_fixes)])
         lines += [f"Fix:   {fix}" for fix in fixes if fix]
         return "\n".join([self.summary, *lines])
 

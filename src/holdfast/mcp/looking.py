@@ -41,7 +41,7 @@ class Looking(Toolbox):
 
     def get_task(self, task_id: TaskId) -> View:
         """Show one task: its state, payload, output, error, attempts and children."""
-        return self.service.queries.task_whole(self.service.addresses.task(task_id))
+        return self.service.queries.task_whole(self.task(task_id))
 
     def why(self, task_id: ThisTask = None, run_id: ThisRun = None) -> View:
         """Explain why a task or run does not go on, clause by clause, and what would change that.
@@ -57,7 +57,7 @@ class Looking(Toolbox):
         attempt: Annotated[int | None, Field(description="Which one; else the latest")] = None,
     ) -> View:
         """Give the end of what an attempt of a task wrote, as `{attempt, text}`."""
-        found = self.service.addresses.task(task_id)
+        found = self.task(task_id)
         number, text = self.service.attempt_log(found, attempt)
         return {"attempt": number, "text": text[-MOST_LOG:].decode(errors="replace")}
 
@@ -77,4 +77,4 @@ class Runs(Toolbox):
 
     def get_run(self, run_id: RunId) -> View:
         """Show one run with all its tasks: what is done, what runs, what failed and with what."""
-        return self.service.queries.run(self.service.addresses.run(run_id))
+        return self.service.queries.run(self.run(run_id))

@@ -35,7 +35,7 @@ class Operating(Toolbox):
 
     def cancel_run(self, run_id: RunId) -> View:
         """End a run and every open task of it, for good; who works on one is told to stop."""
-        return self.service.commands.cancel(self.service.addresses.run(run_id))
+        return self.service.commands.cancel(self.run(run_id))
 
     def retry(
         self,
@@ -57,7 +57,7 @@ class Operating(Toolbox):
         note: Annotated[str | None, Field(description="Kept with the decision")] = None,
     ) -> View:
         """Let a task that waits for approval go on. Do this only where a person told you to."""
-        return self.service.commands.approve(self._asked(task_id), note)
+        return self.service.commands.approve(self.asked(task_id), note)
 
     def reject(
         self,
@@ -65,7 +65,4 @@ class Operating(Toolbox):
         reason: Annotated[str | None, Field(description="What is wrong with it")] = None,
     ) -> View:
         """Fail a task that waits for approval, and say why."""
-        return self.service.commands.reject(self._asked(task_id), reason)
-
-    def _asked(self, task_id: str) -> str:
-        return self.service.commands.asked_of_person(self.service.addresses.find(task_id))
+        return self.service.commands.reject(self.asked(task_id), reason)

@@ -60,19 +60,19 @@ class Planning(Toolbox):
         ] = None,
     ) -> View:
         """Change a task that has not started."""
-        found = self.service.addresses.task(task_id)
+        found = self.task(task_id)
         return self.service.commands.edit(found, read_changes(changes), version)
 
     def cancel_task(self, task_id: TaskId) -> View:
         """End a task and all below it, for good; whoever works on it is told to stop."""
-        return self.service.commands.cancel(self.service.addresses.task(task_id))
+        return self.service.commands.cancel(self.task(task_id))
 
     def start_planning(self, task_id: TaskId) -> View:
         """Begin to plan an idle task; then add_child for each part, and finalize_plan.
 
         Nothing of the plan starts before finalize_plan, so add, change and reorder at leisure.
         """
-        return self.service.commands.start_planning(self.service.addresses.task(task_id))
+        return self.service.commands.start_planning(self.task(task_id))
 
     def add_child(
         self,
@@ -90,7 +90,7 @@ class Planning(Toolbox):
         `key` so that a call made again adds no second one.
         """
         fields = {"title": title, "agent": agent, "payload": payload, "key": key}
-        more = {"parent": self.service.addresses.task(task_id), "enqueue": False}
+        more = {"parent": self.task(task_id), "enqueue": False}
         return self.service.commands.add_task(self._read({**fields, **more}))
 
     def reorder(
@@ -99,7 +99,7 @@ class Planning(Toolbox):
         order: Annotated[list[str], Field(description="The ids of all its parts, first to last")],
     ) -> View:
         """Put the parts of a plan in this order; name all of them."""
-        return self.service.commands.reorder_plan(self.service.addresses.task(task_id), order)
+        return self.service.commands.reorder_plan(self.task(task_id), order)
 
     def finalize_plan(
         self,
@@ -114,7 +114,7 @@ class Planning(Toolbox):
         The first part may start at once, each other when what it needs is done, and the planned
         task is done when all are; nobody has to wake anything. Watch it with get_task.
         """
-        return self.service.commands.finalize_plan(self.service.addresses.task(task_id), graph)
+        return self.service.commands.finalize_plan(self.task(task_id), graph)
 
     def _read(self, fields: dict[str, Any]) -> Any:  # noqa: ANN401 - a task to be made
         return read_new_task(fields, Settings(url=self.service.place.url))

@@ -19,6 +19,7 @@ from holdfast.mcp.planning import Planning
 from holdfast.mcp.resources import JSON, Resources
 from holdfast.mcp.toolbox import Toolbox, refuse
 from holdfast.mcp.working import Working
+from holdfast.service.health import own_version
 from holdfast.service.mistakes import tell_mistakes
 
 INSTRUCTIONS = """\
@@ -69,7 +70,9 @@ class ToolServer(MCPServer):
     """Lists the newest runs besides what never changes, each as a resource."""
 
     def __init__(self, instructions: str, resources: Resources | None) -> None:
-        super().__init__("holdfast", instructions=instructions, subscriptions=False)
+        super().__init__(
+            "holdfast", version=own_version(), instructions=instructions, subscriptions=False
+        )
         self._of_runs = resources
         if resources is not None:
             resources.install(self)

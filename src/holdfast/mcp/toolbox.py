@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from mcp.server.mcpserver import MCPServer
@@ -12,6 +13,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict, NotFound
 from holdfast.mcp.caller import Asking, Forbidden
+from holdfast.service.naming import renamed
 from holdfast.service.refused import Refused
 from holdfast.service.service import Service
 from holdfast.service.wording import in_commands
@@ -44,12 +46,26 @@ class Toolbox:
 
     def find(self, task_id: str | None, run_id: str | None) -> str:
         """What a call is about that takes the one or the other."""
-        addresses = self.service.addresses
         if task_id is not None and run_id is None:
-            return addresses.task(task_id)
+            return self.task(task_id)
         if run_id is not None and task_id is None:
-            return addresses.run(run_id)
+            return self.run(run_id)
         raise InvalidInput("task_id", "give either task_id or run_id, one of both")
+
+    def task(self, task_id: str) -> str:
+        """The id of the task that a call is about."""
+        with _named("task_id"):
+            return self.service.addresses.task(task_id)
+
+    def run(self, run_id: str) -> str:
+        """The id of the run that a call is about."""
+        with _named("run_id"):
+            return self.service.addresses.run(run_id)
+
+    def asked(self, task_id: str) -> str:
+        """The id of the task that waits for a person: the one that was named, or that of a run."""
+        with _named("task_id"):
+            return self.service.commands.asked_of_person(self.service.addresses.find(task_id))
 
     @classmethod
     def names(cls) -> list[str]:
@@ -100,6 +116,11 @@ class Toolbox:
     def _note(self, method: Tool, told: str, about: str) -> None:
         if not self.looks:
             self.asking().note(method.__name__, told, ascii(about)[1:-1][:60])
+
+
+def _named(field: str) -> AbstractContextManager[None]:
+    """Tells a mistake in an address by the field that it came in."""
+    return renamed(id=field, task=field, run=field)
 
 
 def refuse(text: str) -> CallToolResult:

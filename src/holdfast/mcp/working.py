@@ -67,7 +67,7 @@ class Working(Toolbox):
         return {"assignments": [view_assignment(each) for each in found]}
 
     def _take(self, offer: Offer, task_id: str | None, known: str | None) -> list[Assignment]:
-        named = None if task_id is None else self.service.addresses.task(task_id)
+        named = None if task_id is None else self.task(task_id)
         return self.service.protocol.take(offer, task_id=named, request=known)
 
     async def _is_gone(self, found: list[Assignment], *, kept: bool) -> bool:

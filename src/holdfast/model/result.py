@@ -26,6 +26,10 @@ class Refusal(StrEnum):
     HELD = "held"
 
 
+# Only who has the token of an attempt can have said so, or whom it was passed on to.
+GIVEN_BACK = "the attempt was given back before"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TransitionResult:
     """`ok` when it happened, `repeated` when it had happened before; else why not.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from fastapi import FastAPI
@@ -30,6 +29,7 @@ from holdfast.server.routes import (
 )
 from holdfast.server.serving import Serving
 from holdfast.server.traced import Traced
+from holdfast.service.health import own_version
 from holdfast.service.place import Place
 
 TABLES = tuple(
@@ -56,7 +56,7 @@ class Application:
     def __init__(self, engine: Engine, place: Place, rules: Rules | None = None) -> None:
         chosen = rules or Rules()
         self.serving = Serving(engine=engine, place=place, max_body=chosen.max_body)
-        self.app = FastAPI(title="Holdfast", version=_version(), openapi_url=None, docs_url=None)
+        self.app = FastAPI(title="Holdfast", version=own_version(), openapi_url=None, docs_url=None)
         self.app.state.serving = self.serving
         problems.install(self.app)
         routing.install(self.app, *TABLES)
@@ -80,10 +80,3 @@ class Application:
             made["security"] = [{"token": []}]
             self._document = made
         return self._document
-
-
-def _version() -> str:
-    try:
-        return version("holdfast")
-    except PackageNotFoundError:
-        return "0"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.engine.why_slot import explain_slot
 from holdfast.model.graph import MAX_DEPTH, Workflow, read_workflow
 from holdfast.model.run import Run
+from holdfast.model.status import Hold, RunStatus
 from holdfast.model.step import every
 from holdfast.service.usage import Usage, add
-from holdfast.service.views import View
+from holdfast.service.views import View, present
 from holdfast.store.database import Row, Transaction
 
 Look = Callable[[str, str | None], Row | None]
@@ -42,6 +44,25 @@ def with_usage_below(
     for each in (run_id, *below.get(run_id, ())):
         add(total, usages.get(each))
     return total or None
+
+
+def view_called(tx: Transaction, rows: Sequence[Row]) -> dict[str, View]:
+    """Runs that were called, in brief, and what stops each; of a key, who has its places."""
+    keys = {row["concurrency_key"] for row in rows if _holds(row) & Hold.SLOT} - {None}
+    slots = {key: explain_slot(tx, key)[0] for key in keys}
+    return {row["id"]: _view_called(row, slots) for row in rows}
+
+
+def _view_called(row: Row, slots: Mapping[str, str]) -> View:
+    view: View = {name: row[name] for name in ("id", "workflow", "status")}
+    holds = _holds(row)
+    slot = slots.get(row["concurrency_key"] or "") if holds & Hold.SLOT else None
+    return view | present(holds=[*holds.names] or None, slot=slot)
+
+
+def _holds(row: Row) -> Hold:
+    """What stops a run that has not ended."""
+    return Hold(row["holds"] if row["status"] == RunStatus.RUNNING else 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.service.called import with_called
 from holdfast.service.expecting import await_version
+from holdfast.service.naming import renamed
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
 from holdfast.service.views import View, view_lease, view_schedule
@@ -70,7 +71,7 @@ class Commands:
     def lift_limit(self, agent: str) -> View:
         """Let an agent go on that has reached its usage limit, with all that waited for it."""
         view = self._engine.database.view
-        number = view(lambda tx: tx.read("count_waiting", agent=agent))[0]["waiting"]
+        number = len(view(lambda tx: tx.read("waiting_tasks", agent=agent)))
         lifted, *tasks = self._engine.tasks.lift_limit(agent, actor=self._actor)
         number = 0 if lifted.repeated else number + sum(each.ok for each in tasks)
         return {"ok": True, "repeated": lifted.repeated, "agent": agent, "tasks": number}
@@ -79,7 +80,8 @@ class Commands:
         return self._changed(task_id, self._engine.tasks.approve, note)
 
     def reject(self, task_id: str, reason: object = None) -> View:
-        return self._changed(task_id, self._engine.tasks.reject, reason)
+        with renamed(note="reason"):
+            return self._changed(task_id, self._engine.tasks.reject, reason)
 
     def answer(self, task_id: str, answer: object) -> View:
         return self._changed(task_id, self._engine.tasks.answer, answer)

@@ -97,6 +97,11 @@ def _running(engine: Engine) -> list[str]:
     return found
 
 
+def own_version() -> str:
+    """That of Holdfast itself, where it is installed."""
+    return versions().get("holdfast", "0")
+
+
 def versions() -> dict[str, str]:
     told = {"python": platform.python_version()}
     for package in ("holdfast", "apsw", "psycopg"):

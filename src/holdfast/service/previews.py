@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from holdfast.engine import places
+from holdfast.engine import places, unmade
 from holdfast.engine.engine import Engine
 from holdfast.engine.records import read_task
 from holdfast.errors import InvalidInput
 from holdfast.model.status import Hold, Kind, RunStatus, Status
 from holdfast.model.task import Task
+from holdfast.model.text import clean_name
 from holdfast.service.called import runs_below
-from holdfast.service.queries import view_tasks
+from holdfast.service.queries import view_rows, view_tasks
 from holdfast.service.views import View
 from holdfast.store.database import Transaction
 
@@ -49,8 +50,20 @@ class Previews:
         return self._view(self._stopped(identifier, paused=False))
 
     def resume(self, identifier: str) -> list[View]:
-        """The tasks that would no longer be kept from starting by the pause."""
+        """The tasks that would no longer be kept from starting by the pause, or by a limit."""
         return self._view(self._stopped(identifier, paused=True))
+
+    def lift_limit(self, agent: str) -> list[View]:
+        """The tasks that would no longer wait for the usage limit of their agent."""
+        named = clean_name("agent", agent)
+
+        def read(tx: Transaction) -> list[View]:
+            if not tx.read("limit_of_agent", agent=named):
+                return []
+            rows = tx.read("limited_tasks", agent=named) + tx.read("waiting_tasks", agent=named)
+            return view_rows(tx, tx.read("tasks_by_id", ids=sorted(row["id"] for row in rows)))
+
+        return self._engine.database.view(read)
 
     def finalize(self, task_id: str) -> list[View]:
         """The children of a plan that would be queued."""
@@ -80,6 +93,8 @@ class Previews:
         else:
             task = self._engine.tasks.get(identifier)
             tasks, over, holds = [task], task.terminal, task.holds
+            # A task that its agent's limit holds alone is let go by the same command.
+            holds |= Hold.PAUSED if paused and holds & Hold.LIMIT else 0
         return [] if over or bool(holds & Hold.PAUSED) is not paused else tasks
 
     def _below(self, task_id: str) -> list[Task]:
@@ -95,7 +110,7 @@ class Previews:
         def seek(tx: Transaction) -> str:
             sought = places.seek(tx, run_id, step)
             if sought.found is None or sought.found["run_id"] != run_id:
-                raise InvalidInput("from", places.tell_unknown(tx, run_id, step, sought.above))
+                raise InvalidInput("from", unmade.tell_unknown(tx, run_id, step, sought))
             return str(sought.found["id"])
 
         tasks = [task for task in self._engine.runs.tasks(run_id) if not task.superseded]

@@ -18,7 +18,14 @@ from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.engine.spending import used_by
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
-from holdfast.service.called import Called, callers, nest, runs_below, with_usage_below
+from holdfast.service.called import (
+    Called,
+    callers,
+    nest,
+    runs_below,
+    view_called,
+    with_usage_below,
+)
 from holdfast.service.plain import is_fresh, is_plain, view_plain
 from holdfast.service.run_history import read_run_events
 from holdfast.service.tombstones import tell_removed, view_tombstone
@@ -137,9 +144,18 @@ class Queries:
         """A task with its attempts, and with the tasks right below it in their order."""
         below = self.tasks(parent=task_id, limit=MAX_PAGE)["items"]
         children = sorted(below, key=lambda each: (each["position"], each["id"]))
-        return present(
-            **self.task(task_id), attempts=self.attempts(task_id), children=children or None
-        )
+        task = self.task(task_id)
+        attempts = self.attempts(task_id)
+        child = self._called_by(task) if "calls" in task else None
+        return present(**task, attempts=attempts, children=children or None, child=child)
+
+    def _called_by(self, task: View) -> View | None:
+        """The run that a task has called and waits for."""
+
+        def read(tx: Transaction) -> dict[str, View]:
+            return view_called(tx, tx.read("run_by_id", run_id=task.get("waits_for", "")))
+
+        return next(iter(self._view(read).values()), None)
 
     def attempts(self, task_id: str) -> list[View]:
         return [view_attempt(each) for each in self._engine().tasks.attempts(task_id)]
@@ -226,17 +242,12 @@ def _tasks_of_runs(tx: Transaction, runs: Sequence[str], *, brief: bool) -> dict
 def _read_called(tx: Transaction, ids: Sequence[str], tasks: dict[str, list[View]]) -> Called:
     rows = sorted(tx.read("runs_by_id", ids=ids), key=lambda row: int(row["parent_epoch"]))
     callers = sorted({row["parent_id"] for row in rows})
-    present = {row["id"] for row in tx.read("child_runs", ids=callers)}
-    return Called(
-        runs={row["id"]: _brief_run(row, tasks, present) for row in rows},
-        last={row["parent_id"]: row["id"] for row in rows},
-    )
-
-
-def _brief_run(row: Row, tasks: dict[str, list[View]], present: set[str]) -> View:
-    fields = {name: row[name] for name in ("id", "workflow", "status")}
-    superseded = {} if row["id"] in present else {"superseded": True}
-    return fields | superseded | {"tasks": tasks[row["id"]]}
+    counted = {row["id"] for row in tx.read("child_runs", ids=callers)}
+    runs = {
+        run_id: view | present(superseded=None if run_id in counted else True, tasks=tasks[run_id])
+        for run_id, view in view_called(tx, rows).items()
+    }
+    return Called(runs=runs, last={row["parent_id"]: row["id"] for row in rows})
 
 
 def _shorten(row: Row) -> Row:

@@ -17,7 +17,7 @@ from holdfast.errors import (
     tell_error,
 )
 from holdfast.logs import About, log_about
-from holdfast.model.result import TransitionResult
+from holdfast.model.result import GIVEN_BACK, TransitionResult
 from holdfast.model.status import TERMINAL
 from holdfast.model.task import Assignment
 from holdfast.store.entries import Entry
@@ -259,7 +259,9 @@ class Execution:
         if isinstance(answer, BaseException):
             log.error("%s: its report was not written, its lease will run out: %s", self, answer)
         elif not answer.ok:
-            log.warning("%s: its report was refused: %s", self, answer.detail or answer.reason)
+            # A command that gave its task back itself, at a usage limit, has done no wrong.
+            level = logging.DEBUG if answer.detail == GIVEN_BACK else logging.WARNING
+            log.log(level, "%s: its report was refused: %s", self, answer.detail or answer.reason)
         else:
             self._heard(answer)
 

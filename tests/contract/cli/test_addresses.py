@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
+from holdfast.model.graph import Step
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import MISSING_RUN, create, start
+from tests.contract.test_loops import begin, loop
 
 
 def test_a_run_is_found_by_its_id_by_its_beginning_and_as_the_last(
@@ -48,6 +50,13 @@ def test_a_step_that_is_nowhere_tells_those_there_are(engine: Engine, typed: Typ
     told = typed.refused(2, "why", "@last:werk")
     assert "the steps there are plan, work, review" in told
     assert told.endswith(f"next:  holdfast show {run.id}\n")
+
+
+def test_a_step_that_is_to_come_tells_when_it_will_be_made(engine: Engine, typed: Typed) -> None:
+    run = begin(engine, Step(id="plan"), loop(needs=("plan",)))
+    told = typed.refused(2, "why", "@last:build.2.implement")
+    assert "no such task yet; build makes its items when it begins, after plan (queued)" in told
+    assert told.endswith(f"next:  holdfast show {run}\n")
 
 
 def test_a_run_given_for_a_task_and_a_task_for_a_run_say_so(engine: Engine, typed: Typed) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import OnFailure, Step, Workflow
-from tests.contract.called import LAST, begin, call, of
+from holdfast.model.graph import Concurrency, OnFailure, Step, Workflow
+from tests.contract.called import LAST, SHIP, begin, call, of
 from tests.contract.cli.typed import Typed
-from tests.contract.stages import StartedRun
+from tests.contract.stages import StartedRun, start
 
 RELEASE = """\
 name: release
@@ -103,6 +104,21 @@ def test_why_tells_of_the_run_that_was_called_and_of_the_one_that_called(
     of(held).break_for_good("pack")
     assert f"holdfast approve {held.steps['ship']}" in typed.ok("why", held.steps["ship"])
     assert typed("show", held.id, "--follow").code == 4
+
+
+def test_a_call_whose_run_waits_for_its_key_is_shown_with_who_has_that(
+    engine: Engine, typed: Typed
+) -> None:
+    locked = replace(SHIP, concurrency=Concurrency(key="dock", limit=1))
+    first = start(engine, locked)
+    run = begin(engine, call(workflow=locked), LAST, workflow=locked)
+    waits = f"held: slot, dock is full, 1 of 1: {first.id}"
+    assert typed.ok("show", run.id).splitlines()[1] == f"○ ship {waits}   ○ tell"
+    assert f"  its run is {waits}\n" in typed.ok("show", run.steps["ship"])
+    assert typed.json("show", run.steps["ship"])["child"]["holds"] == ["slot"]
+    assert engine.runs.cancel(first.id).ok
+    assert typed.ok("show", run.id).splitlines()[1] == "○ ship   ○ tell"
+    assert "its run" not in typed.ok("show", run.steps["ship"])
 
 
 def test_a_call_that_failed_and_asks_is_shown_with_what_it_has_called(

@@ -251,10 +251,18 @@ def test_an_agent_at_its_limit_goes_on_when_somebody_says_so(engine: Engine, typ
     (row,) = [line for line in typed.ok("tasks").splitlines() if late in line]
     assert re.search(r"  held .*  held: limit, lifts in ", row)
     assert "  held: limit, lifts in " in typed.ok("show", late)
+    would = typed("resume", "--agent", "writer", "--dry-run")
+    assert would.out.startswith("would resume --agent writer: 2 tasks\n")
+    assert "Nothing was changed. Do it: holdfast resume --agent writer" in would.err
+    alone = typed.json("resume", held.task_id, "--dry-run")
+    assert [task["id"] for task in alone["tasks"]] == [held.task_id]
     told = typed.ok("resume", "--agent", "writer")
     assert told == "writer goes on, with 2 tasks that waited for it\n"
     assert typed.ok("resume", "--agent", "writer") == "writer is at no limit\n"
     assert json.loads(typed.ok("resume", "--agent", "writer", "--json"))["repeated"]
+    would_not = {"dry_run": True, "agent": "writer", "tasks": []}
+    assert typed.json("resume", "--agent", "writer", "--dry-run") == would_not
+    assert "agent: ''" in typed.refused(2, "resume", "--agent", "", "--dry-run")
     assert engine.tasks.hold(held.task_id, "limit", until="1h").ok
     assert "is ready" in typed.ok("resume", held.task_id)
     assert "takes nothing else" in typed.refused(2, "resume", held.task_id, "--agent", "writer")

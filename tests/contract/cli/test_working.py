@@ -90,8 +90,9 @@ def test_a_failure_is_tried_again_unless_it_is_final(engine: Engine, typed: Type
 def test_who_meets_a_usage_limit_says_until_when(engine: Engine, typed: Typed) -> None:
     lone = create(engine)
     held = claim(typed, lone)
-    told = typed.ok("work", "fail", lone, "--token", held["token"], "--limit-until", "2h")
-    assert "held: limit" in told
+    tell = ("work", "fail", lone, "--token", held["token"], "--limit-until")
+    assert "error: limit-until: a usage limit lifts at most" in typed.refused(2, *tell, "9d")
+    assert "held: limit" in typed.ok(*tell, "2h")
     assert engine.tasks.get(lone).failures == 0
     resumed = typed("resume", lone)
     assert resumed.code == 0

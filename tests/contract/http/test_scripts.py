@@ -9,6 +9,7 @@ import pytest
 
 from tests.contract.cli.typed import Typed, logs_as_before
 from tests.contract.http.served import Served
+from tests.contract.http_service import Reply, service
 
 
 def test_a_script_works_through_a_server_as_it_does_on_the_store(
@@ -45,18 +46,38 @@ def test_a_script_works_through_a_server_as_it_does_on_the_store(
     assert f"{server.url} does not take it" in typed.refused(2, "guard")
 
 
-def test_a_worker_whose_token_is_not_taken_any_more_ends_and_says_so(
+def test_a_worker_whose_token_is_not_good_says_nothing_but_that(
     quick_server: Served,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    server = quick_server
-    given = server().post("/tokens", json={"name": "far", "role": "worker"}).json()["token"]
-    monkeypatch.setenv("HOLDFAST_TOKEN", given)
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "away"))
-    assert server().delete("/tokens/far").status_code == 200
+    server, home = quick_server, tmp_path / "away"
+    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    said = {}
     with logs_as_before():
+        for role in ("nobody", "viewer"):
+            monkeypatch.setenv("HOLDFAST_TOKEN", server.tokens.get(role, "hf_nobody"))
+            said[role] = Typed(capfd).refused(2, "worker", "--server", server.url)
+    assert said["nobody"].startswith(f"error: token: {server.url} does not take it")
+    assert said["viewer"].startswith(f"error: token: that for {server.url} has the role viewer")
+    for told in said.values():
+        assert ("has started" in told, "allows nothing" in told) == (False, False)
+        assert len(told.splitlines()) <= 2
+    assert not home.exists()
+
+
+def test_a_worker_whose_token_is_not_taken_any_more_ends_and_says_so(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOLDFAST_TOKEN", "hf_revoked_later")
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "away"))
+    revoked = {"type": "urn:holdfast:problem:unauthorized", "code": "unauthorized", "detail": "no"}
+    good, bad = (
+        Reply(body=b'{"role": "worker"}'),
+        Reply(status=401, body=json.dumps(revoked).encode()),
+    )
+    with service(good, bad) as server, logs_as_before():
         said = Typed(capfd)("worker", "--server", server.url, "--name", "far")
     assert said.code == 2
     assert f"error: token: {server.url} does not take it" in said.err

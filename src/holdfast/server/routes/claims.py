@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
+from functools import partial
 
 from fastapi import Request
 
@@ -26,6 +27,7 @@ from holdfast.server.routing import WORKERS, Table
 from holdfast.service.artifacts import keep_artifact
 from holdfast.service.assignments import view_assignment
 from holdfast.service.intake import read_moment, read_new_task
+from holdfast.service.naming import renamed
 from holdfast.service.protocol import Offer, request_key
 from holdfast.service.views import View, present
 from holdfast.service.waiting import Ask, Waiter
@@ -34,6 +36,7 @@ table = Table(tag="claims")
 LEASE = 30.0
 # Of many, as many are named in the audit.
 SHOWN = 8
+_NOTED = partial(renamed, name="note.name", value="note.value")
 
 
 @table.route("POST", "/claims", WORKERS, answers=answers.Assignments)
@@ -48,7 +51,8 @@ async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
     if body.task_id is not None:
         named = body.task_id
         asks.note(body.worker, named)
-        found = await in_thread(lambda: asks.service.protocol.take_by_id(offer, named, known))
+        with renamed(lease="lease_seconds"):
+            found = await in_thread(lambda: asks.service.protocol.take_by_id(offer, named, known))
     elif told is not None and known is None:
         return Answer(present(assignments=[], told=told))
     else:
@@ -80,15 +84,16 @@ async def _take(
     asks: Door, offer: Offer, ask_for: Ask, waits: tuple[float, Call]
 ) -> list[Assignment]:
     """What is ready, or becomes ready while the call waits."""
-    found = await asks.engine.work.claim.aio(
-        offer.worker,
-        agents=offer.agents or ["default"],
-        tags=offer.tags,
-        count=ask_for.most,
-        lease=offer.lease,
-        passing=ask_for.passing,
-        request=ask_for.request,
-    )
+    with renamed(lease="lease_seconds"):
+        found = await asks.engine.work.claim.aio(
+            offer.worker,
+            agents=offer.agents or ["default"],
+            tags=offer.tags,
+            count=ask_for.most,
+            lease=offer.lease,
+            passing=ask_for.passing,
+            request=ask_for.request,
+        )
     seconds, call = waits
     if found or not seconds or asks.serving.closing:
         return found
@@ -123,7 +128,8 @@ def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
     if body.worker is not None:
         told = asks.serving.visitors.keep(body.worker, body.process)
     asks.changed_nothing()
-    kept = asks.service.protocol.renew_many(renewals, body.lease_seconds)
+    with renamed(lease="lease_seconds"):
+        kept = asks.service.protocol.renew_many(renewals, body.lease_seconds)
     _count(asks, kept["leases"])
     return Answer(kept | present(told=told))
 
@@ -166,7 +172,8 @@ def fail(task_id: TaskId, body: bodies.Fail, asks: AsksAs) -> Answer:
     protocol = asks.service.protocol
     if body.limit_until is not None:
         until = read_moment(body.limit_until)
-        return Answer(protocol.reach_limit(task_id, body.token, until, body.usage))
+        with renamed(until="limit_until"):
+            return Answer(protocol.reach_limit(task_id, body.token, until, body.usage))
     again = body.retryable is not False
     told = protocol.fail(task_id, body.token, body.error, retryable=again, usage=body.usage)
     return Answer(told)
@@ -179,18 +186,21 @@ def release(task_id: TaskId, body: bodies.Release, asks: AsksAs) -> Answer:
     if body.wait_for is not None:
         if body.until is not None:
             raise InvalidInput("until", "is for a time, and wait_for for a signal; say one")
-        return Answer(protocol.wait_for(task_id, body.token, body.wait_for))
+        with renamed(signal="wait_for"):
+            return Answer(protocol.wait_for(task_id, body.token, body.wait_for))
     until = read_moment(body.until)
     if body.note is None:
         return Answer(protocol.release(task_id, body.token, until))
-    return Answer(protocol.suspend(task_id, body.token, Wait(until=until), _notes(body.note)))
+    with _NOTED():
+        return Answer(protocol.suspend(task_id, body.token, Wait(until=until), _notes(body.note)))
 
 
 @table.route("POST", "/claims/{task_id}/ask", WORKERS, answers=answers.Changed)
 def ask(task_id: TaskId, body: bodies.Ask, asks: AsksAs) -> Answer:
     """Give a task back until somebody answers."""
     notes = _notes(body.note)
-    return Answer(asks.service.protocol.ask(task_id, body.token, body.question, notes))
+    with _NOTED():
+        return Answer(asks.service.protocol.ask(task_id, body.token, body.question, notes))
 
 
 def _notes(body: bodies.Noted | None) -> list[tuple[str, object]]:

@@ -38,9 +38,9 @@ WHERE agent = :agent
 SELECT agent, until FROM holdfast_limit
 WHERE until > (SELECT holdfast_now())
 
--- name: count_waiting
--- purpose: how many tasks of an agent nothing but its usage limit keeps from being claimed
-SELECT count(*) AS waiting FROM holdfast_task
+-- name: waiting_tasks
+-- purpose: the tasks of an agent that nothing but its usage limit keeps from being claimed
+SELECT id FROM holdfast_task
 WHERE agent = :agent
   AND status = 'queued'
   AND kind = 'work'
@@ -49,6 +49,7 @@ WHERE agent = :agent
   AND run_holds = 0
   AND due
   AND NOT parked
+ORDER BY id
 
 -- name: limited_tasks
 -- purpose: the open tasks of an agent that a usage limit holds

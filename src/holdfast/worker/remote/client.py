@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from holdfast.errors import HoldfastError, InvalidInput, NotFound, StoreBusy, StoreUnreachable
+from holdfast.model.access import Role
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.tracing import write_header
 from holdfast.worker.hushed import hushed
@@ -80,6 +81,12 @@ class Client:
         # A gateway may give back what it was sent.
         shown = str(told).replace(self._token, "…")[:SHOWN]
         return Strange(f"{self.url} does not answer as a Holdfast server does: {status} {shown!r}")
+
+    def prove(self) -> None:
+        """Refuse a token that commands may not have: theirs is what the worker has."""
+        role = self.get("/session", role=str)["role"]
+        if role != Role.WORKER:
+            raise TokenUnfit(self.url, role)
 
     def transition(self, path: str, body: dict[str, Any], /, **shape: type) -> TransitionResult:
         """What becomes of a report."""

@@ -12,12 +12,11 @@ from typing import Any
 from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import Taker
 from holdfast.errors import HoldfastError, StoreUnreachable
-from holdfast.model.access import Role
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.store.database import Row
 from holdfast.threads import Threads
-from holdfast.worker.remote.client import Client, TokenRefused, TokenUnfit
+from holdfast.worker.remote.client import Client, TokenRefused
 from holdfast.worker.remote.desk import Sending
 from holdfast.worker.remote.wire import Around, unpack
 
@@ -87,20 +86,15 @@ class Poller:
         if free <= 0:
             self._stopping.wait(LOOK_EVERY)
             return
-        self._proven = self._proven or self._prove()
+        if not self._proven:
+            self._client.prove()
+            self._proven = True
         told = self._client.post("/claims", self._ask(free), assignments=list)
         read = self._read(told["assignments"])
         self._request = uuid.uuid4().hex
         self._troubled.clear()
         self._sending.hear(told)
         self._deliver(read)
-
-    def _prove(self) -> bool:
-        """That the token is one that commands may have: theirs is what the worker has."""
-        role = self._client.get("/session", role=str)["role"]
-        if role != Role.WORKER:
-            raise TokenUnfit(self._client.url, role)
-        return True
 
     def _wait(self, error: Exception) -> None:
         if type(error) not in self._troubled:
