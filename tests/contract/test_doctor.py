@@ -50,13 +50,21 @@ PLANTS = {
     "no_early_start": "UPDATE holdfast_event SET at = 0 WHERE type = 'task.running'",
     "concurrency_limits": "UPDATE holdfast_slot SET used = used + 1",
     "blocked_is_true": "UPDATE holdfast_task SET blocked = NOT blocked WHERE title = 'ready'",
+    "needs_still_count": (
+        "UPDATE holdfast_task SET superseded = true WHERE step = 'work' AND status <> 'done'"
+    ),
     "run_holds_copied": "UPDATE holdfast_task SET run_holds = 8 WHERE run_id IS NOT NULL",
     "failing_is_marked": "UPDATE holdfast_run SET holds = 64 WHERE status = 'running'",
     "rows_are_there": "DELETE FROM holdfast_task WHERE title = 'ready'",
     "times_make_sense": "UPDATE holdfast_task SET due = false WHERE title = 'ready'",
     "ended_plans_are_still": (
         "UPDATE holdfast_task SET parent_id = (SELECT plan.id FROM holdfast_task AS plan "
-        "WHERE plan.planning_phase = 'finalized') WHERE title = 'ready'"
+        "WHERE plan.title = 'planned') WHERE title = 'ready'"
+    ),
+    "plans_wait_for_no_part": (
+        "INSERT INTO holdfast_need (task_id, need_id, since) "
+        "SELECT task.id, part.id, 1 FROM holdfast_task AS task, holdfast_task AS part "
+        "WHERE task.title IN ('open', 'one') AND part.title = 'two'"
     ),
     "plans_end_with_children": (
         "UPDATE holdfast_task SET status = 'idle', finished_at = NULL WHERE title = 'planned'"
@@ -146,6 +154,11 @@ def healthy(store_url: str) -> str:
         child = create(engine, "child", parent=planned, enqueue=False)
         assert engine.tasks.finalize_plan(planned).ok
         finish(engine, child)
+        under_way = create(engine, "open", enqueue=False)
+        assert engine.tasks.start_planning(under_way).ok
+        for each in ("one", "two"):
+            create(engine, each, parent=under_way, enqueue=False)
+        assert engine.tasks.finalize_plan(under_way).ok
         _consume(engine)
     return store_url
 

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
+from holdfast.model.result import Refusal
 from tests.contract.stages import break_for_good, create, finish, take
 from tests.contract.test_children_of_steps import spawn
 from tests.contract.test_planning import plan, states
@@ -154,6 +155,84 @@ def test_who_needs_a_part_of_a_plan_that_is_reset_waits_for_it(engine: Engine) -
     finish(engine, part)
     assert engine.tasks.reset(parent).ok
     assert states(engine, [part, after]) == ["idle", "blocked"]
+
+
+@pytest.mark.parametrize("status", ["queued", "running", "done", "failed"])
+def test_a_plan_is_not_reset_once_somebody_outside_has_begun_with_a_part_of_it(
+    engine: Engine, status: str
+) -> None:
+    top, _ = plan(engine)
+    inner, (deep, last) = plan_within(engine, top, "deep", "last")
+    other, _ = plan(engine)
+    after = create(engine, "after", parent=other, needs=[deep], enqueue=False)
+    for each in (inner, top, other):
+        assert engine.tasks.finalize_plan(each).ok
+    for each in (deep, last):
+        finish(engine, each)
+    begin_and_bring(engine, after, status)
+    before = [engine.tasks.get(each) for each in (top, inner, deep, last, after)]
+    refused = engine.tasks.reset(top)
+    assert refused.reason is Refusal.STARTED_DEPENDENTS
+    assert f'a part of it, have begun; hf.tasks.reopen("{top}")' in refused.detail
+    assert [engine.tasks.get(each.id) for each in before] == before
+    assert engine.tasks.reopen(top).ok
+    assert states(engine, [deep, last, after]) == ["ready", "blocked", "blocked"]
+
+
+def begin_and_bring(engine: Engine, task: str, status: str) -> None:
+    """Begin with a task, and leave it so."""
+    attempt = take(engine, task)
+    match status:
+        case "queued":
+            assert engine.work.release(task, attempt.token).ok
+        case "done":
+            assert engine.work.complete(task, attempt.token, None).ok
+        case "failed":
+            assert engine.work.fail(task, attempt.token, "broken", retryable=False).ok
+    assert engine.tasks.get(task).status == status
+
+
+def test_a_plan_is_reset_when_nobody_but_its_own_parts_has_begun_with_them(engine: Engine) -> None:
+    parent, (one, two) = plan(engine, "one", "two")
+    other, (apart,) = plan(engine, "apart")
+    for each in (parent, other):
+        assert engine.tasks.finalize_plan(each).ok
+    below = create(engine, "below", parent=one)
+    reads = create(engine, "reads", needs=[apart, below])
+    for each in (apart, below, reads, one, two):
+        finish(engine, each)
+    assert engine.tasks.reset(parent).ok
+    assert states(engine, [one, two, below, reads]) == ["idle", "idle", "done", "done"]
+
+
+def test_a_task_that_is_no_plan_is_not_reset_once_what_it_made_has_begun_with_it(
+    engine: Engine,
+) -> None:
+    attempt = take(engine, create(engine, "maker"))
+    made = spawn(engine, attempt)
+    assert engine.tasks.block(made, [attempt.task.id]).ok
+    assert engine.work.complete(attempt.task.id, attempt.token, None).ok
+    take(engine, made)
+    assert engine.tasks.reset(attempt.task.id).reason is Refusal.STARTED_DEPENDENTS
+
+
+def test_a_plan_is_reset_when_somebody_has_begun_with_what_it_made_before_it_was_planned(
+    engine: Engine,
+) -> None:
+    attempt = take(engine, create(engine, "function"))
+    parent = attempt.task.id
+    made = spawn(engine, attempt)
+    reads = create(engine, "reads", needs=[made])
+    for each in (made, reads):
+        finish(engine, each)
+    assert engine.work.release(parent, attempt.token).ok
+    assert engine.tasks.reset(parent).ok
+    assert engine.tasks.start_planning(parent).ok
+    part = create(engine, "part", parent=parent, enqueue=False)
+    assert engine.tasks.finalize_plan(parent).ok
+    finish(engine, part)
+    assert engine.tasks.reset(parent).ok
+    assert states(engine, [part, reads]) == ["idle", "done"]
 
 
 @pytest.mark.parametrize("named", ["plan", "part"])

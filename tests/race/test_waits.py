@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from holdfast.engine.durable_operations import SendSignal, Spawn, Suspend, TakeSignal
+from holdfast.engine.plan_operations import AdvancePlan
 from holdfast.model.awaited import CHILDREN, write_awaited
 from holdfast.model.graph import Step
+from holdfast.store.database import Transaction
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import World
 
@@ -131,3 +133,36 @@ def test_new_children_against_cancel_of_their_parent(stage: Stage) -> None:
 
     for outcome in stage.explore(scenario):
         assert "queued" not in str(outcome.state)
+
+
+def leave(world: World, name: str, heir: str, lost: str) -> None:
+    """Have a task need what counts no more, as a release did that passed nothing on."""
+
+    def write(tx: Transaction) -> None:
+        tx.run("delete_needs", task_id=world.ids[name], ids=[world.ids[heir]])
+        tx.run("insert_needs", rows=[(world.ids[name], world.ids[lost], 1)])
+
+    world.engine.database.transact(write)
+
+
+def test_a_need_that_an_older_release_left_against_the_end_of_what_it_is_passed_on_to(
+    stage: Stage,
+) -> None:
+    def scenario(world: World) -> Plans:
+        maker = world.task("maker")
+        world.task("aside")
+        attempt = world.start("maker")
+        new = [world.new_task("child")]
+        (child,) = world.engine.work.spawn(maker, attempt.token, new, name="map").value
+        world.know("child", child)
+        assert world.engine.tasks.block(world.ids["aside"], [child]).ok
+        assert world.engine.work.complete(maker, attempt.token, None).ok
+        assert world.engine.tasks.reopen(maker).ok
+        leave(world, "aside", "maker", "child")
+        world.start("maker")
+        looked = AdvancePlan(task_id=world.ids["aside"], actor="doctor")
+        return [looked], [world.complete("maker")]
+
+    for outcome in stage.explore(scenario):
+        assert outcome.statuses["aside"] == "queued"
+        assert outcome.history("aside")[-1] == "task.unblocked"

@@ -146,6 +146,9 @@ def _say_healed(healed: dict[str, Any] | None) -> None:
     if woken := healed["woken"]:
         told = f"{count(len(woken), 'task')} that waited for what is there"
         say(f"{'would wake' if healed['dry_run'] else 'woke'} {told}")
+    if lost := healed["passed_on"]:
+        told = f"what {count(len(lost), 'task')} waited for in vain"
+        say(f"{'would pass on' if healed['dry_run'] else 'passed on'} {told}")
 
 
 def _say_diagnosis(told: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
+from holdfast.engine import heirs
 from holdfast.engine.asked import RunOperation, TaskOperation
 from holdfast.engine.durable_operations import SendSignal
 from holdfast.engine.group import Group
@@ -23,6 +24,7 @@ from holdfast.engine.operations import (
     RetryTask,
     StartPlanning,
 )
+from holdfast.engine.plan_operations import AdvancePlan
 from holdfast.engine.removal_operations import RemoveRuns, RemoveTasks
 from holdfast.engine.schedule_operations import PutSchedule, ScheduleOperation
 from holdfast.store.patience import Contended
@@ -33,7 +35,7 @@ ROLLING = (ResetTask, ReopenTask, RetryTask, ReorderPlan, FinalizePlan, StartPla
 
 def lock(group: Group, operations: Sequence[Operation]) -> None:
     """Runs, then tasks, then schedules and named leases, each in the order of their ids."""
-    if any(isinstance(o, BlockTask | FinalizePlan) for o in operations):
+    if any(isinstance(o, BlockTask | FinalizePlan | AdvancePlan) for o in operations):
         # Two new needs can close a circle together without touching one common row.
         group.tx.run("lock_needs")
     tasks = {
@@ -67,6 +69,8 @@ def _lock_tasks(
     beside = {o.task_id for o in operations if isinstance(o, ClaimById)}
     beside |= {need for o in operations if isinstance(o, BlockTask) for need in o.on}
     beside |= {key for o in operations if isinstance(o, RemoveTasks) for key in o.keys}
+    if looked := [o.task_id for o in operations if isinstance(o, AdvancePlan)]:
+        beside |= heirs.around(group, looked)
     if tasks or beside:
         beside |= _related(operations)
     # Who claims in turn waits for no task: it skips what another transaction has locked.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from holdfast.engine import reopening
+from holdfast.engine import heirs, reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.looking import name_tasks
@@ -97,20 +97,25 @@ def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
 
 
 def advance(operation: AdvancePlan, group: Group) -> TransitionResult:
-    """Look again at a plan, or at who waits: nothing below may be open, or its signal be there."""
+    """Look again at a plan, or at who waits: nothing below may be open, or its signal be there.
+
+    Or what it needs counts no more.
+    """
     found = group.tx.read("task_by_id", task_id=operation.task_id)
-    if not found or not _look_again(group, found[0]):
+    if not found or not _look_again(group, found[0], operation.actor):
         return _refused(group, operation.task_id, "it is no plan; its run, or its worker, moves it")
     return TransitionResult(ok=True, status=found[0]["status"])
 
 
-def _look_again(group: Group, task: Row) -> bool:
+def _look_again(group: Group, task: Row, actor: str) -> bool:
+    freed = heirs.look_again(group, task["id"], actor)
+    reopening.consider(group, freed or ())
     awaited = read_awaited(task["waits_for"] or "")
     group.awaited |= {(task["waits_for"], awaited.target, name) for name in awaited.signals}
     below = awaited.children or task["planning_phase"] != PlanningPhase.NONE
     if below:
         group.parents.add(task["id"])
-    return below or bool(awaited.signals)
+    return below or bool(awaited.signals) or freed is not None
 
 
 def pass_on(group: Group, plans: Sequence[str], actor: str) -> None:

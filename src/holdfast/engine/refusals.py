@@ -91,4 +91,7 @@ def _too_late_to_reset(group: Group, task: Row) -> str:
         named = around[0]["id"]
         told = f"{name_tasks(group.tx, [named])[named]} {named}, which it is part of, is done"
         return f'{told}; hf.tasks.reopen("{task["id"]}") does it again'
+    if task["planning_phase"] != PlanningPhase.NONE:
+        told = "tasks that need it, or a part of it, have begun"
+        return f'{told}; hf.tasks.reopen("{task["id"]}") runs it, and those after it, again'
     return "tasks that need it have started; retry from it instead"

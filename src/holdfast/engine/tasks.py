@@ -186,7 +186,8 @@ class Tasks:
     def advance(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
         """Derive from the children of a plan whether it has ended, and wake who waits for them.
 
-        Who waits for a signal that is there is woken too. As often as anyone likes.
+        Who waits for a signal that is there is woken too, and who was left to need what counts no
+        more needs what begins again in its place. As often as anyone likes.
         """
         return self._desk.submit(AdvancePlan(**_about(task_id, actor)))
 

@@ -64,12 +64,13 @@ def heal(engine: Engine, *, dry_run: bool = False) -> View:
     running = _running(engine)
     plans = engine.database.view(lambda tx: tx.read("check_plans_end_with_children"))
     waiting = engine.database.view(_waiting_in_vain)
+    lost = engine.database.view(_needing_in_vain)
     advanced: list[str] = []
     if not dry_run:
         while engine.work.recover():
             pass
         advanced = [each for each in running if engine.runs.advance(each).advanced]
-        for task_id in [*(row["entity"] for row in plans), *waiting]:
+        for task_id in [*(row["entity"] for row in plans), *waiting, *lost]:
             engine.tasks.advance(task_id, actor="doctor")
     return {
         "dry_run": dry_run,
@@ -78,6 +79,7 @@ def heal(engine: Engine, *, dry_run: bool = False) -> View:
         "advanced": advanced,
         "settled_plans": [row["entity"] for row in plans],
         "woken": waiting,
+        "passed_on": lost,
     }
 
 
@@ -86,6 +88,11 @@ def _waiting_in_vain(tx: Transaction) -> list[str]:
     children = tx.read("check_waits_end_with_children")
     signals = tx.read("check_waits_end_with_signals")
     return sorted({row["entity"] for row in [*children, *signals]})
+
+
+def _needing_in_vain(tx: Transaction) -> list[str]:
+    """Who needs what an older release has let count no more."""
+    return sorted({row["entity"] for row in tx.read("check_needs_still_count")})
 
 
 def _running(engine: Engine) -> list[str]:

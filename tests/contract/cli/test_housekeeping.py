@@ -18,6 +18,8 @@ from tests.contract.cli.typed import Typed
 from tests.contract.raw import raw
 from tests.contract.stages import FORK, create, start, take
 from tests.contract.statements import complete, write
+from tests.contract.test_linked_loops import named
+from tests.contract.test_older_needs import stuck
 from tests.contract.test_planning import plan, states
 
 
@@ -112,6 +114,18 @@ def test_the_doctor_finds_and_wakes_who_waits_for_children_that_are_gone(
     assert engine.tasks.get(parent).state == "waiting"
     assert "woke 1 task" in typed.ok("doctor", "--fix")
     assert engine.tasks.get(parent).state == "ready"
+
+
+def test_the_doctor_passes_on_needs_that_an_older_release_left(
+    engine: Engine, typed: Typed
+) -> None:
+    run, aside = stuck(engine, engine.settings.url)
+    left = engine.tasks.blocked_by(aside)
+    would = "would pass on what 1 task waited for in vain"
+    assert would in typed("doctor", "--fix", "--dry-run").out
+    assert engine.tasks.blocked_by(aside) == left
+    assert "\npassed on what 1 task waited for in vain" in typed.ok("doctor", "--fix")
+    assert list(engine.tasks.blocked_by(aside)) == [named(engine, run, "build")]
 
 
 def test_the_doctor_takes_back_expired_leases_when_told_so(engine: Engine, typed: Typed) -> None:

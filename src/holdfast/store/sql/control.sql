@@ -87,8 +87,8 @@ WHERE run_id IN (SELECT value FROM {each ids})
 -- name: reset_task
 -- purpose: queued or terminal → idle, as if it had never run, and what it had asked is asked no more;
 --   a plan is being planned again
--- guards: not running and not idle, it counts, nothing that needs it has started, be it a task, a
---   loop, an item or a call, and no group has been done by it
+-- guards: not running and not idle, it counts, nothing outside it that needs it, or a part of a plan,
+--   has started, be it a task, a loop, an item or a call, and no group has been done by it
 -- changes: task
 -- event: 'task.reset'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
@@ -117,7 +117,25 @@ WHERE id = :task_id
   AND status IN ('queued', 'done', 'failed', 'cancelled')
   AND NOT superseded
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS parent WHERE parent.id = holdfast_task.parent_id AND parent.kind = 'group' AND parent.status = 'done')
-  AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS dependent ON dependent.id = need.task_id WHERE need.need_id = holdfast_task.id AND NOT dependent.superseded AND (dependent.attempt > 0 OR dependent.status NOT IN ('idle', 'queued') OR (dependent.kind = 'group' AND dependent.status = 'queued' AND (dependent.total IS NOT NULL OR dependent.item IS NOT NULL OR dependent.waits_for IS NOT NULL))))
+  AND NOT EXISTS (
+    SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS dependent ON dependent.id = need.task_id
+    WHERE need.need_id IN (
+        WITH RECURSIVE part (id, planning_phase) AS (
+          SELECT named.id, named.planning_phase FROM holdfast_task AS named
+          WHERE named.id = :task_id
+          UNION SELECT child.id, child.planning_phase FROM holdfast_task AS child JOIN part ON child.parent_id = part.id
+          WHERE part.planning_phase <> 'none'
+            AND child.parent_epoch IS NULL)
+        SELECT id FROM part)
+      AND dependent.id NOT IN (
+        WITH RECURSIVE below (id) AS (
+          SELECT child.id FROM holdfast_task AS plan JOIN holdfast_task AS child ON child.parent_id = plan.id
+          WHERE plan.id = :task_id
+            AND plan.planning_phase <> 'none'
+          UNION SELECT child.id FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
+        SELECT id FROM below)
+      AND NOT dependent.superseded
+      AND (dependent.attempt > 0 OR dependent.status NOT IN ('idle', 'queued') OR (dependent.kind = 'group' AND dependent.status = 'queued' AND (dependent.total IS NOT NULL OR dependent.item IS NOT NULL OR dependent.waits_for IS NOT NULL))))
 
 -- name: block_dependents
 -- purpose: block what needs a task that is no longer done

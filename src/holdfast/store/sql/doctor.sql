@@ -238,6 +238,16 @@ WHERE task.status IN ('idle', 'queued')
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = task.id AND needed.status <> 'done')
 
+-- name: check_needs_still_count
+-- purpose: who counts needs nothing that counts no more and is not done: it waits for what that was a part of
+SELECT task.id AS entity, 'needs ' || needed.id || ', which counts no more and will never be done' AS detail
+FROM holdfast_task AS needed
+JOIN holdfast_need AS need ON need.need_id = needed.id
+JOIN holdfast_task AS task ON task.id = need.task_id
+WHERE needed.superseded
+  AND needed.status <> 'done'
+  AND NOT task.superseded
+
 -- name: check_run_holds_copied
 -- purpose: every open task carries the holds of its run, but for a paused lifted by run-now
 SELECT task.id AS entity, 'carries ' || task.run_holds || ', its run has ' || run.holds AS detail
@@ -352,6 +362,31 @@ WHERE plan.planning_phase = 'finalized'
         UNION ALL SELECT child.id, child.status FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
       SELECT 1 FROM below WHERE below.status = 'running')
     ELSE NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = plan.id AND child.status IN ('idle', 'queued', 'running')) END
+
+-- name: check_plans_wait_for_no_part
+-- purpose: no plan needs a part of itself that waits for another one: all below a plan waits for what that
+--   needs, so the two would wait for each other
+WITH RECURSIVE above (plan_id, part_id, id) AS (
+    SELECT plan.id, part.id, part.parent_id
+    FROM holdfast_task AS plan JOIN holdfast_need AS need ON need.task_id = plan.id
+      JOIN holdfast_task AS part ON part.id = need.need_id
+    WHERE plan.planning_phase = 'finalized'
+      AND plan.status = 'idle'
+      AND part.status IN ('idle', 'queued')
+    UNION SELECT above.plan_id, above.part_id, around.parent_id
+    FROM above JOIN holdfast_task AS around ON around.id = above.id),
+  awaited (plan_id, part_id, id) AS (
+    SELECT above.plan_id, above.part_id, above.part_id FROM above WHERE above.id = above.plan_id
+    UNION SELECT awaited.plan_id, awaited.part_id, following.id
+    FROM awaited JOIN (
+      SELECT need.task_id AS source, need.need_id AS id FROM holdfast_need AS need
+      UNION ALL SELECT child.parent_id, child.id FROM holdfast_task AS child WHERE NOT child.superseded) AS following
+      ON following.source = awaited.id
+      JOIN holdfast_task AS task ON task.id = following.id AND task.status IN ('idle', 'queued'))
+SELECT awaited.plan_id AS entity, 'needs ' || awaited.part_id || ', a part of it, which waits for ' || awaited.id
+  || ', and that for it again; hf.tasks.unblock("' || awaited.plan_id || '", ["' || awaited.part_id
+  || '"]) and hf.tasks.unblock("' || awaited.id || '", ["' || awaited.part_id || '"]) let them go on' AS detail
+FROM awaited JOIN holdfast_need AS need ON need.task_id = awaited.id AND need.need_id = awaited.part_id
 
 -- name: check_calls_end_with_runs
 -- purpose: a task that calls a workflow stands as the run of it does: one at a time, waited for

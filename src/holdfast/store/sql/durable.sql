@@ -147,16 +147,25 @@ WHERE id IN (
     SELECT id FROM tree)
   AND NOT superseded
 
+-- name: lost_needs_of
+-- purpose: what some tasks need that counts no more and is not done
+SELECT DISTINCT needed.id
+FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+WHERE need.task_id IN (SELECT value FROM {each ids})
+  AND needed.superseded
+  AND needed.status <> 'done'
+
 -- name: lost_needs
 -- purpose: who counts and needs one of some tasks that count no more, and the nearest around that which
 --   does; who has never run needs that from the beginning, and no plan that is reset forgets it
-WITH RECURSIVE around (need_id, id, parent_id, superseded) AS (
-  SELECT lost.id, lost.id, lost.parent_id, lost.superseded FROM holdfast_task AS lost
+WITH RECURSIVE around (need_id, id, parent_id, superseded, status) AS (
+  SELECT lost.id, lost.id, lost.parent_id, lost.superseded, lost.status FROM holdfast_task AS lost
   WHERE lost.id IN (SELECT value FROM {each ids})
-  UNION ALL SELECT around.need_id, parent.id, parent.parent_id, parent.superseded
+  UNION ALL SELECT around.need_id, parent.id, parent.parent_id, parent.superseded, parent.status
   FROM around JOIN holdfast_task AS parent ON parent.id = around.parent_id
   WHERE around.superseded)
-SELECT task.id AS task_id, CASE WHEN task.attempt = 0 THEN 1 ELSE task.version END AS since, need.need_id, around.id AS heir_id
+SELECT task.id AS task_id, CASE WHEN task.attempt = 0 THEN 1 ELSE task.version END AS since, need.need_id,
+  around.id AS heir_id, around.status AS heir_status
 FROM around JOIN holdfast_need AS need ON need.need_id = around.need_id
   JOIN holdfast_task AS task ON task.id = need.task_id
 WHERE NOT around.superseded
