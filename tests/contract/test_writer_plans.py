@@ -43,7 +43,7 @@ UNASKED = [
     "next_wake",
     "expired_tasks",
     "functions_wanted",
-    "ended_rows",
+    "awaited_rows",
     "rows_there",
     "attempts_over",
     "due_schedules",

@@ -53,8 +53,8 @@ def drain(
 
 
 def _ended(engine: Engine, ids: Sequence[str]) -> bool:
-    ended = engine.database.view(lambda tx: tx.read("ended_rows", ids=ids))
-    return len(ended) == len(ids)
+    rows = engine.database.view(lambda tx: tx.read("awaited_rows", ids=ids))
+    return sum(row["ended"] for row in rows) == len(ids)
 
 
 def main(url: str, worker: str, agents: str) -> None:

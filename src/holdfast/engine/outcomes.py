@@ -51,12 +51,11 @@ class Outcomes:
         if not watched:
             return
         ids = sorted(watched)
-        ended, there = self._database.view(
-            lambda tx: (tx.read("ended_rows", ids=ids), tx.read("rows_there", ids=ids))
-        )
-        for row in ended:
-            for future in self._answered(row["id"], watched[row["id"]]):
-                future.set_result(row)
+        there = self._database.view(lambda tx: tx.read("awaited_rows", ids=ids))
+        for row in there:
+            if row["ended"]:
+                for future in self._answered(row["id"], watched[row["id"]]):
+                    future.set_result(row)
         for identifier in watched.keys() - {row["id"] for row in there}:
             for future in self._answered(identifier, watched[identifier]):
                 future.set_exception(NotFound(identifier))

@@ -118,15 +118,17 @@ WHERE id = :task_id
   AND NOT superseded
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS parent WHERE parent.id = holdfast_task.parent_id AND parent.kind = 'group' AND parent.status = 'done')
   AND NOT EXISTS (
-    SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS dependent ON dependent.id = need.task_id
-    WHERE need.need_id IN (
-        WITH RECURSIVE part (id, planning_phase) AS (
-          SELECT named.id, named.planning_phase FROM holdfast_task AS named
-          WHERE named.id = :task_id
-          UNION SELECT child.id, child.planning_phase FROM holdfast_task AS child JOIN part ON child.parent_id = part.id
-          WHERE part.planning_phase <> 'none'
-            AND child.parent_epoch IS NULL)
-        SELECT id FROM part)
+    SELECT 1 FROM holdfast_task AS dependent
+    WHERE dependent.id IN (
+        SELECT need.task_id FROM holdfast_need AS need
+        WHERE need.need_id IN (
+            WITH RECURSIVE part (id, planning_phase) AS (
+              SELECT named.id, named.planning_phase FROM holdfast_task AS named
+              WHERE named.id = :task_id
+              UNION SELECT child.id, child.planning_phase FROM holdfast_task AS child JOIN part ON child.parent_id = part.id
+              WHERE part.planning_phase <> 'none'
+                AND child.parent_epoch IS NULL)
+            SELECT id FROM part))
       AND dependent.id NOT IN (
         WITH RECURSIVE below (id) AS (
           SELECT child.id FROM holdfast_task AS plan JOIN holdfast_task AS child ON child.parent_id = plan.id

@@ -149,9 +149,8 @@ WHERE id IN (
 
 -- name: lost_needs_of
 -- purpose: what some tasks need that counts no more and is not done
-SELECT DISTINCT needed.id
-FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
-WHERE need.task_id IN (SELECT value FROM {each ids})
+SELECT needed.id FROM holdfast_task AS needed
+WHERE needed.id IN (SELECT need.need_id FROM holdfast_need AS need WHERE need.task_id IN (SELECT value FROM {each ids}))
   AND needed.superseded
   AND needed.status <> 'done'
 

@@ -286,15 +286,13 @@ SELECT id FROM holdfast_task WHERE id IN (SELECT value FROM {each ids})
 UNION ALL
 SELECT id FROM holdfast_run WHERE id IN (SELECT value FROM {each ids})
 
--- name: ended_rows
--- purpose: which of some tasks and runs have ended, and how
-SELECT id, status, output, error FROM holdfast_task
+-- name: awaited_rows
+-- purpose: which of some tasks and runs exist, whether they have ended, and how
+SELECT id, status, output, error, finished_at IS NOT NULL AS ended FROM holdfast_task
 WHERE id IN (SELECT value FROM {each ids})
-  AND status IN ('done', 'failed', 'cancelled')
 UNION ALL
-SELECT id, status, NULL, error FROM holdfast_run
+SELECT id, status, NULL, error, finished_at IS NOT NULL FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
-  AND status IN ('completed', 'failed', 'cancelled')
 
 -- name: attempts_over
 -- purpose: which of some attempts no longer have their task
