@@ -5,10 +5,11 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import psycopg
 
+from holdfast.clock import SystemClock
 from holdfast.engine.doctor import Diagnosis, examine_within
 from holdfast.engine.engine import Engine
 from holdfast.store import queries
@@ -52,7 +53,6 @@ SELECT 1 FROM pg_class WHERE relkind = 'r' AND oid >= 16384
 """  # noqa: S608 - a constant
 _FROM_ONE = "SELECT setval(CAST(seqrelid AS regclass), seqstart, false) FROM pg_sequence"
 _NEW_SECRET = "UPDATE holdfast_meta SET value = %(secret)s WHERE name = 'secret'"
-_REAL_TIME = "SELECT set_config('holdfast.now', '', false)"
 
 
 class _KeptStore:
@@ -81,11 +81,11 @@ class _KeptStore:
             return False
         return True
 
-    def examine(self, engine: Engine) -> Diagnosis:
+    def examine(self) -> Diagnosis:
+        # None of the checks asks for the time.
+        known = queries.load("postgresql")
         with self._transaction():
-            self._session.execute(_REAL_TIME)
-            known = queries.load("postgresql")
-            return examine_within(PostgresqlTransaction(self._session, known, engine.clock))
+            return examine_within(PostgresqlTransaction(self._session, known, SystemClock()))
 
     def close(self) -> None:
         self._cleanup.close()
@@ -113,7 +113,7 @@ class _KeptStore:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         with self._session.loss_noticed():
-            self._session.execute("BEGIN")
+            self._session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
             yield
             self._session.commit()
 
@@ -157,12 +157,24 @@ _LENT: dict[str, _KeptStore] = {}
 
 def examined(engine: Engine) -> Diagnosis:
     """What the doctor finds in an engine's store, asked where he need not prepare himself anew."""
-    store = _LENT.get(engine.settings.url)
-    try:
-        return engine.doctor() if store is None else store.examine(engine)
-    except ConnectionLost:
-        # The test has ended every session there was.
+    return _examined_aside(engine.settings.url) or engine.doctor()
+
+
+def examined_alone(url: str) -> Diagnosis:
+    """The same of a store that nobody has open."""
+    if found := _examined_aside(url):
+        return found
+    with closing(Engine(url)) as engine:
         return engine.doctor()
+
+
+def _examined_aside(url: str) -> Diagnosis | None:
+    """None of a store that is not lent, or where the test has ended every session."""
+    store = _LENT.get(url)
+    try:
+        return None if store is None else store.examine()
+    except ConnectionLost:
+        return None
 
 
 def new_secret() -> str:
