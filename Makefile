@@ -21,7 +21,7 @@ up: $(READY)  ## serve this folder's store and work in it until Ctrl-C
 	@$(BIN)/holdfast up $(ARGS)
 
 test: $(READY)  ## run every test, on real SQLite, PostgreSQL and Redis
-	$(BIN)/python -m pytest -n 2 --dist=worksteal $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist=worksteal $(ARGS)
 
 check: $(READY)  ## everything a reviewer would ask: format, lint, types, layers, guards, tests
 	$(BIN)/ruff format --check $(CODE)

@@ -10,20 +10,20 @@ import os
 import shutil
 import signal
 import tempfile
-import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import apsw
 import hypothesis
-import psycopg
 import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from tests import servers
 from tests.engines import opened
+from tests.stores import KeptStores, new_secret
 
 # A suite that was started in the background ignores these, and so would the programs it starts.
 for each in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
@@ -65,18 +65,17 @@ def postgres_template(postgres_server: str) -> Iterator[str]:
         yield urlsplit(url).path.removeprefix("/")
 
 
+@pytest.fixture(scope="session")
+def postgres_stores(postgres_server: str, postgres_template: str) -> Iterator[KeptStores]:
+    with closing(KeptStores(postgres_server, postgres_template)) as stores:
+        yield stores
+
+
 @pytest.fixture
-def postgres_store_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
-    """The URL of a store on PostgreSQL that nobody has used, and that is this test's alone."""
-    with servers.database(postgres_server, postgres_template) as url:
-        with psycopg.connect(url) as made:
-            renewed = "UPDATE holdfast_meta SET value = %s WHERE name = 'secret'"
-            made.execute(renewed, (_new_secret(),))
+def postgres_store_url(postgres_stores: KeptStores) -> Iterator[str]:
+    """The URL of a store on PostgreSQL as good as new, that is this test's alone."""
+    with postgres_stores.lend() as url:
         yield url
-
-
-def _new_secret() -> str:
-    return uuid.uuid4().hex * 2
 
 
 @pytest.fixture
@@ -98,7 +97,7 @@ def sqlite_store_url(sqlite_url: str, sqlite_template: Path) -> str:
     """The URL of a store on SQLite that nobody has used, and that is this test's alone."""
     path = shutil.copy(sqlite_template, sqlite_url.removeprefix("sqlite:///"))
     with apsw.Connection(str(path)) as made:
-        made.execute("UPDATE holdfast_meta SET value = ? WHERE name = 'secret'", (_new_secret(),))
+        made.execute("UPDATE holdfast_meta SET value = ? WHERE name = 'secret'", (new_secret(),))
     made.close()
     return sqlite_url
 

@@ -9,6 +9,7 @@ from holdfast.clock import Clock, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.randomness import Randomness, SeededRandomness
 from holdfast.settings import Settings
+from tests.stores import examined
 
 
 @contextmanager
@@ -36,7 +37,7 @@ def healthy(engine: Engine) -> Iterator[None]:
     """Close an engine at the end, and before that let the doctor find nothing."""
     try:
         yield
-        diagnosis = engine.doctor()
+        diagnosis = examined(engine)
         assert diagnosis.ok, str(diagnosis)
     finally:
         engine.close()

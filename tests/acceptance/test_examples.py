@@ -112,7 +112,7 @@ def test_a_durable_function_waits_without_a_worker_and_does_nothing_twice(desk: 
 def test_a_shell_script_that_slept_past_its_lease_is_refused_and_goes_on(desk: Desk) -> None:
     store = desk.folder / "counts.db"
     go = desk.folder / "go"
-    desk.environment |= {"HOLDFAST_DB": str(store), "LEASE": "3", "WAIT_FOR": str(go)}
+    desk.environment |= {"HOLDFAST_DB": str(store), "LEASE": "6", "WAIT_FOR": str(go)}
     with Holdfast(f"sqlite:///{store}") as hf:
         first, second = (add_count(hf, text) for text in ("to be or not to be", "one two"))
         with desk.started("sh", "worker.sh") as script:

@@ -17,6 +17,7 @@ from tests.chaos.errands import Errand, recover, write
 from tests.chaos.processes import Ended, send
 from tests.chaos.stores import State, Store, differences, entered
 from tests.race.worlds import World
+from tests.stores import examined_alone
 
 Plan = Callable[[World], Sequence[Operation]]
 
@@ -36,7 +37,7 @@ class Pair:
 
     left: State
     recovered: State
-    diagnosis: object
+    diagnosis: Diagnosis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,6 @@ class Explorer:
         ended = self.write()
         written = self._look()
         for pair in (never, written):
-            assert isinstance(pair.diagnosis, Diagnosis)
             assert pair.diagnosis.ok, str(pair.diagnosis)
         return Uncrashed(
             never=never,
@@ -115,7 +115,7 @@ class Explorer:
         runs = sorted(row["id"] for row in left["holdfast_run"])
         ended = send(recover, later, runs)
         assert ended.exit_code == 0, "it could not be recovered"
-        (diagnosis,) = ended.replies
+        diagnosis = examined_alone(self.errand.url)
         return Pair(left=left, recovered=self.store.read(), diagnosis=diagnosis)
 
 

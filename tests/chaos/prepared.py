@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import gc
 
-from holdfast.store import queries
+from holdfast.store import migrations, queries
 from holdfast.store.macros import Dialect
+from holdfast.store.notifiers import postgresql, sqlite
 from tests.chaos import errands, leaky
 
-LOADED = (errands, leaky)
+LOADED = (errands, leaky, postgresql, sqlite)
 
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgresql")
 for _dialect in DIALECTS:
     dict(queries.load(_dialect))
+    migrations.load(_dialect)
 
 # What is here already is never garbage: looking for it in a child would only copy its pages.
 gc.freeze()

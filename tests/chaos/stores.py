@@ -12,13 +12,10 @@ from typing import Any, Protocol
 from holdfast.store.database import is_postgresql, sqlite_path
 from tests.contract.raw import Raw, dump, raw, read_all
 from tests.race.racers import eventually
+from tests.stores import OTHERS
 
 State = dict[str, list[dict[str, Any]]]
 
-_OTHERS = """
-SELECT pid FROM pg_stat_activity
-WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
-"""
 # In the order of their making: whatever refers to another comes after it.
 _TABLES = """
 SELECT relname AS name FROM pg_class
@@ -89,7 +86,7 @@ class PostgresqlStore:
 
 def await_sessions(run: Raw) -> None:
     """A server ends the session of a process that died, soon but not at once."""
-    assert eventually(lambda: run(_OTHERS) == []), "a session outlived its process"
+    assert eventually(lambda: run(OTHERS) == []), "a session outlived its process"
 
 
 @contextmanager

@@ -47,15 +47,15 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def quiet(postgres_url: str, clock: ManualClock) -> Iterator[Engine]:
-    engine = Engine(postgres_url, clock=clock)
+def quiet(postgres_store_url: str, clock: ManualClock) -> Iterator[Engine]:
+    engine = Engine(postgres_store_url, clock=clock)
     with healthy(engine):
         yield engine
 
 
 @pytest.fixture
-def others(postgres_url: str, quiet: Engine) -> Iterator[Others]:
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
+def others(postgres_store_url: str, quiet: Engine) -> Iterator[Others]:
+    with psycopg.connect(postgres_store_url, autocommit=True) as connection:
         yield Others(quiet, connection)
 
 

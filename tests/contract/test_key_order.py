@@ -63,12 +63,12 @@ def test_one_group_gives_a_key_back_and_takes_one_that_sorts_before_it(store_url
 
 
 def test_a_group_begins_again_while_another_process_holds_the_key_before(
-    postgres_url: str,
+    postgres_store_url: str,
 ) -> None:
     clock = ClockThatFrees()
     with (
-        with_b_running_and_a_ready(postgres_url, clock) as (engine, task_id, token),
-        psycopg.connect(postgres_url) as rival,
+        with_b_running_and_a_ready(postgres_store_url, clock) as (engine, task_id, token),
+        psycopg.connect(postgres_store_url) as rival,
     ):
         rival.execute(LET_GO)
         rival.execute(LOCK)

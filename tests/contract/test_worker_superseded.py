@@ -60,8 +60,10 @@ def test_a_superseded_attempt_ends_long_before_its_next_renewal(store_url: str, 
         assert outcomes == ["superseded", "completed"]
 
 
-def test_a_cancel_of_one_running_step_of_a_run_is_hinted_at_elsewhere(postgres_url: str) -> None:
-    with Holdfast(postgres_url) as hf:
+def test_a_cancel_of_one_running_step_of_a_run_is_hinted_at_elsewhere(
+    postgres_store_url: str,
+) -> None:
+    with Holdfast(postgres_store_url) as hf:
         flow = hf.workflow("flow")
 
         @flow.step
@@ -72,7 +74,7 @@ def test_a_cancel_of_one_running_step_of_a_run_is_hinted_at_elsewhere(postgres_u
 
         flow.start()
         first, _ = hf.work.claim("worker", count=2)
-        with psycopg.connect(postgres_url, autocommit=True) as other:
+        with psycopg.connect(postgres_store_url, autocommit=True) as other:
             other.execute(f"LISTEN {CHANNEL}")
             assert hf.tasks.cancel(first.task.id).ok
             assert next(other.notifies(timeout=PATIENCE)).channel == CHANNEL

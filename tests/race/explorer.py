@@ -17,15 +17,12 @@ from holdfast.randomness import SeededRandomness
 from holdfast.store.database import Files, is_postgresql
 from tests.race.racers import PATIENCE, RaceClock, Racer, eventually
 from tests.race.worlds import World
+from tests.stores import OTHERS, examined
 
 Plans = tuple[Sequence[Operation], Sequence[Operation]]
 Scenario = Callable[[World], Plans]
 Replies = tuple[list[object], list[object]]
 
-_OTHERS = """
-SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
-"""
 _DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
 
 
@@ -82,7 +79,7 @@ class Stage:
             place = 0
             while self._interleave(scenario, leader, place, orders):
                 place += 1
-        diagnosis = self.engine.doctor()
+        diagnosis = examined(self.engine)
         assert diagnosis.ok, str(diagnosis)
         return orders
 
@@ -167,4 +164,4 @@ def count_deadlocks(url: str) -> int:
 
 
 def _alone(connection: psycopg.Connection[tuple[int, ...]]) -> bool:
-    return connection.execute(_OTHERS).fetchone() == (0,)
+    return connection.execute(OTHERS).fetchone() is None

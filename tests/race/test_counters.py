@@ -11,9 +11,9 @@ from tests.race.racers import COMMIT
 
 @pytest.mark.parametrize("limit", [1, 2])
 def test_a_new_task_of_a_key_waits_for_its_counter_only_to_change_the_limit(
-    postgres_url: str, limit: int
+    postgres_store_url: str, limit: int
 ) -> None:
-    with staged(postgres_url) as stage:
+    with staged(postgres_store_url) as stage:
         world = stage.world()
         known = world.concurrency(1)
         world.task("one", concurrency=known)

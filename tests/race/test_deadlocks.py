@@ -116,7 +116,7 @@ def a_reopening_against_completions_far_down(world: World) -> Plans:
     ],
 )
 def test_groups_never_wait_for_each_other_in_a_circle(
-    postgres_url: str, scenario: Scenario
+    postgres_store_url: str, scenario: Scenario
 ) -> None:
-    with staged(postgres_url) as stage:
+    with staged(postgres_store_url) as stage:
         stage.explore(scenario)

@@ -73,10 +73,12 @@ def most_at_once(engine: Engine, ids: list[str]) -> int:
 
 
 @pytest.mark.parametrize("limit", [None, 3])
-def test_eight_engines_claim_every_task_once(postgres_url: str, limit: int | None) -> None:
+def test_eight_engines_claim_every_task_once(postgres_store_url: str, limit: int | None) -> None:
     inside = Inside()
-    with filled(postgres_url, limit=limit) as (engine, ids), ExitStack() as stack:
-        engines = [stack.enter_context(closing(Engine(postgres_url).start())) for _ in range(7)]
+    with filled(postgres_store_url, limit=limit) as (engine, ids), ExitStack() as stack:
+        engines = [
+            stack.enter_context(closing(Engine(postgres_store_url).start())) for _ in range(7)
+        ]
         got = drain_side_by_side([engine, *engines], ids, inside)
         assert Counter(task for each in got for task in each) == Counter(ids)
         assert most_at_once(engine, ids) <= (limit or TASKS)

@@ -67,8 +67,8 @@ def test_a_race_is_lost_without_its_guard(
     ],
 )
 def test_a_race_of_writers_side_by_side_is_lost_without_its_lock(
-    postgres_url: str, tmp_path: Path, query: str, guard: str, scenario: Scenario
+    postgres_store_url: str, tmp_path: Path, query: str, guard: str, scenario: Scenario
 ) -> None:
     files = without(guard, query, tmp_path / "sql")
-    with staged(postgres_url, files) as stage, pytest.raises(NotSerialisable):
+    with staged(postgres_store_url, files) as stage, pytest.raises(NotSerialisable):
         stage.explore(scenario)

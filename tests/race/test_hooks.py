@@ -135,8 +135,10 @@ def test_processes_that_register_the_same_hooks_at_once(stage: Stage) -> None:
         assert {f"one-{world.number}", f"two-{world.number}"} <= names
 
 
-def test_who_registers_hooks_waits_for_one_with_none_behind_it_in_hand(postgres_url: str) -> None:
-    with staged(postgres_url) as stage, psycopg.connect(postgres_url) as rival:
+def test_who_registers_hooks_waits_for_one_with_none_behind_it_in_hand(
+    postgres_store_url: str,
+) -> None:
+    with staged(postgres_store_url) as stage, psycopg.connect(postgres_store_url) as rival:
         stage.third.perform([registration("a", "b")])
         rival.execute("SELECT 1 FROM holdfast_hook WHERE name = 'a' FOR UPDATE")
         waiting = stage.first.start([registration("b", "a")])

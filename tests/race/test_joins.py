@@ -103,9 +103,9 @@ def test_two_new_needs_far_apart_never_close_a_cycle(stage: Stage) -> None:
 
 
 def test_siblings_that_complete_while_a_task_comes_to_need_both_unblock_it(
-    postgres_url: str,
+    postgres_store_url: str,
 ) -> None:
-    with staged(postgres_url) as stage:
+    with staged(postgres_store_url) as stage:
         world = stage.world()
         world.task("left")
         world.task("right")

@@ -143,9 +143,9 @@ def test_a_schedule_and_a_counter_are_locked_in_one_order_when_a_run_ends(stage:
 
 
 def test_a_schedule_that_was_given_to_a_run_meanwhile_is_locked_after_that_run(
-    postgres_url: str,
+    postgres_store_url: str,
 ) -> None:
-    with staged(postgres_url) as stage:
+    with staged(postgres_store_url) as stage:
         world = stage.world()
         limit = world.concurrency(2)
         world.task("waiting", concurrency=limit)

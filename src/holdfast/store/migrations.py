@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -64,9 +65,19 @@ class Migrator(Protocol):
         """Run `work` in one transaction that keeps every other migrator out."""
 
 
-def load(dialect: Dialect, directory: Path = DIRECTORY) -> list[Migration]:
+def load(dialect: Dialect, directory: Path = DIRECTORY) -> Sequence[Migration]:
+    return _own(dialect) if directory == DIRECTORY else _read(directory / dialect)
+
+
+@cache
+def _own(dialect: Dialect) -> Sequence[Migration]:
+    """Once for a program: what the package holds does not change while it runs."""
+    return _read(DIRECTORY / dialect)
+
+
+def _read(directory: Path) -> Sequence[Migration]:
     found: list[Migration] = []
-    for path in sorted((directory / dialect).glob("*.sql")):
+    for path in sorted(directory.glob("*.sql")):
         match = _FILE.fullmatch(path.name)
         if match is None or int(match[1]) != len(found) + 1:
             raise ValueError(
@@ -75,7 +86,7 @@ def load(dialect: Dialect, directory: Path = DIRECTORY) -> list[Migration]:
         text = path.read_text(encoding="utf-8")
         number, name = int(match[1]), match[2]
         found.append(Migration(number=number, name=name, checksum=checksum(text), text=text))
-    return found
+    return tuple(found)
 
 
 def checksum(text: str) -> str:
