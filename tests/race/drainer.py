@@ -54,7 +54,7 @@ def drain(
 
 def _ended(engine: Engine, ids: Sequence[str]) -> bool:
     rows = engine.database.view(lambda tx: tx.read("awaited_rows", ids=ids))
-    return sum(row["ended"] for row in rows) == len(ids)
+    return len([row for row in rows if row["ended"]]) == len(ids)
 
 
 def main(url: str, worker: str, agents: str) -> None:
