@@ -5,29 +5,25 @@ Each guard is put to the statement alone, after one report and nothing that shou
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.budget import Budget
 from holdfast.model.graph import Concurrency, Step, Workflow
-from holdfast.model.run import NewRun
+from holdfast.model.reference import Reference
 from holdfast.model.status import Status
-from holdfast.model.task import NewTask
 from tests.contract import test_claim_statements as clauses
 from tests.contract.raw import Raw, raw
 from tests.contract.stages import CHAIN, FORK, StartedRun, bring, create, start, take
 from tests.contract.statements import complete
-from tests.contract.test_called_budgets import limited
-from tests.contract.test_taking import Hand
-from tests.engines import healthy
 
 Arrange = Callable[[Engine, Raw], str]
 Hold = Callable[[Engine, StartedRun], object]
 KEYED = Step(id="work", needs=("plan",), concurrency=Concurrency(key="key", limit=2))
+PLAN, BESIDE = Step(id="plan"), Step(id="beside", needs=("plan",))
+FLAG = Reference.parse("when", "steps.plan.flag")
 TAGGED = Step(id="work", needs=("plan",), tags=("linux",))
 
 
@@ -137,6 +133,16 @@ def test_what_has_a_key_or_tags_is_only_unblocked(engine: Engine, step: Step) ->
     assert hand_on(engine, run) == {"work": "queued"}
 
 
+def test_beside_what_advance_decides_about_all_are_only_unblocked(engine: Engine) -> None:
+    listed = Reference.parse("for_each", "steps.plan.list")
+    loop = Step(id="loop", needs=("plan",), for_each=listed, steps=(Step(id="one"),))
+    decided = Step(id="decided", needs=("plan",), when=FLAG)
+    for each in (loop, decided):
+        run = planned(engine, Workflow.define(each.id, (PLAN, BESIDE, each)))
+        assert hand_on(engine, run, count=9) == {"beside": "queued", each.id: "queued"}
+        assert engine.runs.cancel(run.id).ok
+
+
 def test_what_has_run_before_is_only_unblocked_and_its_cost_counted_by_the_claim(
     engine: Engine,
 ) -> None:
@@ -235,180 +241,3 @@ def test_with_somebody_in_line_who_has_a_key_or_tags_it_is_left_to_a_claim_who_c
     create(engine, concurrency=clauses.TWO)
     assert hand_on(engine, other) == {"work": "queued"}
     hand("UPDATE holdfast_task SET concurrency_key = NULL, parked = false WHERE id = ?", task_id)
-
-
-@pytest.fixture
-def quiet(store_url: str) -> Iterator[Engine]:
-    """An engine that writes a group only when it is told to."""
-    engine = Engine(store_url)
-    with healthy(engine):
-        yield engine
-
-
-class Chain:
-    """A run of one engine whose first step somebody holds who takes one at a time."""
-
-    def __init__(self, engine: Engine, workflow: Workflow = CHAIN) -> None:
-        self.engine = engine
-        self.hand = Hand(engine, room=1)
-        started = engine.runs.start.submit(NewRun(workflow=workflow))
-        engine.commits.step()
-        self.id = started.result().id
-        self.work = next(each.id for each in engine.runs.tasks(self.id) if each.step == "work")
-
-    def report(self) -> None:
-        """Have the report of what is held written, with whatever else was submitted."""
-        self.hand.complete()
-        self.engine.commits.step()
-
-    def history(self) -> list[str]:
-        events = self.engine.runs.events(self.id)
-        return [each.type for each in events if each.task_id == self.work]
-
-    def finish(self) -> None:
-        while self.hand.held:
-            self.report()
-        assert self.engine.runs.get(self.id).status == "completed"
-
-
-HANDED_ON = ["task.created", "task.running"]
-IN_TURN = ["task.created", "task.unblocked", "task.running"]
-
-
-def test_a_step_that_is_handed_on_has_one_event_for_both(quiet: Engine) -> None:
-    chain = Chain(quiet)
-    chain.report()
-    assert [each.step for each in chain.hand.held] == ["work"]
-    assert chain.hand.held[0].needs == {"plan": None}
-    assert chain.history() == HANDED_ON
-    *_, event = quiet.tasks.events(chain.work)
-    assert (event.source, event.target, event.actor) == ("queued", "running", "anna")
-    assert event.data["blocked"] is False
-    chain.finish()
-
-
-def test_a_new_task_in_the_same_commit_may_come_first(quiet: Engine) -> None:
-    chain = Chain(quiet)
-    quiet.tasks.create.submit(NewTask(title="urgent", priority=9))
-    chain.report()
-    assert chain.hand.titles == ["urgent"]
-    chain.report()
-    assert chain.history() == IN_TURN
-    chain.finish()
-
-
-def test_what_a_key_lets_in_with_the_same_report_may_come_first(quiet: Engine) -> None:
-    chain = Chain(quiet)
-    one = Concurrency(key="key", limit=1)
-    chain.hand.room = 2
-    for title in ("first", "second"):
-        quiet.tasks.create.submit(NewTask(title=title, priority=9, concurrency=one))
-        quiet.commits.step()
-    assert chain.hand.titles == ["plan", "first"]
-    chain.hand.room = 1
-    chain.hand.complete()
-    chain.hand.complete()
-    quiet.commits.step()
-    assert chain.hand.titles == ["second"]
-    chain.report()
-    assert chain.history() == IN_TURN
-    chain.finish()
-
-
-def test_the_step_after_the_last_that_a_budget_allows_is_not_started(quiet: Engine) -> None:
-    chain = Chain(quiet, limited("limited", Budget(attempts=1), *CHAIN.steps))
-    chain.report()
-    assert chain.hand.held == []
-    assert quiet.runs.get(chain.id).holds.names == ("budget",)
-    quiet.runs.cancel.submit(chain.id)
-    quiet.commits.step()
-
-
-def test_who_leaves_just_then_is_given_what_was_started_for_it(quiet: Engine) -> None:
-    chain = Chain(quiet)
-
-    def leaves() -> tuple[str, ...]:
-        chain.hand.let_go()
-        return ()
-
-    chain.hand.taker.passed = leaves
-    chain.report()
-    assert [each.step for each in chain.hand.held] == ["work"]
-    assert chain.history() == HANDED_ON
-
-
-@pytest.mark.parametrize("trouble", ["passed", "lease"])
-def test_a_report_is_written_though_nothing_can_be_handed_on(quiet: Engine, trouble: str) -> None:
-    chain = Chain(quiet)
-    if trouble == "lease":
-        chain.hand.taker.lease = 2**63 - 1
-    else:
-        chain.hand.trouble = RuntimeError("nobody can tell what to pass by")
-    chain.report()
-    states = {each.step: each.state for each in quiet.runs.tasks(chain.id)}
-    assert states == {"plan": "done", "work": "ready", "review": "blocked"}
-
-
-@pytest.mark.parametrize("change", [{"agents": ("default", "other")}, {"request": "again"}])
-def test_who_takes_more_than_one_line_or_may_ask_again_gets_it_by_a_claim(
-    quiet: Engine, change: dict[str, Any]
-) -> None:
-    chain = Chain(quiet)
-    for name, value in change.items():
-        setattr(chain.hand.taker, name, value)
-    chain.report()
-    assert [each.step for each in chain.hand.held] == ["work"]
-    assert chain.history() == IN_TURN
-
-
-def test_who_passes_somebody_by_gets_it_by_a_claim(quiet: Engine) -> None:
-    chain = Chain(quiet)
-    chain.hand.taker.passed = lambda: ("t_" + "0" * 20,)
-    chain.report()
-    assert chain.history() == IN_TURN
-
-
-class Play:
-    """Runs of random steps with one worker, which now and then reports several at once."""
-
-    def __init__(self, engine: Engine, seed: int, *agents: str) -> None:
-        self.chance = random.Random(seed)  # noqa: S311 - a play that can be repeated
-        self.engine = engine
-        self.hand = Hand(engine, room=self.chance.randint(1, 3))
-        self.hand.taker.agents = agents
-        self.numbers: dict[str | None, int] = {}
-        for number in range(4):
-            new = NewRun(workflow=self._workflow(), priority=self.chance.choice((0, 0, 1)))
-            started = engine.runs.start.submit(new)
-            engine.commits.step()
-            self.numbers[started.result().id] = number
-
-    def _workflow(self) -> Workflow:
-        names = "abcdef"
-        needs = [
-            self.chance.sample(names[:place], self.chance.randint(min(place, 1), min(place, 2)))
-            for place in range(len(names))
-        ]
-        steps = (Step(id=name, needs=tuple(each)) for name, each in zip(names, needs, strict=True))
-        return Workflow.define("random", tuple(steps))
-
-    def order(self) -> list[list[tuple[int, str | None]]]:
-        """What was held after each commit."""
-        held = []
-        while self.hand.held:
-            for _ in range(self.chance.randint(1, len(self.hand.held))):
-                each = self.hand.held.pop(self.chance.randrange(len(self.hand.held)))
-                self.engine.work.complete.submit(each.task_id, each.token)
-            self.engine.commits.step()
-            held.append([(self.numbers[each.run_id], each.step) for each in self.hand.held])
-        self.hand.let_go()
-        assert all(self.engine.runs.get(str(run)).status == "completed" for run in self.numbers)
-        return held
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_steps_are_handed_on_in_the_very_order_in_which_they_would_be_claimed(
-    quiet: Engine, seed: int
-) -> None:
-    handed = Play(quiet, seed, "default").order()
-    assert handed == Play(quiet, seed, "default", "other").order()

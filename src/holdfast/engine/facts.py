@@ -27,10 +27,17 @@ class RunFacts:
     # The run at the top of those that call each other, where that is another one.
     root_id: str | None
     depth: int
+    # Whether its end lets another run in.
+    keyed: bool
     usd_per_attempt: float | None = None
     # It and those that called it, as far as a budget limits all that they use and call; how far
     # it does is another thing, and changes.
     limits: tuple[str, ...] = ()
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether its steps and its end concern no other run."""
+        return not self.limits and not self.keyed and self.root_id is None
 
     @cached_property
     def value(self) -> Any:  # noqa: ANN401 - JSON is any value
@@ -72,6 +79,7 @@ class Facts:
                     input=row["input"],
                     root_id=row["root_id"],
                     depth=row["depth"],
+                    keyed=row["keyed"],
                     usd_per_attempt=None if most is None else to_dollars(most),
                     limits=_limits(tx, row),
                 )

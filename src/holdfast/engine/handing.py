@@ -31,8 +31,7 @@ class Offer:
 def unblock(group: Group, done: Sequence[str]) -> list[Row]:
     """Unblock what needed some finished tasks, and start as much of it as there is room for."""
     offer = group.offer
-    # Whoever a key lets in now may stand before it in line.
-    runs = _locked(group) if offer and offer.room > 0 and not group.freed else []
+    runs = _locked(group) if offer and offer.room > 0 and _is_last(group) else []
     if not offer or not runs:
         return group.change_tasks("unblock_dependents", ids=done)
     try:
@@ -63,7 +62,12 @@ def _hand_on(group: Group, offer: Offer, done: Sequence[str], runs: Sequence[str
     )
 
 
+def _is_last(group: Group) -> bool:
+    """Whether nothing more follows of which somebody may come that stands before them in line."""
+    return not group.freed and not group.parents
+
+
 def _locked(group: Group) -> list[str]:
-    """The runs that the reports of a group have locked, but for those with a limit to reach."""
-    found = group.facts.of(group.tx, group.used)
-    return sorted(run.id for run in found.values() if not run.limits)
+    """The runs that the reports of a group have locked; none if one of them concerns others."""
+    runs = group.facts.of(group.tx, group.used).values()
+    return sorted(run.id for run in runs) if all(run.stands_alone for run in runs) else []

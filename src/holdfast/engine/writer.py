@@ -17,7 +17,7 @@ from holdfast.store.database import Transaction
 from holdfast.store.macros import Dialect
 
 # Beside anything else it is not known, when reports are written, who is to be started first.
-HANDED_ON = frozenset({Complete, Pull, Sweep})
+HANDED_ON = frozenset({Complete, Pull})
 # How often others are told, in seconds, of what this process makes ready and takes at once.
 SHOWN_EVERY = 0.05
 

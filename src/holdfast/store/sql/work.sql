@@ -61,8 +61,9 @@ WHERE id IN (SELECT id FROM chosen)
 --   claim it would be two
 -- guards: blocked, not started, and no need that is not done. To start it, also every clause of a
 --   claim, but that it was blocked; of one of the runs that this transaction has locked, so that
---   nothing else changes it meanwhile; never started before, without key and tags, and while nobody
---   in line has any or stands before it
+--   nothing else changes it meanwhile; never started before, without key and tags, while nobody
+--   in line has any or stands before it, and nobody is unblocked with it of whom advance decides
+--   whether it starts: what follows from that may stand before it too
 -- changes: task
 -- event: CASE WHEN status = 'running' THEN 'task.running' ELSE 'task.unblocked' END
 -- data: '{"blocked":false}'
@@ -73,7 +74,7 @@ WHERE id IN (SELECT id FROM chosen)
 WITH ripe AS MATERIALIZED (
   SELECT task.id, task.run_id, task.status, task.kind, false AS blocked, task.holds, task.run_holds,
     task.due, task.scheduled_for, task.agent, task.tags, task.concurrency_key, task.attempt,
-    task.run_now, task.priority, task.position
+    task.run_now, task.priority, task.position, task.conditional
   FROM holdfast_task AS task
   WHERE task.id IN (SELECT task_id FROM holdfast_need WHERE need_id IN (SELECT value FROM {each ids}))
     AND NOT {waiting task}
@@ -100,6 +101,7 @@ taken AS (
     AND attempt = 0
     AND tags = '[]'
     AND concurrency_key IS NULL
+    AND NOT EXISTS (SELECT 1 FROM ripe AS other WHERE other.kind <> 'work' OR other.conditional)
     AND (front.id IS NULL OR (front.run_now, front.priority, holdfast_task.position, holdfast_task.id) < (holdfast_task.run_now, holdfast_task.priority, front.position, front.id))
     AND NOT EXISTS (SELECT 1 FROM holdfast_task AS special WHERE special.agent = :agent AND (special.concurrency_key IS NOT NULL OR special.tags <> '[]') AND special.status = 'queued' AND special.kind = 'work' AND NOT special.blocked AND special.holds = 0 AND special.run_holds = 0 AND special.due AND NOT special.parked)
   ORDER BY holdfast_task.run_now DESC, holdfast_task.priority DESC, holdfast_task.position, holdfast_task.id
@@ -236,7 +238,7 @@ FROM above JOIN holdfast_need AS need ON need.task_id = above.id
 -- name: run_facts
 -- purpose: what never changes of some runs: for the worker that runs their tasks, and for loops
 SELECT id, workflow, workflow_version, key, input, root_id, depth, budget_usd_per_attempt,
-  budget_usd IS NOT NULL OR budget_attempts IS NOT NULL AS limited
+  budget_usd IS NOT NULL OR budget_attempts IS NOT NULL AS limited, concurrency_key IS NOT NULL AS keyed
 FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
 
