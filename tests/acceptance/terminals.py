@@ -29,8 +29,9 @@ _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 def environment(**more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     path = os.pathsep.join([str(ROOT / "src"), kept.get("PYTHONPATH", "")])
-    # Programs that are started by the dozen need not be compiled each time.
-    for name in ("NO_COLOR", "PYTHONDONTWRITEBYTECODE"):
+    # Programs that are started by the dozen need not be compiled each time; what is written comes
+    # at once only where they see to it.
+    for name in ("NO_COLOR", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
         kept.pop(name, None)
     return kept | {"PYTHONPATH": path, "TERM": "xterm"} | more
 
@@ -59,7 +60,7 @@ def on_path(folder: Path) -> dict[str, str]:
 
 
 class Terminal:
-    """What a command has written on its terminal so far."""
+    """What a command has written so far, on its terminal or into its pipe."""
 
     def __init__(self, child: subprocess.Popen[bytes], screen: int) -> None:
         self.child = child
@@ -114,3 +115,22 @@ def terminal(folder: Path, *arguments: str, **more: str) -> Iterator[Terminal]:
         finally:
             child.kill()
             os.close(screen)
+
+
+@contextmanager
+def piped(folder: Path, *arguments: str, **more: str) -> Iterator[Terminal]:
+    """Run a command that writes all it says into one pipe."""
+    reader, inside = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        cwd=folder,
+        env=environment(**more),
+        stdout=inside,
+        stderr=inside,
+    ) as child:
+        os.close(inside)
+        try:
+            yield Terminal(child, reader)
+        finally:
+            child.kill()
+            os.close(reader)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from statistics import median
 import pytest
 
 from holdfast import Holdfast
-from tests.acceptance.terminals import PATIENCE, PROGRAM, environment, holdfast, terminal
+from tests.acceptance.terminals import PATIENCE, PROGRAM, environment, holdfast, piped, terminal
 
 STORIES = """
 from holdfast import Context, Holdfast, Verdict, needs
@@ -204,6 +205,44 @@ def test_a_reader_that_leaves_early_is_not_complained_about(tmp_path: Path) -> N
         child.stdout.close()
         assert child.stderr.read() == b""
         assert child.wait(PATIENCE) == 141
+
+
+def test_a_pipe_is_given_each_line_when_it_is_said(tmp_path: Path) -> None:
+    (tmp_path / "waiting.py").write_text(WAITING + 'waiting.approval("ok", "Go on?")\n')
+    with piped(tmp_path, "run", "waiting:waiting", "--wait") as reader:
+        reader.until("wait  running\n")
+        (tmp_path / "go").touch()
+        assert reader.ends() == 4
+    *_, asks, needed, then = reader.text.splitlines()
+    assert asks == "ok  asks: Go on?"
+    assert needed.startswith("needs you: holdfast approve t_")
+    assert then.startswith("then:      holdfast worker waiting:hf")
+
+
+def test_who_follows_reads_what_was_written_and_may_leave_while_more_comes(tmp_path: Path) -> None:
+    store = {"HOLDFAST_DB": f"sqlite:///{tmp_path}/few.db"}
+    with Holdfast(store["HOLDFAST_DB"]) as hf:
+
+        def nothing() -> None: ...
+
+        task = hf.task(nothing).enqueue()
+        with subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, "events", task.id, "--follow"],
+            cwd=tmp_path,
+            env=environment(**store),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as child:
+            assert child.stdout is not None
+            assert child.stderr is not None
+            ready, _, _ = select.select([child.stdout], [], [], PATIENCE)
+            if not ready:
+                child.kill()
+            assert b"task.created" in child.stdout.readline()
+            child.stdout.close()
+            hf.tasks.cancel(task.id)
+            assert child.stderr.read() == b""
+            assert child.wait(PATIENCE) == 141
 
 
 UNWANTED = {"asyncio", "httpx", "jsonschema", "psycopg", "pydantic", "rich", "yaml"}

@@ -173,8 +173,6 @@ def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServ
     tokens.own()
     with announced(program.settings.url, server.url):
         say(server.url)
-        # Whoever started it may be waiting to read where it is.
-        sys.stdout.flush()
         announce(f"token {token_path(program.settings.url)}   (holdfast token prints it)")
         _say_way_in(server.url, tokens)
         yield server

@@ -84,7 +84,8 @@ def cut(text: str, most: int | None) -> str:
 
 
 def say(line: str = "") -> None:
-    print(line)  # noqa: T201 - it is what a command line does
+    """What the command gives, at once: who reads a pipe may wait for this very line."""
+    print(line, flush=True)  # noqa: T201 - it is what a command line does
 
 
 def note(line: str) -> None:
