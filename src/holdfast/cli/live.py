@@ -112,7 +112,7 @@ def _tell_questions(run: View, told: set[str]) -> set[str]:
     for key, leaf in asking.items():
         if key not in told:
             said = "\n    ".join(escape(question(leaf.task), keep="\n").splitlines())
-            say(f"{escape(leaf.address)}  asks: {said}")
+            say(f"{escape(leaf.name)}  asks: {said}")
     return set(asking)
 
 

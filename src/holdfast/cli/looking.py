@@ -168,13 +168,14 @@ def _run_row(run: View) -> list[str]:
 
 def _task_row(task: View) -> list[str]:
     from holdfast.cli.standing import tell_holds
+    from holdfast.service.outline import name_task
     from holdfast.service.views import read_time
 
     holds = tell_holds(task) if task["holds"] and "finished_at" not in task else ""
     error = error_line(task["error"]) if task.get("error") is not None else ""
     return [
         task["id"],
-        cut(escape(task.get("step") or task["title"]), TITLE),
+        cut(escape(name_task(task)), TITLE),
         coloured(task["state"]),
         escape(task["agent"]),
         str(task["attempt"] or ""),

@@ -233,8 +233,10 @@ def say_answer(answer: View, *, json: bool) -> None:
     if json:
         say_json(answer)
         return
+    from holdfast.service.outline import name_task
+
     now = answer.get("run") or answer["task"]
-    name = escape(now.get("workflow") or now.get("step") or now["title"])
+    name = escape(now["workflow"] if "run" in answer else name_task(now))
     state = coloured(now.get("state") or now["status"])
     holds = f", held: {', '.join(now['holds'])}" if now["holds"] else ""
     before = " (as before)" if answer["repeated"] else ""
@@ -248,8 +250,10 @@ def say_preview(
         told = {"id": identifier.partition(" ")[0]} if about is None else about
         say_json({"dry_run": True, **told, "tasks": tasks})
         return
+    from holdfast.service.outline import name_task
+
     say(f"would {verb} {identifier}: {count(len(tasks), 'task')}")
     for task in tasks:
-        name = one_line(task.get("step") or task["title"], 60)
+        name = one_line(name_task(task), 60)
         say(f"  {task['id']}  {name}  {coloured(task['state'])}")
     note(paint(f"Nothing was changed. Do it: {with_store(f'holdfast {verb} {identifier}')}", "dim"))

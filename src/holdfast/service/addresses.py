@@ -9,7 +9,9 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.listing import ask_for_runs
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import ALPHABET
+from holdfast.service.outline import name_task
 from holdfast.service.tombstones import tell_removed
+from holdfast.service.views import view_task
 from holdfast.store.database import Transaction
 
 LAST = "@last"
@@ -107,4 +109,4 @@ class Addresses:
             run = self._engine.runs.get(identifier)
             return f"{identifier} ({run.workflow}, {run.status})"
         task = self._engine.tasks.get(identifier)
-        return f"{identifier} ({task.step or task.title}, {task.status})"
+        return f"{identifier} ({name_task(view_task(task))}, {task.status})"

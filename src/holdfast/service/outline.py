@@ -23,6 +23,11 @@ class Node:
     children: list[Node] = field(default_factory=list)
 
     @property
+    def name(self) -> str:
+        """Where it stands, and the title that it was given."""
+        return f"{self.address} {own_title(self.task)}".rstrip()
+
+    @property
     def status(self) -> str:
         return str(self.task["status"])
 
@@ -113,19 +118,34 @@ def _node(below: dict[str | None, list[View]], task: View, prefix: str) -> Node:
     item = task.get("item") if task["kind"] == "group" else None
     own = str(task.get("step") or task["title"]) if item is None else number_of_item(item)
     address = f"{prefix}.{own}" if prefix else own
-    label = own if item is None else f"{own} {_title(task)}".rstrip()
+    title = own_title(task) or ("" if item is None else name_item(task.get("payload")))
+    label = f"{own} {title}".rstrip()
     children = _nodes(below, task["id"], address)
     if "child" in task and not task["child"].get("superseded"):
         children += _outline(task["child"]["tasks"], address)
     return Node(task=task, address=address, label=label, children=children)
 
 
-def _title(task: View) -> str:
-    """What an item is called: by a title of its own, or by its value."""
+def own_title(task: View) -> str:
+    """The title that a task was given beside its step; what an approval asks is none."""
+    step = task.get("step")
+    made_up = {step, *(f"{step}.{number}" for number in _numbers(task))}
+    nameless = step is None or task["kind"] == "approval" or task["title"] in made_up
+    return "" if nameless else str(task["title"])
+
+
+def _numbers(task: View) -> tuple[str | int, ...]:
+    item = task.get("item")
     # Older releases counted from 0 in titles too.
-    numbers = (number_of_item(task["item"]), task["item"])
-    unnamed = task["title"] in {f"{task.get('step')}.{number}" for number in numbers}
-    return name_item(task.get("payload")) if unnamed else str(task["title"])
+    return () if item is None else (number_of_item(item), item)
+
+
+def name_task(task: View) -> str:
+    """What a list calls a task: by its step and its title in a run, by its title without one."""
+    step, title = task.get("step"), own_title(task)
+    if step is None or (title and "run_id" not in task):
+        return str(task["title"])
+    return f"{step} {title}".rstrip()
 
 
 def name_item(value: Any) -> str:  # noqa: ANN401 - JSON is any value
@@ -136,15 +156,15 @@ def name_item(value: Any) -> str:  # noqa: ANN401 - JSON is any value
 
 
 def step_names(tasks: Sequence[View]) -> dict[str, str]:
-    """Where each task stands, by its id, and by its own each run that was called there.
+    """What to call each task by its id: where it stands, and the title that it was given.
 
-    What counts for nothing any more has the name of its step.
+    A run that was called there has its place; what counts for nothing any more has no place.
     """
-    named = {task["id"]: str(task.get("step") or task["title"]) for task in every_task(tasks)}
+    named = {task["id"]: name_task(task) for task in every_task(tasks)}
     waiting = outline(tasks)
     while waiting:
         node = waiting.pop()
-        named[node.task["id"]] = node.address
+        named[node.task["id"]] = node.name
         waiting += node.children
         if "child" in node.task:
             child = node.task["child"]

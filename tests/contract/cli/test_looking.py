@@ -12,7 +12,7 @@ from holdfast.engine.listing import PAGE
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.reference import Reference
 from holdfast.model.status import Status
-from holdfast.model.task import Renewal
+from holdfast.model.task import NewTask, Renewal
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import bring, create, finish, start, take
 
@@ -130,6 +130,26 @@ def test_a_plan_shows_its_children_in_their_order(engine: Engine, typed: Typed) 
     shown = typed.ok("show", parent)
     assert f"  {first}  first · ready\n  {second}  second · blocked\n" in shown
     assert "children" not in typed.json("show", first)
+
+
+def test_what_was_given_a_title_is_called_by_it_wherever_it_is_listed(
+    engine: Engine, typed: Typed
+) -> None:
+    lone = [create(engine, title, step="fetch") for title in ("A", "fetch")]
+    assert [line.split()[1] for line in typed.ok("tasks").splitlines()] == ["TASK", "fetch", "A"]
+    assert typed.ok("cancel", lone[0]) == f"A {lone[0]} is cancelled\n"
+    run = start(engine, Workflow.define("gathering", (Step(id="gather"),)))
+    taken = run.take("gather")
+    wanted = [NewTask(title=title, step="fetch") for title in ("A", "B")]
+    children = engine.work.spawn(taken.task.id, taken.token, wanted, name="parts")
+    for child in children.value:
+        finish(engine, child)
+    listed = typed.ok("tasks", "--run", run.id).splitlines()[1:]
+    assert [line.split("  ")[1] for line in listed] == ["fetch B", "fetch A", "gather"]
+    assert "✓ fetch A  " in typed.ok("show", run.id)
+    assert engine.work.complete(taken.task.id, taken.token, "all").ok
+    told = typed.ok("show", run.id, "--follow").splitlines()
+    assert "gather.fetch A  done" in [line[10:] for line in told]
 
 
 def test_an_attempt_says_what_was_stopped_with_it(engine: Engine, typed: Typed) -> None:
