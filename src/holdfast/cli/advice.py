@@ -79,9 +79,10 @@ def exit_code(error: HoldfastError) -> int:
 
 def tell(error: HoldfastError) -> str:
     if not isinstance(error, Refused):
-        return in_commands(str(error))
+        return in_commands(str(error), with_store)
     late = error.reason in {"stale_token", "lease_expired"} and _is_id(error.identifier)
-    details = [in_commands(error.detail), STOP if late and STOP not in error.detail else ""]
+    detail = in_commands(error.detail, with_store)
+    details = [detail, STOP if late and STOP not in error.detail else ""]
     told = "; ".join(each for each in details if each)
     asked = called_command.get() == "guard"
     what = "may not act any more" if asked else "was left as it is"

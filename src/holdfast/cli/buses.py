@@ -12,7 +12,7 @@ import typer
 
 from holdfast.cli.options import Json, Limit
 from holdfast.cli.registry import Store, command, group
-from holdfast.cli.session import chosen_store, opened, shown_url
+from holdfast.cli.session import chosen_store, opened, shown_url, with_store
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, note, paint, say, say_json
 from holdfast.cli.words import count, one_line
@@ -133,7 +133,8 @@ def tail(channel: Channel = "workflow.events", limit: Limit = 20, json: Json = F
 def _note_waiting(told: dict[str, Any], whose: str) -> None:
     if told["waiting"]:
         waiting = f"{count(told['waiting'], 'message')} {whose} in the store"
-        note(f"{waiting}, {told['parked']} of them parked: holdfast bus parked --all")
+        listed = with_store("holdfast bus parked --all")
+        note(f"{waiting}, {told['parked']} of them parked: {listed}")
 
 
 _ENVELOPE = (
@@ -186,7 +187,8 @@ def parked(
     elif page["items"]:
         headings = ("HANDLER", "MESSAGE", "ABOUT", "TRIES", "", "ERROR")
         say_table(headings, [_row(each) for each in page["items"]])
-        note("`holdfast bus replay HANDLER MESSAGE` after the fix, or `holdfast bus drop …`")
+        replay = with_store("holdfast bus replay HANDLER MESSAGE")
+        note(f"`{replay}` after the fix, or `{with_store('holdfast bus drop …')}`")
     else:
         note("Nothing is parked.")
 

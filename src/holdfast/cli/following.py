@@ -12,7 +12,7 @@ import typer
 from holdfast.cli.completion import complete_id
 from holdfast.cli.options import Json, Limit, TaskAddress
 from holdfast.cli.registry import command
-from holdfast.cli.session import opened
+from holdfast.cli.session import opened, with_store
 from holdfast.cli.terminal import escape, note, paint, say, say_json, say_json_line
 from holdfast.cli.words import coloured, error_line, one_line
 
@@ -62,7 +62,8 @@ def events(
     for event in page["items"]:
         say(event_line(event))
     if "next" in page:
-        note(f"More: holdfast events {found} --after {page['next']}")
+        following = with_store(f"holdfast events {found} --after {page['next']}")
+        note(f"More: {following}")
 
 
 @command("logs", example="holdfast logs @last:build.1.implement --follow")
@@ -81,7 +82,7 @@ def logs(
         chosen = [each for each in told if attempt in {None, each["attempt"]}]
         if not chosen:
             wanted = "no attempt" if attempt is None else f"no attempt {attempt}"
-            note(f"{found} had {wanted} yet: holdfast why {found}")
+            note(f"{found} had {wanted} yet: {with_store(f'holdfast why {found}')}")
             return
         for each in chosen[:-1]:
             say(paint(draw_attempt(each).strip(), "bold"))

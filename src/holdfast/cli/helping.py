@@ -57,7 +57,8 @@ class Helper(Beside):
         elif missing and not self._told:
             self._told = True
             who = f"No worker serves {', '.join(missing)}."
-            note(f"{who} Its functions are in a program: holdfast worker module:name")
+            worker = with_store("holdfast worker module:name")
+            note(f"{who} Its functions are in a program: {worker}")
 
     def _missing(self) -> list[str]:
         alone = {step.agent for step in _unserved(self._service, self._steps)}

@@ -41,7 +41,8 @@ def runs(
         say_json(page)
         return
     if not page["items"]:
-        note("No runs yet. Start one: holdfast run WORKFLOW" if status is None else "No such runs.")
+        begin = f"No runs yet. Start one: {with_store('holdfast run WORKFLOW')}"
+        note(begin if status is None else "No such runs.")
         return
     headings = ("ID", "WORKFLOW", "STATUS", "DONE", "STARTED", "TOOK", "COST", "")
     say_table(headings, [_run_row(run) for run in page["items"]])
@@ -141,7 +142,8 @@ def _explain_task(told: View) -> list[str]:
 def _explain_run(told: View) -> list[str]:
     lines = [f"  {each['id']}  {escape(each['line'])}" for each in told["tasks"]]
     if told["more"]:
-        lines.append(f"  and {told['more']} more: holdfast tasks --run {told['id']}")
+        listed = with_store(f"holdfast tasks --run {told['id']}")
+        lines.append(f"  and {told['more']} more: {listed}")
     return lines
 
 

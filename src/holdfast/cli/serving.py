@@ -23,6 +23,7 @@ from holdfast.cli.session import (
     place,
     project,
     shown_url,
+    with_store,
 )
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, is_terminal, note, say, say_json
@@ -173,7 +174,8 @@ def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServ
     tokens.own()
     with announced(program.settings.url, server.url):
         say(server.url)
-        announce(f"token {token_path(program.settings.url)}   (holdfast token prints it)")
+        own = token_path(program.settings.url)
+        announce(f"token {own}   ({with_store('holdfast token')} prints it)")
         _say_way_in(server.url, tokens)
         yield server
     log.info("ended: nothing is under way here any more")
@@ -184,7 +186,7 @@ def _say_way_in(url: str, tokens: Tokens) -> None:
     if is_terminal(sys.stderr) and not logs_json():
         note(f"open  {url}{tokens.link_own()['path']}   (once, within 10 minutes)")
     else:
-        announce("open  holdfast open lets a browser in")
+        announce(f"open  {with_store('holdfast open')} lets a browser in")
 
 
 @token.callback(invoke_without_command=True)

@@ -14,7 +14,15 @@ import typer
 from holdfast.cli.logs import LogJson, announce, show_logs
 from holdfast.cli.options import Agents, Hear, Json, Tags, read_lease
 from holdfast.cli.registry import Store, command, group
-from holdfast.cli.session import chosen_server, chosen_store, opened, place, project, shown_url
+from holdfast.cli.session import (
+    chosen_server,
+    chosen_store,
+    opened,
+    place,
+    project,
+    shown_url,
+    with_store,
+)
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, note, say, say_json
 from holdfast.cli.words import ago
@@ -128,7 +136,7 @@ def list_workers(context: typer.Context, db: Store = None, json: Json = False) -
         say_json(page)
         return
     if not page["items"]:
-        note("No worker lives. Start one: holdfast worker [APP]")
+        note(f"No worker lives. Start one: {with_store('holdfast worker [APP]')}")
         return
     rows = [
         [

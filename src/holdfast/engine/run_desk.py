@@ -86,7 +86,7 @@ class Runs:
         for name in sorted(workflow.called_by_name):
             if name not in known and not self._desk.view(partial(_newest, name=name)):
                 reason = f"it calls {name!r}, which this store does not know"
-                raise InvalidInput("workflow", f"{reason}; holdfast workflow add {name}.yaml")
+                raise InvalidInput("workflow", f"{reason}; `holdfast workflow add {name}.yaml`")
 
     @operation
     def cancel(self, run_id: str, *, actor: str = USER) -> Future[TransitionResult]:

@@ -54,7 +54,8 @@ class Place:
         if self.url == _default(self.home):
             raise StoreUnreachable(
                 f"there is no folder {FOLDER} here or above, and neither HOLDFAST_DB nor "
-                "HOLDFAST_HOME is set; `holdfast init` begins one here"
+                "HOLDFAST_HOME is set; `holdfast init` begins one here, and `--db URL`, or "
+                "HOLDFAST_DB, names one that is elsewhere"
             )
         raise StoreUnreachable(
             f"there is no store at {self.url}; `holdfast db upgrade --db …` begins one there"

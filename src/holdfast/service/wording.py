@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 
 _QUOTED = r'"([^"]*)"'
+_IN_TICKS = re.compile("`([^`]*)`")
+# What such a command is about needs no more to be said.
+_SETTLED = (" --db ", " --server ", " --help")
 
 
 def _worker(match: re.Match[str]) -> str:
@@ -56,7 +60,7 @@ _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     (re.compile(rf"hf\.runs\.tasks\({_QUOTED}\)"), r"holdfast tasks --run \1"),
     (
         re.compile(r"hf\.tasks\.events\(id\) or hf\.runs\.events\(id\) say"),
-        "holdfast events ID says",
+        "`holdfast events ID` says",
     ),
     (re.compile(r'run\.task\("…"\)'), "RUN:step"),
     (re.compile(r"raise the setting 'patience'"), "try again when it is done"),
@@ -67,8 +71,22 @@ _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
 )
 
 
-def in_commands(text: str) -> str:
-    """The same text, with commands where it speaks of calls."""
+def in_commands(text: str, typed: Callable[[str], str] = str) -> str:
+    """The same text, with commands where it speaks of calls; each as `typed` has it be typed."""
+
+    def command(whole: str) -> str:
+        if not whole.startswith("holdfast ") or any(each in whole for each in _SETTLED):
+            return whole
+        return typed(whole.replace("task run_now", "task run-now"))
+
     for said, instead in _SAID:
-        text = said.sub(instead, text)
-    return text.replace("task run_now", "task run-now")
+        text = said.sub(partial(_replace, instead, command), text)
+    return _IN_TICKS.sub(lambda found: f"`{command(found[1])}`", text)
+
+
+def _replace(
+    instead: str | Callable[[re.Match[str]], str],
+    command: Callable[[str], str],
+    found: re.Match[str],
+) -> str:
+    return command(found.expand(instead) if isinstance(instead, str) else instead(found))

@@ -183,4 +183,4 @@ def test_a_workflow_that_is_nowhere_is_refused_before_anything_starts(
     (tmp_path / "release.yaml").write_text(RELEASE)
     typed.ok("workflow", "add", "release.yaml")
     said = typed.refused(2, "run", "release.yaml")
-    assert "'deploy', which this store does not know; holdfast workflow add deploy.yaml" in said
+    assert "'deploy', which this store does not know; `holdfast workflow add deploy.yaml`" in said

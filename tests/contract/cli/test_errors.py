@@ -100,6 +100,30 @@ def test_what_to_type_next_can_be_typed(engine: Engine, typed: Typed) -> None:
         assert (then.code, "error:" in then.err) == (0, False), (line, then)
 
 
+def test_every_command_that_is_told_names_the_store_that_was_typed(
+    engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOLDFAST_DB")
+    store = ("--db", "holdfast.db")
+    done, run = bring(engine, Status.DONE), start(engine)
+    asked = create(engine)
+    taken = take(engine, asked)
+    assert engine.work.ask(asked, taken.token, "Which?").ok
+    lines = {
+        ("approve", run.id): f"`holdfast why {run.id} --db holdfast.db` tells what",
+        ("retry", done.task_id): f"holdfast retry --again {done.task_id} --db holdfast.db does it",
+        ("approve", asked): f"for an answer: holdfast answer {asked} … --db holdfast.db\n",
+        ("events", run.id, "--limit", "1"): " --db holdfast.db\n",
+        ("logs", run.steps["plan"]): f"yet: holdfast why {run.steps['plan']} --db holdfast.db\n",
+        ("workers",): "Start one: holdfast worker [APP] --db holdfast.db\n",
+        ("task", "edit", asked): "`holdfast task edit --help`",
+    }
+    for line, told in lines.items():
+        assert told in typed(*line, *store).err, line
+    elsewhere = typed.refused(5, "runs")
+    assert "`--db URL`, or HOLDFAST_DB, names one that is elsewhere" in elsewhere
+
+
 def test_what_is_not_there_is_looked_for_in_its_own_list(typed: Typed) -> None:
     assert typed.refused(2, "token", "revoke", "no").endswith("next:  holdfast token list\n")
     for verb in ("lag", "forget"):

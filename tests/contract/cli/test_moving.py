@@ -153,7 +153,7 @@ def test_a_target_with_something_in_it_and_a_store_at_work_are_refused(
         hand("UPDATE holdfast_task SET lease_expires_at = ? WHERE title = 'had'", 2**52)
     assert "leases: somebody works on t_" in typed.refused(2, "db", "move", target, "--db", source)
     assert dump(target) == kept
-    kind = "`pg_dump`" if is_postgresql(source) else "`holdfast db backup`"
+    kind = "`pg_dump`" if is_postgresql(source) else f"`holdfast db backup --db {source}`"
     assert kind in typed.refused(2, "db", "move", source, "--db", source)
     assert "'mysql' is not a database" in typed.refused(
         2, "db", "move", "mysql://x", "--db", source

@@ -51,7 +51,7 @@ SAID = [
     ('hf.worker(agents=["a"], tags=["x", "y"])', "holdfast worker --agent a --tag x --tag y"),
     (
         "compare what hf.tasks.events(id) or hf.runs.events(id) say with",
-        "compare what holdfast events ID says with",
+        "compare what `holdfast events ID` says with",
     ),
 ]
 
@@ -59,6 +59,24 @@ SAID = [
 @pytest.mark.parametrize(("said", "told"), SAID)
 def test_a_call_becomes_the_command_that_does_it(said: str, told: str) -> None:
     assert in_commands(said) == told
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ('hf.tasks.run_now("t_1") has it', "holdfast task run-now t_1 --db x has it"),
+        ('print(hf.why("t_1")) tells more', "holdfast why t_1 --db x tells more"),
+        ('`hf.why("t_1")` tells more', "`holdfast why t_1 --db x` tells more"),
+        (
+            "`holdfast bus` tells; `holdfast x --help`",
+            "`holdfast bus --db x` tells; `holdfast x --help`",
+        ),
+        ("`holdfast db upgrade --db …` begins one", "`holdfast db upgrade --db …` begins one"),
+        ("raise the setting 'patience'", "try again when it is done"),
+    ],
+)
+def test_a_command_in_a_sentence_is_told_as_it_is_to_be_typed(said: str, told: str) -> None:
+    assert in_commands(said, lambda command: f"{command} --db x") == told
 
 
 def test_every_call_that_the_engine_speaks_of_has_its_command() -> None:
