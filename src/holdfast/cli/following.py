@@ -164,12 +164,16 @@ def _data(event: View) -> str:
     return paint(one_line(told), "dim") if told else ""
 
 
-def happening(event: View, name: str) -> str | None:
-    """An event for one who watches a run; nothing where it moves nothing."""
+def happening(event: View, name: str, *, tried: bool) -> str | None:
+    """An event for one who watches a run; nothing where it moves nothing.
+
+    Its attempt counts for a person once one before it was `tried` in vain: a function that sleeps
+    has a new one each time it wakes.
+    """
     if event.get("from") == event.get("to") or event["type"] in QUIET:
         return None
     said = event["type"].partition(".")[2]
-    attempt = f"attempt {event['attempt']}" if event.get("attempt", 0) > 1 else ""
+    attempt = f"attempt {event['attempt']}" if tried and event.get("attempt") else ""
     data = event.get("data", {})
     verdict = data.get("verdict")
     feedback = verdict.get("feedback") if isinstance(verdict, dict) else None

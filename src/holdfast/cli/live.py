@@ -13,10 +13,17 @@ from holdfast.cli.beside import INTERRUPTED, Beside
 from holdfast.cli.following import happening
 from holdfast.cli.session import with_store
 from holdfast.cli.spending import cost_of, how_to_go_on, is_spent
-from holdfast.cli.standing import asked_of, question, what_to_say
+from holdfast.cli.standing import (
+    asked_of,
+    how_to_settle,
+    paused_runs,
+    question,
+    what_to_say,
+)
 from holdfast.cli.terminal import escape, is_terminal, note, paint, say, tell_json
 from holdfast.cli.tree import draw_run
 from holdfast.cli.words import error_line
+from holdfast.model.event import read_outcome
 from holdfast.service.outline import Node, outline, step_names
 from holdfast.service.service import Service
 
@@ -87,12 +94,13 @@ def _tell(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
     """Say what happens, a line each: first which run it is, last what it gave."""
     after = heard = 0
     asked: set[str] = set()
+    tried: set[str] = set()
     with _looks(service, beside) as wait:
         while True:
             run = service.queries.run(run_id, brief=True)
             if not after:
                 say(f"{escape(run['workflow'])} {run_id}")
-            told = tell_events(service, run, after)
+            told = tell_events(service, run, after, tried)
             asked |= _tell_questions(run, asked)
             for line in (said := aside())[heard:]:
                 say(line)
@@ -132,17 +140,23 @@ def _tell_output(run: View) -> None:
         say(tell_json(output, indent=2))
 
 
-def tell_events(service: Service, run: View, after: int) -> int:
-    """Print what happened to a run after an event, a line each; the last event that was told."""
+def tell_events(service: Service, run: View, after: int, tried: set[str] | None = None) -> int:
+    """Print what happened to a run after an event, a line each; the last event that was told.
+
+    Tasks of which an attempt failed or was lost are kept in `tried`, from one call to the next.
+    """
+    tried = set() if tried is None else tried
     names = {run["id"]: str(run["workflow"])} | step_names(run["tasks"])
     while page := service.queries.events(run["id"], after=after, limit=PAGE)["items"]:
         if any((event.get("task_id") or event.get("run_id", "")) not in names for event in page):
             names |= step_names(service.queries.run(run["id"], brief=True)["tasks"])
         for event in page:
             known = str(event.get("task_id") or event.get("run_id", ""))
-            line = happening(event, names.get(known, known))
+            line = happening(event, names.get(known, known), tried=known in tried)
             if line is not None:
                 say(line)
+            if read_outcome(event["type"], event.get("data", {})) in {"failed", "lost"}:
+                tried.add(known)
         after = int(page[-1]["seq"])
         if len(page) < PAGE:
             break
@@ -214,7 +228,7 @@ def _say_end(run: View, worker: str | None) -> int:
         if is_spent(run):
             note(f"needs you: {with_store(how_to_go_on(run))}")
         for leaf in _asking(run):
-            note(f"needs you: {with_store(what_to_say(leaf.task))}")
+            note(f"needs you: {how_to_settle(leaf.task, paused_runs(run))}")
         if worker is not None:
             note(f"then:      {with_store(worker)}")
     elif code == FAILED:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from holdfast.cli.session import with_store
 from holdfast.cli.terminal import escape, paint, tell_json
 from holdfast.cli.words import SECOND, count, error_line, money, now, one_line, span
 from holdfast.model.awaited import read_awaited
@@ -52,12 +53,14 @@ def details(node: Node, labels: Mapping[str, str]) -> list[str]:
 
 
 def _tried(task: View) -> str:
+    """Which attempt it is, once one before it failed or was lost: each wake-up is one too."""
     told = []
     if task["lost"]:
         told.append(f"{task['lost']} lost")
     if task["failures"] and task["status"] != "failed":
         told.append(f"{task['failures']} failed")
-    if task["attempt"] <= 1 and not told:
+    before = task["failures"] - (task["status"] == "failed")
+    if not task["lost"] and before < 1:
         return ""
     return f"attempt {task['attempt']}" + (f" ({', '.join(told)})" if told else "")
 
@@ -135,6 +138,22 @@ def asked_of(task: View) -> Any:  # noqa: ANN401 - JSON is any value
 def tell_waiting(task: View) -> str:
     """Where a task stands that waits for a person, and what it asks."""
     return f"{one_line(task['address'], 60)}  {one_line(asked_of(task), 120)}"
+
+
+def how_to_settle(task: View, paused: Collection[str]) -> str:
+    """What to type for a task that asks a person; an approval of a paused run has to wait."""
+    said = with_store(what_to_say(task))
+    if task["kind"] != "approval" or task.get("run_id") not in paused:
+        return said
+    resume = with_store(f"holdfast resume {task['run_id']}")
+    return f"{said}   (after `{resume}`)"
+
+
+def paused_runs(run: View) -> set[str]:
+    """The ids of a run, and of those that it has called, that are paused."""
+    own = {run["id"]} if "paused" in run.get("holds", ()) else set()
+    called = [task["child"] for task in run.get("tasks", ()) if "child" in task]
+    return own.union(*map(paused_runs, called))
 
 
 def what_to_say(task: View, verb: str = "approve") -> str:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from holdfast.cli.session import with_store
 from holdfast.cli.spending import cost_of
 from holdfast.cli.standing import (
     asked_of,
     called_and_held,
     details,
+    how_to_settle,
     mark,
+    paused_runs,
     reason,
     tell_holds,
-    what_to_say,
 )
 from holdfast.cli.terminal import columns, cut, escape, paint, width_of
 from holdfast.cli.words import SECOND, ago, coloured, error_line, money, now, one_line, span
@@ -30,7 +30,8 @@ def draw_run(run: View, said: Said | None = None) -> list[str]:
     """The lines of a run: itself first, then its steps, and what the running ones wrote last."""
     nodes = outline(run.get("tasks", ()))
     labels = {node.task["id"]: node.label for node in _all(nodes)}
-    return [draw_head(run), *_Drawing(labels, said or {}).draw(nodes, 0)]
+    drawing = _Drawing(labels, said or {}, paused_runs(run))
+    return [draw_head(run), *drawing.draw(nodes, 0)]
 
 
 def draw_head(run: View) -> str:
@@ -57,9 +58,10 @@ def _all(nodes: Sequence[Node]) -> list[Node]:
 
 
 class _Drawing:
-    def __init__(self, labels: Mapping[str, str], said: Said) -> None:
+    def __init__(self, labels: Mapping[str, str], said: Said, paused: Collection[str]) -> None:
         self._labels = labels
         self._said = said
+        self._paused = paused
 
     def draw(self, nodes: Sequence[Node], depth: int) -> list[str]:
         shown = _shorten(nodes)
@@ -100,7 +102,7 @@ class _Drawing:
         """What a running step says of itself, and what a person is asked."""
         task = node.task
         if node.asks_person:
-            return [one_line(asked_of(task)), with_store(what_to_say(task))]
+            return [one_line(asked_of(task)), how_to_settle(task, self._paused)]
         if node.status != "running" or node.children:
             return []
         progress = _progress(task)

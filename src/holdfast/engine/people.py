@@ -14,11 +14,12 @@ def not_waiting(task: Task, *, answered: bool) -> str:
         return f"it asks nothing now: nothing was asked, or it was answered{_instead(task)}"
     if task.kind is not Kind.APPROVAL:
         return f"it waits for no approval{_instead(task)}"
+    look = f'hf.why("{task.id}") tells more'
     if task.blocked:
-        reason = "what it needs is not done"
-    else:
-        reason = f"its run is held: {', '.join(task.run_holds.names)}"
-    return f'it cannot be settled yet: {reason}; hf.why("{task.id}") tells more'
+        return f"it cannot be settled yet: what it needs is not done; {look}"
+    if task.run_holds & Hold.PAUSED:
+        look = f'hf.runs.resume("{task.run_id}") has it go on'
+    return f"it cannot be settled yet: its run is held: {', '.join(task.run_holds.names)}; {look}"
 
 
 def _instead(task: Task) -> str:

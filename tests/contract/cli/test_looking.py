@@ -11,6 +11,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.listing import PAGE
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.reference import Reference
+from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask, Renewal
 from tests.contract.cli.typed import Typed
@@ -152,6 +153,28 @@ def test_what_was_given_a_title_is_called_by_it_wherever_it_is_listed(
     assert "gather.fetch A  done" in [line[10:] for line in told]
 
 
+def test_an_attempt_is_counted_for_a_person_once_one_before_it_failed_or_was_lost(
+    engine: Engine, typed: Typed
+) -> None:
+    one = Workflow.define("one", (Step(id="a", retry=RetryPolicy(max_attempts=9, backoff=0.0)),))
+    run = start(engine, one)
+    for _ in range(2):
+        assert engine.work.release(run.steps["a"], run.take("a").token).ok
+    taken = run.take("a")
+    assert "attempt" not in typed.ok("show", run.id)
+    assert engine.work.fail(run.steps["a"], taken.token, "broken").ok
+    run.take("a")
+    assert "attempt 4 (1 failed)" in typed.ok("show", run.id)
+    assert engine.runs.cancel(run.id).ok
+    lines = [line[10:] for line in typed("show", run.id, "--follow").out.splitlines()[2:]]
+    assert lines == [
+        *("a  running", "a  released") * 2,
+        *("a  running", "a  retrying  broken", "a  running  attempt 4"),
+        *("one  cancelled", "a  cancelled  attempt 4"),
+    ]
+    assert typed.json("show", run.id)["tasks"][0]["attempt"] == 4
+
+
 def test_an_attempt_says_what_was_stopped_with_it(engine: Engine, typed: Typed) -> None:
     task_id = create(engine)
     taken = take(engine, task_id)
@@ -210,6 +233,25 @@ def test_an_approval_is_found_by_its_run_however_many_older_ones_wait(
     older = Workflow.define("many", tuple(Step(id=f"s{n}", approval="?") for n in range(PAGE)))
     start(engine, older)
     run = start(engine, Workflow.define("one", (Step(id="approve", approval="Merge it?"),)))
+    typed.ok("approve", run.id)
+    assert run.status == "completed"
+
+
+def test_an_approval_of_a_paused_run_is_told_with_the_command_that_comes_before(
+    engine: Engine, typed: Typed
+) -> None:
+    run = start(engine, Workflow.define("one", (Step(id="approve", approval="Merge it?"),)))
+    typed.ok("pause", run.id)
+    approve = f"holdfast approve {run.steps['approve']}"
+    shown = f"{approve}   (after `holdfast resume {run.id}`)"
+    assert f"  └ {shown}\n" in typed.ok("show", run.id)
+    assert typed("show", run.id, "--follow").err == f"needs you: {shown}\n"
+    assert "Needs you" not in typed.ok()
+    refused = f"its run is held: paused; holdfast resume {run.id} has it go on\n"
+    for address in (run.steps["approve"], run.id):
+        assert refused in typed.refused(1, "approve", address)
+    typed.ok("resume", run.id)
+    assert typed("show", run.id, "--follow").err == f"needs you: {approve}\n"
     typed.ok("approve", run.id)
     assert run.status == "completed"
 

@@ -119,7 +119,7 @@ ORDER BY id LIMIT :count
 
 -- name: tasks_of_run_for_people
 -- purpose: the tasks of one run, and of what it has called, that go on only when somebody approves
---   or answers
+--   or answers; those of a run that is held too
 SELECT * FROM holdfast_task
 WHERE run_id IN (
     WITH RECURSIVE below (id) AS (
@@ -129,7 +129,6 @@ WHERE run_id IN (
     SELECT id FROM below)
   AND status IN ('idle', 'queued')
   AND NOT blocked
-  AND run_holds = 0
   AND (kind = 'approval' OR (holds & 6) <> 0)
 ORDER BY id LIMIT :count
 
