@@ -187,6 +187,7 @@ def test_an_address_that_leads_nowhere_names_what_there_is(engine: Engine) -> No
         "nope": "the steps there are build, ship$",
         "nope.1.paint": "the steps there are build, ship$",
         "build.8": "build has 2 items, counted from 1$",
+        "build.8.print": "build has 2 items, counted from 1$",
         "build.1.print": "the steps there are paint$",
         "ship.1": "there is nothing below a step$",
     }

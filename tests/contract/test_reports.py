@@ -135,6 +135,8 @@ def test_once_recovery_requeued_the_task_every_report_is_stale(
     assert engine.work.recover()[0].status == "queued"
     store = dump(store_url)
     assert reports(engine, stage) == STALE
+    lost = "attempt 1 has ended: its lease ran out; the task is queued again"
+    assert renew(engine, stage).detail == lost
     assert reason(engine.work.guard(stage.task_id, stage.token)) is Refusal.LEASE_EXPIRED
     assert dump(store_url) == store
 
@@ -148,6 +150,8 @@ def test_a_lost_attempt_is_stale_while_the_next_one_runs_by_the_same_worker(
     second = take(engine, stage.task_id)
     store = dump(store_url)
     assert reports(engine, stage) == STALE
+    lost = "attempt 1 has ended: its lease ran out; the task is now at attempt 2"
+    assert renew(engine, stage).detail == lost
     assert reason(engine.work.guard(stage.task_id, stage.token)) is Refusal.ALREADY_CLAIMED
     assert dump(store_url) == store
     assert engine.work.complete(stage.task_id, second.token, "of the second").ok
@@ -161,6 +165,7 @@ def test_an_attempt_lost_for_good_is_stale(engine: Engine, clock: ManualClock) -
     assert engine.work.recover()[0].status == "failed"
     stage = Stage(task_id=task_id, token=token)
     assert reports(engine, stage) == STALE
+    assert renew(engine, stage).detail.endswith(": its lease ran out; the task is now failed")
     assert engine.tasks.get(task_id).status == "failed"
 
 
@@ -177,7 +182,9 @@ def test_a_superseded_attempt_is_stale(engine: Engine, store_url: str) -> None:
     work = run.take("work")
     assert engine.tasks.reopen(run.steps["plan"]).ok
     store = dump(store_url)
-    assert reports(engine, Stage(task_id=work.task.id, token=work.token)) == STALE
+    stage = Stage(task_id=work.task.id, token=work.token)
+    assert reports(engine, stage) == STALE
+    assert renew(engine, stage).detail == "attempt 1 has ended; the task is queued again"
     assert dump(store_url) == store
 
 

@@ -12,6 +12,8 @@ from holdfast.cli.terminal import escape, note, paint, say_json_line
 BAD_INPUT = 2
 # As many commands as are worth naming.
 FEW = 3
+# What other programs call what a command here does.
+_ELSEWHERE = {"watch": "; `holdfast show --follow` watches a run"}
 
 
 @runtime_checkable
@@ -52,7 +54,8 @@ def tell_usage(mistake: Mistake, called: str) -> str:
     if parameter is not None:
         return f"{_place(parameter)}: {_reason(mistake)}"
     told = mistake.format_message().rstrip(".")
-    return f"{told[:1].lower()}{told[1:]}"
+    said = next((how for word, how in _ELSEWHERE.items() if told.endswith(f"'{word}'")), "")
+    return f"{told[:1].lower()}{told[1:]}{said}"
 
 
 def _place(parameter: Any) -> str:  # noqa: ANN401 - Typer's own

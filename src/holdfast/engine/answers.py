@@ -93,6 +93,15 @@ def _said(report: Report) -> tuple[str, str] | None:
 def _late(report: Report, record: Row) -> str:
     if report.fence == FORGED:
         return "this is no token of this task; send the one that came with it when it was claimed"
-    if _ending(record)[0] == "released":
+    outcome, _ = _ending(record)
+    if outcome == "released":
         return GIVEN_BACK
-    return f"attempt {report.fence} has ended; the task is now at attempt {record['attempt']}"
+    reason = ": its lease ran out" if outcome == "lost" else ""
+    return f"attempt {report.fence} has ended{reason}; the task {_since(report.fence, record)}"
+
+
+def _since(fence: int, record: Row) -> str:
+    """Where a task is that an attempt was taken from."""
+    if record["attempt"] > fence:
+        return f"is now at attempt {record['attempt']}"
+    return "is queued again" if record["status"] == "queued" else f"is now {record['status']}"

@@ -53,11 +53,11 @@ def _below_loop(tx: Transaction, row: Row, step: Step, name: str, rest: Sequence
     number, *inner = rest
     if not is_number(number):
         return Missing(hint=f"{name} is a loop: name an item, {name}.1")
-    if inner and not _leads(step.steps, inner):
-        return Missing(hint=_list_steps(each.id for each in step.steps))
     total, made = row["total"], row["made"]
     if total is not None and not 0 <= place_of_item(number) < total:
         return Missing(hint=f"{name} has {_items(total)}, counted from 1")
+    if inner and not _leads(step.steps, inner):
+        return Missing(hint=_list_steps(each.id for each in step.steps))
     if row["status"] in TERMINAL:
         return Missing(hint=f"{name} is {row['status']}")
     if total is None:

@@ -58,6 +58,7 @@ def test_what_was_typed_wrong_is_json_too(typed: Typed) -> None:
         (("db", "backup"), "FILE: is missing", "db backup"),
         (("show", "a", "b"), "got unexpected extra argument", "show"),
         (("tokn",), "no such command 'tokn'. Did you mean 'token'?", ""),
+        (("watch",), "no such command 'watch'; `holdfast show --follow` watches a run", ""),
     ],
 )
 def test_what_was_typed_wrong_is_told_with_its_place_and_the_way_to_the_help(
