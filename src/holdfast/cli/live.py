@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 from holdfast.cli.advice import CANCELLED, FAILED, NEEDS_PERSON
@@ -106,6 +107,7 @@ def _tell(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
                 say(line)
             heard = len(said)
             if told == after and ended(run) is not None:
+                tell_events(service, run, after, tried, final=True)
                 _tell_reason(run)
                 _tell_output(service.queries.run(run_id))
                 return run
@@ -140,14 +142,17 @@ def _tell_output(run: View) -> None:
         say(tell_json(output, indent=2))
 
 
-def tell_events(service: Service, run: View, after: int, tried: set[str] | None = None) -> int:
+def tell_events(
+    service: Service, run: View, after: int, tried: set[str] | None = None, *, final: bool = False
+) -> int:
     """Print what happened to a run after an event, a line each; the last event that was told.
 
     Tasks of which an attempt failed or was lost are kept in `tried`, from one call to the next.
     """
     tried = set() if tried is None else tried
     names = {run["id"]: str(run["workflow"])} | step_names(run["tasks"])
-    while page := service.queries.events(run["id"], after=after, limit=PAGE)["items"]:
+    look = partial(service.queries.events, run["id"], limit=PAGE, final=final)
+    while page := look(after=after)["items"]:
         if any((event.get("task_id") or event.get("run_id", "")) not in names for event in page):
             names |= step_names(service.queries.run(run["id"], brief=True)["tasks"])
         for event in page:

@@ -27,7 +27,7 @@ from holdfast.service.called import (
     with_usage_below,
 )
 from holdfast.service.plain import is_fresh, is_plain, view_plain
-from holdfast.service.run_history import read_run_events
+from holdfast.service.run_history import read_run_events, settled
 from holdfast.service.tombstones import tell_removed, view_tombstone
 from holdfast.service.usage import usage_by_owner
 from holdfast.service.views import (
@@ -160,8 +160,13 @@ class Queries:
     def attempts(self, task_id: str) -> list[View]:
         return [view_attempt(each) for each in self._engine().tasks.attempts(task_id)]
 
-    def events(self, identifier: str, *, after: int = 0, limit: int = PAGE) -> View:
-        """A page of the history of a run with its tasks, or of one task, oldest first."""
+    def events(
+        self, identifier: str, *, after: int = 0, limit: int = PAGE, final: bool = False
+    ) -> View:
+        """A page of the history of a run with its tasks, or of one task, oldest first.
+
+        Nobody goes on behind a final one: it need not wait for what is committed late.
+        """
         count = read_limit(limit)
 
         def read(tx: Transaction) -> list[Row]:
@@ -169,7 +174,8 @@ class Queries:
                 return tx.read("task_events_after", task_id=identifier, after=after, count=count)
             return read_run_events(tx, identifier, after, count)
 
-        rows = self._view(read)
+        alone = final or identifier.startswith("t_")
+        rows = self._view(read) if alone else settled(self._view, read, identifier, after)
         return _page([view_event(read_event(row)) for row in rows], limit, "seq")
 
     def latest_events(self, limit: int = PAGE) -> list[View]:

@@ -80,6 +80,20 @@ WHERE entity IN (
   AND seq + 0 > :after
 ORDER BY seq + 0 LIMIT :count
 
+-- name: first_event_of
+-- purpose: the number of the event with which a run or a task began
+SELECT seq FROM holdfast_event WHERE entity = :entity AND version = 1
+
+-- name: first_behind_gap
+-- purpose: the first event of a range with a number missing between its beginning and the event; read
+--   from the beginning up to there
+SELECT seq FROM (
+  SELECT seq, seq - row_number() OVER (ORDER BY seq) AS ahead FROM holdfast_event
+  WHERE seq > :after
+    AND seq <= :last) AS numbered
+WHERE ahead > :after
+ORDER BY seq LIMIT 1
+
 -- name: task_events_after
 -- purpose: the history of one task from an event on
 SELECT * FROM holdfast_event WHERE entity = :task_id AND seq > :after ORDER BY version LIMIT :count
