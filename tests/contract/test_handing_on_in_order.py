@@ -18,6 +18,7 @@ from holdfast.model.reference import Reference
 from holdfast.model.run import NewRun
 from holdfast.model.step import OnFailure
 from holdfast.model.task import Assignment, NewTask
+from holdfast.store.database import Transaction
 from tests.contract.called import call
 from tests.contract.stages import CHAIN
 from tests.contract.test_called_budgets import limited
@@ -74,6 +75,24 @@ def test_a_step_that_is_handed_on_has_one_event_for_both(quiet: Engine) -> None:
     assert (event.source, event.target, event.actor) == ("queued", "running", "anna")
     assert event.data["blocked"] is False
     chain.finish()
+
+
+def test_what_is_handed_on_was_ready_for_no_time_however_long_its_need_ran(
+    store_url: str, clock: ManualClock
+) -> None:
+    engine = Engine(store_url, clock=clock)
+
+    def read(tx: Transaction) -> list[int]:
+        rows = tx.read("newest_dispatches", after=0, until=1_000, count=9)
+        return [row["waited"] for row in rows]
+
+    with healthy(engine):
+        chain = Chain(engine)
+        clock.advance(3)
+        chain.report()
+        assert chain.history() == HANDED_ON
+        # Of the first step too, which is created and claimed by one commit.
+        assert engine.database.view(read) == [0, 0]
 
 
 def test_a_new_task_in_the_same_commit_may_come_first(quiet: Engine) -> None:

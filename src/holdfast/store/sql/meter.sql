@@ -7,11 +7,13 @@ GROUP BY type
 ORDER BY type
 
 -- name: newest_dispatches
--- purpose: how long the newest tasks that were claimed between two numbers had been ready by then
-SELECT CASE WHEN task.scheduled_for > before.at THEN started.at - task.scheduled_for
+-- purpose: how long the newest tasks that were claimed between two numbers had been ready by then; one
+--   that was handed on when its last need was done, not at all
+SELECT CASE WHEN started.data LIKE '%"blocked":false%' THEN 0
+  WHEN task.scheduled_for > before.at THEN started.at - task.scheduled_for
   ELSE started.at - before.at END AS waited
 FROM (
-  SELECT entity, version, at FROM holdfast_event
+  SELECT entity, version, at, data FROM holdfast_event
   WHERE seq > :after
     AND seq <= :until
     AND type = 'task.running'
