@@ -187,14 +187,16 @@ def test_map_runs_each_call_as_a_task_and_gives_the_results_in_order(hf: Holdfas
 
     @flow.step
     def publish(ctx: Context) -> str:
-        return str(ctx.spawn(resize, "cover", size=9))
+        titled = resize.using(title="y" * 500)
+        assert ctx.map(titled, ["long"], [1]) == ["long@1"]
+        return str(ctx.spawn(titled, "cover", size=9))
 
     with hf.worker(concurrency=1):
         run = flow.start()
         cover = run.result(PATIENCE)
     by_step = {task.step: task for task in hf.runs.tasks(run.id) if task.parent_id is None}
     assert by_step["build"].output == ["a@1", "b@2", "c@3"]
-    assert sorted(map(str, ledger.done)) == ["a", "b", "c", "cover"]
+    assert sorted(map(str, ledger.done)) == ["a", "b", "c", "cover", "long"]
     assert hf.tasks.get(cover).parent_id == by_step["publish"].id
 
 

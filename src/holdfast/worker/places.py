@@ -12,10 +12,12 @@ from contextvars import ContextVar
 from types import MappingProxyType
 
 from holdfast.errors import InvalidInput
-from holdfast.model.text import clean_key
+from holdfast.model.text import MAX_NAME, clean_key, digest
 
 # The first words of what is remembered without a name of the user's.
 _OWN = frozenset({"artifact", "ask", "effect", "map", "question", "sleep", "spawn", "wait"})
+# So much of a name that was shortened is still to be read.
+READABLE = 100
 _NUMBERED = re.compile(r" #[0-9]+\Z")
 
 
@@ -60,12 +62,12 @@ class Places:
             self.refusal = SharedName(field, own, advice)
             raise self.refusal
         self._counts[own] += 1
-        return clean_key(field, _numbered(own, self._counts[own]))
+        return clean_key(field, _place(own, self._counts[own]))
 
     def effect_here(self, name: object) -> str:
         """The place of the effect of a name that is under way here; else of the next of it."""
         own = _of_user(name)
-        return _UNDER_WAY.get().get((self, own)) or _numbered(own, self._counts[own] + 1)
+        return _UNDER_WAY.get().get((self, own)) or _place(own, self._counts[own] + 1)
 
     def in_effect(self) -> bool:
         """Whether an effect is under way around what asks."""
@@ -94,6 +96,15 @@ def _branch() -> object:
         return asyncio.current_task() or threading.current_thread()
     except RuntimeError:
         return threading.current_thread()
+
+
+def _place(own: str, count: int) -> str:
+    """A name with its number; where that is too long, of the name its beginning and a digest."""
+    place = _numbered(own, count)
+    if len(place) <= MAX_NAME:
+        return place
+    # Whether it can be written at all is said of its beginning, and else by whoever is given it.
+    return _numbered(f"{own[:READABLE]} {digest(ascii(own))}", count)
 
 
 def _numbered(name: str, count: int) -> str:

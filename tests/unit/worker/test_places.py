@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.errors import InvalidInput
+from holdfast.model.text import MAX_NAME
 from holdfast.worker.places import Places
 
 WORDS = st.sampled_from(
     ["mail", "sleep", "effect", "wait", "map", "2", "#1", "#2", "#02", "x)", "(x)"]
 )
-NAMES = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
+SHORT = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
+# As long as a name may be: with all that is put around it, some are shortened.
+NAMES = st.tuples(SHORT, st.sampled_from([0, 187, 194, 197, 200])).map(
+    lambda it: it[0].rjust(it[1], "n")
+)
 
 
 KINDS: dict[str, Callable[[Places, str], str]] = {
@@ -37,3 +44,22 @@ def test_the_first_of_a_name_is_remembered_as_it_is_called() -> None:
     places = Places()
     assert [places.take_effect("mail 2"), places.take_effect("mail")] == ["mail 2", "mail"]
     assert [places.take("sleep"), places.take("sleep")] == ["sleep", "sleep #2"]
+
+
+def test_a_name_that_is_too_long_with_what_is_added_to_it_is_remembered_by_its_digest() -> None:
+    title = "y" * 500
+    again = [Places().take_spawn(title) for _ in range(2)]
+    assert again[0] == again[1]
+    assert len(again[0]) <= MAX_NAME - len(" until")
+    places = Places()
+    taken = [places.take_spawn(title), places.take_spawn(title), places.take_spawn(title + "z")]
+    assert len(set(taken)) == 3
+    assert places.take_spawn("y" * 194) == "spawn " + "y" * 194
+    with pytest.raises(InvalidInput, match="surrogate"):
+        places.take_spawn("\ud800" * 500)
+
+
+def test_an_effect_of_a_long_name_is_found_where_it_was_taken() -> None:
+    places = Places()
+    for _ in range(2):
+        assert places.effect_here("sleep " + "y" * 194) == places.take_effect("sleep " + "y" * 194)
