@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -14,6 +15,7 @@ import psycopg
 from holdfast.clock import ManualClock
 from holdfast.engine.operations import Operation
 from holdfast.engine.picker import Claimed
+from holdfast.engine.taking import Taker, Takers
 from holdfast.engine.writer import Writer
 from holdfast.errors import StoreBusy
 from holdfast.ids import Ids
@@ -21,6 +23,7 @@ from holdfast.randomness import SeededRandomness, SystemRandomness
 from holdfast.settings import Settings
 from holdfast.store.database import Files, Row, Rows, Transaction, is_postgresql, open_database
 from holdfast.threads import SystemThreads
+from tests.race.worlds import LEASE
 
 PATIENCE = 20.0
 GLANCE = 0.002
@@ -140,11 +143,15 @@ class Racer:
             files=files,
         )
         secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
-        self._writer = Writer(
+        self._new_writer = partial(
+            Writer,
             secret=secret.encode(),
             dialect=self.database.dialect,
             ids=Ids(self.clock, SystemRandomness()),
         )
+        self._writer = self._new_writer()
+        # Whose work somebody in its process stands ready for.
+        self.serves: str | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._watch = psycopg.connect(url, autocommit=True) if self._postgresql else None
         if self._watch is not None:
@@ -156,10 +163,11 @@ class Racer:
         """Write a group in a transaction of its own, on this racer's thread."""
 
         def work(transaction: Transaction) -> list[object]:
+            writer = self._writer if self.serves is None else self._serving(self.serves)
             if gate is None:
-                return self._writer.apply(transaction, operations)
+                return writer.apply(transaction, operations)
             gate.restart()
-            replies = self._writer.apply(GatedTransaction(transaction, gate), operations)
+            replies = writer.apply(GatedTransaction(transaction, gate), operations)
             gate.pass_by(COMMIT, transaction)
             return replies
 
@@ -168,6 +176,24 @@ class Racer:
             return [each.read() if isinstance(each, Claimed) else each for each in replies]
 
         return self._thread.submit(perform)
+
+    def _serving(self, agent: str) -> Writer:
+        """One whose worker has room; made anew, as what is written again is handed to nobody."""
+        takers = Takers()
+        takers.add(
+            Taker(
+                worker="anna",
+                agents=(agent,),
+                tags="[]",
+                lease=LEASE,
+                room=lambda: 1,
+                passed=tuple,
+                deliver=lambda _: None,
+                hungry=False,
+                free=1,
+            )
+        )
+        return self._new_writer(takers=takers)
 
     def _written(self, work: Callable[[Transaction], list[object]]) -> list[object]:
         """Try again what finds a row locked for long, as the group commit does."""
