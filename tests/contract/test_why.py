@@ -34,7 +34,7 @@ def only(engine: Engine, task_id: str) -> Clause:
 
 
 def test_a_ready_task_has_nothing_against_it(engine: Engine) -> None:
-    explanation = engine.why(create(engine, "ship it"))
+    explanation = engine.why(create(engine, "ship it", step="ship"))
     assert explanation.claimable
     assert failing(explanation) == []
     assert explanation.summary == "ship it is queued, not running (ready)"
@@ -42,8 +42,22 @@ def test_a_ready_task_has_nothing_against_it(engine: Engine) -> None:
         "Nothing stands in its way: the next worker that serves it may take it.\n"
         'Fix:   hf.worker(agents=["default"]).run()'
     )
-    tagged = engine.why(create(engine, agent="developer", tags=("gpu",)))
+    tagged = engine.why(create(engine, step="ship", agent="developer", tags=("gpu",)))
     assert tagged.fix == 'hf.worker(agents=["developer"], tags=["gpu"]).run()'
+
+
+def test_a_task_that_names_no_function_is_for_whoever_claims_it(engine: Engine) -> None:
+    task_id = create(engine, "call mum", agent="me", tags=("phone",))
+    explanation = engine.why(task_id)
+    assert explanation.claimable
+    assert str(explanation).endswith(
+        "Nothing stands in its way; it names no function: no worker runs it, and whoever claims "
+        'it does.\nFix:   hf.work.claim(…, agents=["me"], tags=["phone"])'
+    )
+    assert engine.tasks.hold(task_id, "version").ok
+    (clause,) = failing(engine.why(task_id))
+    assert "hold: version; it names no function" in clause.detail
+    assert clause.fix == f'hf.tasks.unhold("{task_id}", "version")'
 
 
 def test_a_task_that_was_given_back_or_lost_says_so(engine: Engine, clock: ManualClock) -> None:
@@ -149,12 +163,12 @@ def test_a_full_key_names_who_holds_it(engine: Engine) -> None:
 
 
 def test_a_worker_of_other_agents_and_tags_is_told_so(engine: Engine) -> None:
-    task_id = create(engine, agent="developer", tags=("gpu", "eu"))
+    task_id = create(engine, step="ship", agent="developer", tags=("gpu", "eu"))
     assert engine.why(task_id).claimable
     explanation = engine.why(task_id, agents=["planner", "reviewer"], tags=["gpu"])
     agent, tags = failing(explanation)
     assert (agent.name, agent.detail) == ("agent", "it is for agent 'developer'")
-    assert agent.fix == 'hf.worker(agents=["developer"], tags=["eu", "gpu"])'
+    assert agent.fix == 'hf.worker(agents=["developer"], tags=["eu", "gpu"]).run()'
     assert (tags.name, tags.detail) == ("tags", "it needs a worker with the tags eu, gpu")
     assert engine.why(task_id, agents=["developer"], tags=["eu", "gpu", "mac"]).claimable
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
+import pytest
+
 from holdfast import Holdfast
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
@@ -68,7 +70,7 @@ def test_a_running_worker_lifts_the_hold_from_what_it_has_the_function_of(
 
 
 def test_a_worker_does_not_claim_again_what_it_has_put_on_hold(
-    hf: Holdfast, store_url: str
+    hf: Holdfast, store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     @hf.task
     def only_here() -> None: ...
@@ -86,6 +88,10 @@ def test_a_worker_does_not_claim_again_what_it_has_put_on_hold(
             marker.enqueue().result(PATIENCE)
     assert hf.tasks.get(handle.id).state == "ready"
     assert [each.outcome for each in hf.tasks.attempts(handle.id)] == ["released"]
+    assert (
+        f"attempt 1 of only_here ({handle.id}) is given back: this program has no function "
+        "'only_here'; it is held until a worker of a program starts that can run it"
+    ) in caplog.messages
 
 
 def test_a_task_that_a_worker_passes_is_left_to_others(engine: Engine) -> None:

@@ -70,7 +70,7 @@ class Registry:
         if found is None:
             signature = self._signature(workflow, assignment.step)
             if signature is None:
-                raise UnknownFunction(_missing(workflow, assignment))
+                raise _unable(_missing(workflow, assignment))
             found = self._calls[workflow, assignment.step] = self._prepare(
                 workflow, assignment.step, signature
             )
@@ -143,7 +143,7 @@ class Registry:
         arguments: dict[str, Any] = {}
         for name, parameter in signature.filled.items():
             if name not in values:
-                raise UnknownFunction(f"{member.name} wants its {name}, which its run lacks")
+                raise _unable(f"{member.name} wants its {name}, which its run lacks")
             # Nothing was said yet: what the function itself says of that stands.
             if name != "feedback" or feedback is not None or parameter.default is parameter.empty:
                 arguments[name] = signature.decode(name, values[name])
@@ -172,21 +172,23 @@ def _given(signature: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
         if name in given:
             arguments[name] = signature.decode(name, given[name])
         elif parameter.default is parameter.empty:
-            message = f"{signature.name} wants the input {name!r}, which its run lacks"
-            raise UnknownFunction(message)
+            raise _unable(f"{signature.name} wants the input {name!r}, which its run lacks")
     return arguments
 
 
 def _missing(workflow: str | None, assignment: Assignment) -> str:
-    place = f"{workflow}@{assignment.workflow_version}" if workflow else "no workflow"
-    return f"{assignment.task_id}: this program has no function for {assignment.step} of {place}"
+    of = f" of {workflow}@{str(assignment.workflow_version)[:8]}" if workflow else ""
+    return f"this program has no function {assignment.step!r}{of}"
+
+
+def _unable(why: str) -> UnknownFunction:
+    return UnknownFunction(f"{why}; it is held until a worker of a program starts that can run it")
 
 
 def _output(member: Member, reference: Reference, outputs: Mapping[str, Any]) -> object:
     name = str(reference.step)
     if name not in outputs:
-        message = f"{member.name} wants the output of {name}, which its run lacks"
-        raise UnknownFunction(message)
+        raise _unable(f"{member.name} wants the output of {name}, which its run lacks")
     return outputs[name]
 
 

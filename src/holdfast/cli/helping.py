@@ -119,6 +119,8 @@ def _wanted_steps(workflow: Workflow) -> list[Step]:
 
 def tell_unserved(service: Service, changed: View, app: str | None = None) -> None:
     """Say it where a run, or a task of one, waits for a worker that nobody has started."""
+    from holdfast.service.wording import PROGRAM, tell_worker
+
     run = changed
     if changed["id"].startswith("t_"):
         if changed["kind"] != "work" or "run_id" not in changed:
@@ -131,10 +133,9 @@ def tell_unserved(service: Service, changed: View, app: str | None = None) -> No
     if alone := _unserved(service, steps):
         agents = sorted({step.agent for step in alone})
         tags = sorted({tag for step in alone for tag in step.tags})
-        options = [f"--agent {each}" for each in agents] + [f"--tag {each}" for each in tags]
-        if app is not None or workflow.declared is None:
-            options = [app or "MODULE:NAME"]
-        command = with_store(" ".join(["holdfast worker", *options]))
+        if app is None and workflow.declared is None:
+            app = PROGRAM
+        command = with_store(tell_worker(agents, tags, app))
         note(f"No worker serves {escape(', '.join(agents))} now; start one: {command}")
 
 

@@ -79,7 +79,7 @@ def resume(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
-    """Go on with what was paused, with a run out of budget, or with an agent at its limit."""
+    """Go on with what was paused, a task on hold, a run out of budget, an agent at its limit."""
     if agent is not None:
         if addresses or add_usd is not None or add_attempts is not None:
             raise InvalidInput("agent", "is for all of that agent, and takes nothing else")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine import validation
@@ -12,6 +13,7 @@ from holdfast.engine.looking import look_at, name_tasks
 from holdfast.engine.why_budget import explain_budget
 from holdfast.engine.why_plan import explain_plan, explain_wait
 from holdfast.engine.why_slot import explain_slot, explain_turn
+from holdfast.engine.why_taker import TakenBy, tell_taker, who_takes
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.awaited import read_awaited
 from holdfast.model.duration import tell_duration
@@ -21,6 +23,7 @@ from holdfast.model.task import Task
 from holdfast.store.database import Database, Row, Transaction
 
 _FREE = "Nothing stands in its way: the next worker that serves it may take it."
+UNNAMED = "it names no function: no worker runs it, and whoever claims it does"
 _ENDS = {"released": "was given back", "lost": "was lost: its worker fell silent"}
 
 
@@ -42,6 +45,7 @@ class Explanation:
     fix: str = ""
     # How the attempt ended that the next one follows.
     last: str | None = None
+    taken_by: TakenBy = TakenBy.WORKER
 
     @property
     def claimable(self) -> bool:
@@ -53,7 +57,8 @@ class Explanation:
             for clause in self.clauses
         ]
         if self.claimable:
-            marks.append(_FREE)
+            unnamed = self.task.step is None
+            marks.append(f"Nothing stands in its way; {UNNAMED}." if unnamed else _FREE)
         fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), self.fix])
         return "\n".join([self.summary, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
 
@@ -125,8 +130,9 @@ class TaskReading:
             summary=self._summary(broken, last),
             clauses=clauses,
             # A process that lives would have taken back what nobody vouches for any more.
-            fix="" if broken and not self._is_lost else f"{self._serve()}.run()",
+            fix="" if broken and not self._is_lost else self._serve(),
             last=last,
+            taken_by=self._taken_by,
         )
 
     def _clause(self, name: str, *, ok: bool) -> Clause:
@@ -298,12 +304,16 @@ class TaskReading:
         return "; ".join(details), "; ".join(fixes)
 
     def _version(self, names: str) -> tuple[str, str]:
-        found = self._tx.read("run_by_id", run_id=self._task.run_id or "")
+        task = self._task
+        lift = f'hf.tasks.unhold("{task.id}", "version")'
+        if task.step is None:
+            return f"hold: {names}; {UNNAMED}", lift
+        found = self._tx.read("run_by_id", run_id=task.run_id or "")
         of = f" of {found[0]['workflow']}@{found[0]['workflow_version'][:8]}" if found else ""
-        detail = (
-            f"hold: {names}; the worker that claimed it has no function {self._task.step!r}{of}"
-        )
-        return detail, "start a worker from the program that defines it"
+        detail = f"hold: {names}; the worker that claimed it has no function {task.step!r}{of}"
+        if self._taken_by is TakenBy.PROGRAM:
+            return f"{detail}: start one from the program that defines it", self._serve()
+        return detail, lift
 
     def _has_come(self) -> bool:
         return self._task.scheduled_for is not None and self._task.scheduled_for <= self._now
@@ -354,10 +364,14 @@ class TaskReading:
     def _slot(self) -> tuple[str, str]:
         return explain_slot(self._tx, self._task.concurrency_key or "")
 
+    @cached_property
+    def _taken_by(self) -> TakenBy:
+        found = who_takes(self._tx, self._row)
+        # Whoever claims takes back nothing that was lost.
+        return TakenBy.WORKER if self._is_lost and found is TakenBy.CLAIMANT else found
+
     def _serve(self) -> str:
-        agents, tags = json.dumps([self._task.agent]), json.dumps(self._task.tags)
-        offer = f", tags={tags}" if self._task.tags else ""
-        return f"hf.worker(agents={agents}{offer})"
+        return tell_taker(self._task, self._taken_by)
 
     def _seconds(self, moment: int) -> str:
         left = max(0, moment - self._now)

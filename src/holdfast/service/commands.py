@@ -15,7 +15,6 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import Created, NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.starting import place_paths
-from holdfast.model.status import Hold
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.service.called import with_called
@@ -27,6 +26,8 @@ from holdfast.service.views import View, view_lease, view_schedule
 from holdfast.store.database import Row, Transaction
 
 Change = Callable[..., TransitionResult]
+# What `resume` lifts from a task, one at a time.
+RESUMED = ("paused", "limit", "version")
 
 
 class Commands:
@@ -241,9 +242,9 @@ class Commands:
         raise InvalidInput("task", f"several tasks of {identifier} wait: {names}; name one")
 
     def _unhold(self, task_id: str, *, actor: str) -> TransitionResult:
-        """What stopped a task: a usage limit where it was not paused."""
-        limited = self._engine.tasks.get(task_id).holds & (Hold.PAUSED | Hold.LIMIT) == Hold.LIMIT
-        reason = "limit" if limited else "paused"
+        """What stopped a task: a usage limit or a missing function where it was not paused."""
+        held = self._engine.tasks.get(task_id).holds.names
+        reason = next((each for each in RESUMED if each in held), "paused")
         return self._engine.tasks.unhold(task_id, reason, actor=actor)
 
     def _either(self, identifier: str, of_run: Change, of_task: Change) -> View:

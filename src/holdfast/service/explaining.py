@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.why import Explanation
+from holdfast.engine.why import UNNAMED, Explanation
 from holdfast.engine.why_run import RunExplanation
+from holdfast.engine.why_taker import TakenBy
 from holdfast.model.status import Kind, Status
 from holdfast.model.task import Task
 from holdfast.model.worker import LiveWorker
 from holdfast.service.views import View
-from holdfast.service.wording import in_commands
+from holdfast.service.wording import PROGRAM, in_commands
 
 
 def explain(
@@ -30,9 +31,10 @@ def explain(
 def _view_run(told: RunExplanation, workers: Sequence[LiveWorker]) -> View:
     free = [each for each in told.tasks if each.claimable]
     alone = {each.task.id: served for each in free if (served := _unserved(each.task, workers))}
-    fixes = [told.fix, *(fix for each in told.tasks for fix in each.own_fixes)]
+    fixes = _commands(told.fix)
+    fixes += [fix for each in told.tasks for fix in _fixes(each, *each.own_fixes)]
     fixes += [f"holdfast logs {each.task.id}" for each in free if each.given_back]
-    fixes += [each.fix for each in free if each.task.id in alone]
+    fixes += [fix for each in free if each.task.id in alone for fix in _fixes(each, each.fix)]
     lines = {
         each.task.id: ": ".join([each.line, *alone.get(each.task.id, ())]) for each in told.tasks
     }
@@ -49,7 +51,7 @@ def _view_run(told: RunExplanation, workers: Sequence[LiveWorker]) -> View:
             for each in told.tasks
         ],
         "more": told.more,
-        "fixes": _commands(fixes),
+        "fixes": list(dict.fromkeys(fixes)),
     }
 
 
@@ -61,10 +63,10 @@ def _unserved(task: Task, workers: Sequence[LiveWorker]) -> list[str]:
 
 def _view_task(told: Explanation, served: View | None) -> View:
     waits = served is not None and not served["ok"]
-    fixes = [clause.fix for clause in told.clauses]
+    fixes = _fixes(told, *(clause.fix for clause in told.clauses))
     fixes += [f"holdfast logs {told.task.id}"] if told.given_back else []
     # Where a worker lives that would take it, to start another one is no help.
-    fixes += [told.fix] if served is None or waits else []
+    fixes += _fixes(told, told.fix) if served is None or waits else []
     clauses = [
         {"name": clause.name, "ok": clause.ok, "detail": in_commands(clause.detail)}
         for clause in told.clauses
@@ -76,7 +78,7 @@ def _view_task(told: Explanation, served: View | None) -> View:
         "summary": in_commands(told.summary),
         "claimable": told.claimable,
         "clauses": clauses if served is None else [*clauses, served],
-        "fixes": _commands(fixes),
+        "fixes": list(dict.fromkeys(fixes)),
     }
 
 
@@ -84,6 +86,8 @@ def _served(task: Task, workers: Sequence[LiveWorker]) -> View | None:
     """Whether a live worker would take a task that waits for one."""
     if task.kind is not Kind.WORK or task.status is not Status.QUEUED:
         return None
+    if task.step is None:
+        return {"name": "worker", "ok": False, "detail": UNNAMED}
     fit = [each for each in workers if task.agent in each.agents and {*task.tags} <= {*each.tags}]
     serve = [each for each in fit if each.told is None and each.pausing is None]
     wanted = f'"{task.agent}"' + (f" with {', '.join(task.tags)}" if task.tags else "")
@@ -94,7 +98,11 @@ def _served(task: Task, workers: Sequence[LiveWorker]) -> View | None:
     return {"name": "worker", "ok": bool(serve), "detail": detail}
 
 
-def _commands(fixes: Sequence[str]) -> list[str]:
-    """Each thing to type once, in the order it was said."""
-    parts = [part for fix in fixes for part in in_commands(fix).split("; ") if part]
-    return list(dict.fromkeys(parts))
+def _fixes(told: Explanation, *fixes: str) -> list[str]:
+    """What to type, where a worker that lacks the functions of a program would be no help."""
+    app = PROGRAM if told.taken_by is TakenBy.PROGRAM else None
+    return [command for fix in fixes for command in _commands(fix, app)]
+
+
+def _commands(fix: str, app: str | None = None) -> list[str]:
+    return [part for part in in_commands(fix, app=app).split("; ") if part]

@@ -50,7 +50,7 @@ class Previews:
         return self._view(self._stopped(identifier, paused=False))
 
     def resume(self, identifier: str) -> list[View]:
-        """The tasks that would no longer be kept from starting by the pause, or by a limit."""
+        """The tasks that would no longer be kept from starting, by the pause or another hold."""
         return self._view(self._stopped(identifier, paused=True))
 
     def lift_limit(self, agent: str) -> list[View]:
@@ -93,8 +93,8 @@ class Previews:
         else:
             task = self._engine.tasks.get(identifier)
             tasks, over, holds = [task], task.terminal, task.holds
-            # A task that its agent's limit holds alone is let go by the same command.
-            holds |= Hold.PAUSED if paused and holds & Hold.LIMIT else 0
+            # The same command lets go a task that its agent's limit or a missing function holds.
+            holds |= Hold.PAUSED if paused and holds & (Hold.LIMIT | Hold.VERSION) else 0
         return [] if over or bool(holds & Hold.PAUSED) is not paused else tasks
 
     def _below(self, task_id: str) -> list[Task]:

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
+PROGRAM = "MODULE:NAME"
+DEFAULT = "default"
+
 _QUOTED = r'"([^"]*)"'
+_OFFER = r"agents=(\[[^\]]*\])(?:, tags=(\[[^\]]*\]))?"
+_WORKER = re.compile(rf"hf\.worker\({_OFFER}\)(?:\.run\(\))?")
 _IN_TICKS = re.compile("`([^`]*)`")
 # What such a command is about needs no more to be said.
 _SETTLED = (" --db ", " --server ", " --help")
 
 
-def _worker(match: re.Match[str]) -> str:
+def tell_worker(agents: Sequence[str], tags: Sequence[str], app: str | None = None) -> str:
+    """The worker to start; of a program, where the functions are that it runs."""
+    # A program's worker serves the default agent unless it is told another.
+    named = [] if app is not None and {*agents} == {DEFAULT} else agents
+    return " ".join(["holdfast worker", *([app] if app else []), *_options(named, tags)])
+
+
+def _options(agents: Sequence[str], tags: Sequence[str]) -> list[str]:
+    return [f"--agent {agent}" for agent in agents] + [f"--tag {tag}" for tag in tags]
+
+
+def _offer(match: re.Match[str]) -> tuple[list[str], list[str]]:
     agents, tags = (json.loads(each) if each else [] for each in match.group(1, 2))
-    options = [f"--agent {agent}" for agent in agents] + [f"--tag {tag}" for tag in tags]
-    return " ".join(["holdfast worker", *options])
+    return agents, tags
+
+
+def _claim(match: re.Match[str]) -> str:
+    return " ".join(["holdfast work claim", *_options(*_offer(match))])
 
 
 def _resume(match: re.Match[str]) -> str:
@@ -26,10 +45,7 @@ def _resume(match: re.Match[str]) -> str:
 
 _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"print\((hf\.why\([^)]*\))\)"), r"\1"),
-    (
-        re.compile(r"hf\.worker\(agents=(\[[^\]]*\])(?:, tags=(\[[^\]]*\]))?\)(?:\.run\(\))?"),
-        _worker,
-    ),
+    (re.compile(rf"hf\.work\.claim\(…, {_OFFER}\)"), _claim),
     (
         re.compile(rf"hf\.tasks\.(enqueue|run_now|reset|delete)\({_QUOTED}\)"),
         r"holdfast task \1 \2",
@@ -38,7 +54,7 @@ _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     (re.compile(rf"hf\.tasks\.reopen\({_QUOTED}\)"), r"holdfast retry --again \1"),
     (re.compile(rf"hf\.(?:tasks|runs)\.cancel\({_QUOTED}\)"), r"holdfast cancel \1"),
     (re.compile(rf"hf\.(?:tasks\.unhold|runs\.resume)\({_QUOTED}\)"), r"holdfast resume \1"),
-    (re.compile(rf'hf\.tasks\.unhold\({_QUOTED}, "limit"\)'), r"holdfast resume \1"),
+    (re.compile(rf'hf\.tasks\.unhold\({_QUOTED}, "(?:limit|version)"\)'), r"holdfast resume \1"),
     (re.compile(rf"hf\.tasks\.lift_limit\({_QUOTED}\)"), r"holdfast resume --agent \1"),
     (re.compile(rf"hf\.runs\.resume\({_QUOTED}((?:, add_[a-z]+=…)+)\)"), _resume),
     (re.compile(rf"hf\.(approve|reject|why)\({_QUOTED}\)"), r"holdfast \1 \2"),
@@ -71,14 +87,18 @@ _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
 )
 
 
-def in_commands(text: str, typed: Callable[[str], str] = str) -> str:
-    """The same text, with commands where it speaks of calls; each as `typed` has it be typed."""
+def in_commands(text: str, typed: Callable[[str], str] = str, *, app: str | None = None) -> str:
+    """The same text, with commands where it speaks of calls; each as `typed` has it be typed.
+
+    With an `app`, the workers it speaks of are those of that program.
+    """
 
     def command(whole: str) -> str:
         if not whole.startswith("holdfast ") or any(each in whole for each in _SETTLED):
             return whole
         return typed(whole.replace("task run_now", "task run-now"))
 
+    text = _WORKER.sub(lambda found: command(tell_worker(*_offer(found), app)), text)
     for said, instead in _SAID:
         text = said.sub(partial(_replace, instead, command), text)
     return _IN_TICKS.sub(lambda found: f"`{command(found[1])}`", text)

@@ -371,7 +371,7 @@ class Worker(Startable):
     def _refuse(self, execution: Execution, error: Exception) -> bool:
         """No function for it: hold it. Arguments that do not fit: it has failed."""
         if isinstance(error, UnknownFunction):
-            log.warning("%s", error)
+            log.warning("%s is given back: %s", execution, error)
             self._versions.hold(execution.assignment)
             return execution.release()
         if isinstance(error, StoreError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -275,7 +277,7 @@ def test_why_a_run_waits_names_the_worker_that_is_missing(
     shown = typed.ok("why", "@last")
     assert 'make is queued, not running (ready): 0 of 0 live workers serve "cook"\n' in shown
     assert "serve is queued, not running (blocked): waits for make (queued)\n" in shown
-    assert shown.endswith("Fix:   holdfast worker --agent cook\n")
+    assert shown.endswith("Fix:   holdfast work claim --agent cook\n")
     engine.workers.register("w", agents=["cook"])
     assert "Fix:" not in typed.ok("why", "@last")
 
@@ -296,10 +298,10 @@ def test_why_says_which_command_helps(engine: Engine, typed: Typed) -> None:
     shown = typed.ok("why", approval)
     assert "✗ kind     a person settles it: Merge it?" in shown
     assert f"Fix:   holdfast approve {approval}" in shown
-    lone = create(engine, "lone", agent="developer", tags=("gpu",))
+    lone = create(engine, "lone", step="lone", agent="developer", tags=("gpu",))
     shown = typed.ok("why", lone)
     assert "lone is queued, not running (ready)" in shown
-    assert "Fix:   holdfast worker --agent developer --tag gpu" in shown
+    assert "Fix:   holdfast worker MODULE:NAME --agent developer --tag gpu" in shown
     assert "it is for agent 'developer'" in typed.ok("why", lone, "--agent", "planner")
     assert '✗ worker   0 of 0 live workers serve "developer" with gpu' in shown
     engine.workers.register("w", agents=["developer"], tags=["gpu"])
@@ -316,6 +318,37 @@ def test_why_says_which_command_helps(engine: Engine, typed: Typed) -> None:
     told = typed.json("why", lone)
     assert told["summary"].endswith("; attempt 1 was given back")
     assert told["fixes"] == [f"holdfast logs {lone}"]
+
+
+def test_what_the_functions_of_a_program_run_wants_a_worker_of_that_program(
+    engine: Engine, typed: Typed, url: str
+) -> None:
+    run = start(engine)
+    there = f"holdfast worker MODULE:NAME --db {shlex.quote(url)}\n"
+    for asked in (run.id, run.steps["plan"]):
+        assert typed.ok("why", asked, "--db", url).endswith(f"Fix:   {there}")
+    typed.ok("pause", run.id)
+    assert typed("resume", run.id, "--db", url).err.endswith(there)
+    assert engine.tasks.hold(run.steps["plan"], "version").ok
+    shown = typed.ok("why", run.steps["plan"], "--db", url)
+    assert "has no function 'plan' of chain@" in shown
+    assert shown.endswith(f"Fix:   {there}")
+
+
+def test_a_task_that_names_no_function_is_for_whoever_claims_it(
+    engine: Engine, typed: Typed
+) -> None:
+    task_id = typed.json("task", "add", "Call mum")["id"]
+    engine.workers.register("w", agents=["default"])
+    shown = typed.ok("why", task_id)
+    assert "✗ worker   it names no function: no worker runs it, and whoever claims it" in shown
+    assert shown.endswith("Fix:   holdfast work claim --agent default\n")
+    assert engine.tasks.hold(task_id, "version").ok
+    assert typed.json("why", task_id)["fixes"] == [f"holdfast resume {task_id}"]
+    assert len(typed.json("resume", task_id, "--dry-run")["tasks"]) == 1
+    typed.ok("resume", task_id)
+    (assignment,) = json.loads(typed.ok("work", "claim", "--agent", "default"))["assignments"]
+    assert assignment["task"]["id"] == task_id
 
 
 def test_what_acts_on_a_terminal_is_written_out(engine: Engine, typed: Typed) -> None:

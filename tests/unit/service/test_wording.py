@@ -25,6 +25,9 @@ SAID = [
     ('hf.runs.cancel("r_1") ends it', "holdfast cancel r_1 ends it"),
     ('hf.tasks.unhold("t_1")', "holdfast resume t_1"),
     ('hf.tasks.unhold("t_1", "limit")', "holdfast resume t_1"),
+    ('hf.tasks.unhold("t_1", "version")', "holdfast resume t_1"),
+    ('hf.work.claim(…, agents=["a"])', "holdfast work claim --agent a"),
+    ('hf.work.claim(…, agents=["a"], tags=["x"])', "holdfast work claim --agent a --tag x"),
     ('hf.tasks.lift_limit("writer")', "holdfast resume --agent writer"),
     ('hf.runs.resume("r_1")', "holdfast resume r_1"),
     ('hf.runs.resume("r_1", add_usd=…)', "holdfast resume r_1 --add-usd N"),
@@ -77,6 +80,12 @@ def test_a_call_becomes_the_command_that_does_it(said: str, told: str) -> None:
 )
 def test_a_command_in_a_sentence_is_told_as_it_is_to_be_typed(said: str, told: str) -> None:
     assert in_commands(said, lambda command: f"{command} --db x") == told
+
+
+def test_a_worker_of_a_program_is_told_for_whom_where_that_is_not_by_itself() -> None:
+    plain, other = 'hf.worker(agents=["default"]).run()', 'hf.worker(agents=["a"], tags=["x"])'
+    assert in_commands(plain, app="shop:hf") == "holdfast worker shop:hf"
+    assert in_commands(other, app="shop:hf") == "holdfast worker shop:hf --agent a --tag x"
 
 
 def test_every_call_that_the_engine_speaks_of_has_its_command() -> None:

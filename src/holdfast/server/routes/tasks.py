@@ -143,7 +143,11 @@ _steer("enqueue", Commands.enqueue, "Put an idle task in the queue.")
 _steer("run-now", Commands.run_now, "Put a task first in line.")
 _steer("cancel", Commands.cancel, "End a task and all below it, for good.")
 _steer("pause", Commands.pause, "Let an attempt that runs finish, and start no other.")
-_steer("resume", Commands.resume, "Go on after a pause, or after a usage limit put on it alone.")
+_steer(
+    "resume",
+    Commands.resume,
+    "Go on after a pause, a usage limit put on it alone, or a worker that lacked its function.",
+)
 _steer("reopen", Commands.reopen, "Do an ended task again, and everything that needs it.")
 _steer("reset", Commands.reset, "Take a task back to idle, as if it had never run.")
 _steer("retry", Commands.retry, "Try again what failed, and all that failed with it in its run.")

@@ -67,9 +67,8 @@ def _is_under(url: str, allowed: str) -> bool:
 class NoFunctions:
     """A worker elsewhere has no program: what wants a function is left to others."""
 
-    def bind(self, assignment: Assignment, context: Context) -> Invocation:
-        message = f"{assignment.task.title} ({context.task_id}) is neither a command nor a call"
-        raise UnknownFunction(message)
+    def bind(self, *_: object) -> Invocation:
+        raise UnknownFunction("it is neither a command nor a call, and is left to others")
 
     def knows(self, *_: str | None) -> bool:
         return False
