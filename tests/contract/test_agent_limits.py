@@ -106,7 +106,7 @@ def look(url: str) -> int:
     """What it costs SQLite, which asks of each row what is the same for all, to find nothing."""
     known = queries.load("sqlite")
     claim = {"agent": "default", "line": "[]", "tags": "[]", "count": 9, "keys": "[]"}
-    claim |= {"passed": "[]", "worker": "w", "lease": 1, "peeked": False}
+    claim |= {"passed": "[]", "worker": "w", "lease": 1, "peeked": False, "bare": True}
     lines = {"agents": '["default"]', "tags": "[]"}
     return steps_of(url, known["claim_tasks"].text, claim) + steps_of(
         url, known["lines"].text, lines

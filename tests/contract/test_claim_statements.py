@@ -43,6 +43,7 @@ def claim(engine: Engine, **changes: Any) -> set[str]:
         "keys": [KEY],
         "passed": [],
         "peeked": True,
+        "bare": True,
         **REQUEST,
         **changes,
     }
@@ -116,6 +117,12 @@ def test_a_task_that_fails_one_clause_is_claimed_neither_in_turn_nor_by_id(
     (row,) = hand("SELECT tags FROM holdfast_task WHERE id = ?", task_id)
     assert claim(engine, line=row["tags"]) == set()
     assert claim_by_id(engine, task_id) == set()
+
+
+def test_who_takes_nothing_bare_claims_only_what_names_a_function(engine: Engine) -> None:
+    bare, named = create(engine), create(engine, step="pack")
+    assert claim(engine, bare=False) == {named}
+    assert claim(engine) == {bare}
 
 
 @pytest.mark.parametrize("status", sorted(set(Status) - {Status.QUEUED}))

@@ -51,6 +51,7 @@ def hand_on(engine: Engine, run: StartedRun, **changes: Any) -> dict[str, str]:
         "tags": '["linux"]',
         "worker": "anna",
         "lease": 30_000_000,
+        "bare": True,
         "count": 1,
         **changes,
     }
@@ -110,6 +111,18 @@ def for_another_agent(engine: Engine, run: StartedRun) -> None:
 def at_its_usage_limit(engine: Engine, _: StartedRun) -> None:
     reached = take(engine, create(engine))
     assert engine.work.reach_limit(reached.task_id, reached.token, "1h").ok
+
+
+def test_who_takes_nothing_bare_is_handed_on_what_names_a_function(
+    engine: Engine, hand: Raw
+) -> None:
+    run, other = planned(engine), planned(engine)
+    # It is older, and stands in nobody's way who would not take it.
+    assert engine.tasks.run_now(create(engine)).ok
+    hand("UPDATE holdfast_task SET step = NULL WHERE id = ?", other.steps["work"])
+    assert hand_on(engine, other, bare=False) == {"work": "queued"}
+    assert hand_on(engine, run, bare=False) == {"work": "running"}
+    hand("UPDATE holdfast_task SET step = 'work' WHERE id = ?", other.steps["work"])
 
 
 @pytest.mark.parametrize(

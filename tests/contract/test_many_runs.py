@@ -36,6 +36,7 @@ ALIVE = [
 ]
 RUN, TASK = {"ids": "'[\"r_1\"]'"}, {"ids": "'[\"t_a1\"]'"}
 CLAIM = {"agent": "'default'", "line": "'[]'", "peeked": "false", "worker": "'w'", "lease": "9"}
+CLAIM |= {"bare": "false"}
 STEP: dict[str, dict[str, str]] = {
     "lock_runs": {"runs": "'[\"r_1\"]'", "tasks": "'[\"t_a1\"]'"},
     "complete_tasks": {"rows": """'[["t_a1", 1, "1", "", null, true, true]]'"""},

@@ -112,7 +112,9 @@ def test_a_claim_costs_no_more_for_those_it_cannot_take(
 def look(url: str) -> int:
     """What it costs to see which task a worker without tags gets next."""
     lines = cost_of(url, "lines", agents='["default"]', tags="[]")
-    return lines + cost_of(url, "peek_tasks", agent="default", line="[]", tags="[]", count=1)
+    return lines + cost_of(
+        url, "peek_tasks", agent="default", line="[]", tags="[]", count=1, bare=True
+    )
 
 
 def test_a_step_that_gets_its_turn_under_a_full_key_leaves_the_line(

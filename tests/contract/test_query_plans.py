@@ -76,6 +76,7 @@ def test_a_claim_looks_up_what_it_takes_and_what_that_needs(engine: Engine, stor
         "passed": "[]",
         "count": 1,
         "peeked": False,
+        "bare": False,
         "worker": "worker",
         "lease": 1,
         TIME: 1.0,

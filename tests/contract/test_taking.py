@@ -84,6 +84,18 @@ def test_a_new_task_is_created_and_claimed_by_one_commit(quiet: Engine) -> None:
     quiet.commits.step()
 
 
+def test_what_names_no_function_goes_by_who_would_not_take_it_to_who_does(quiet: Engine) -> None:
+    program, anyone = Hand(quiet, room=2), Hand(quiet, room=2)
+    program.taker.bare = False
+    create(quiet, "bare")
+    quiet.tasks.create.submit(NewTask(title="named", step="pack"))
+    quiet.commits.step()
+    assert (program.titles, anyone.titles) == (["named"], ["bare"])
+    program.complete()
+    anyone.complete()
+    quiet.commits.step()
+
+
 def test_one_steps_end_starts_the_next_in_the_same_commit(quiet: Engine) -> None:
     hand = Hand(quiet, room=1)
     started = quiet.runs.start.submit(NewRun(workflow=CHAIN))

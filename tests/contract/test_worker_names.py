@@ -87,7 +87,7 @@ def paused(engine: Engine) -> list[str]:
 def test_with_too_little_disk_nothing_is_claimed_and_everybody_can_see_it(store_url: str) -> None:
     with started(store_url) as engine:
         with worker_of(engine, lambda ctx: ctx.attempt, name="full", least_disk=FULL):
-            task_id = create(engine)
+            task_id = create(engine, step="pack")
             assert eventually(lambda: paused(engine) != [])
             (why,) = paused(engine)
             assert why.endswith("of disk are free, and it claims nothing below 9.01e+03 TB")

@@ -53,5 +53,10 @@ def test_the_first_to_run_now_is_of_an_agent_and_tags_that_are_offered(engine: E
     assert engine.work.first_now(["default", "other"], ["gpu"]) == other
     assert engine.tasks.run_now(plain).ok
     assert engine.work.first_now(["default", "other"], ["gpu"]) == plain
+    named = create(engine, step="pack")
+    assert engine.tasks.run_now(named).ok
+    assert engine.work.first_now(["default"], bare=False) == named
+    take(engine, named)
+    assert engine.work.first_now(["default"], bare=False) is None
     take(engine, plain)
     assert engine.work.first_now(["default"]) is None

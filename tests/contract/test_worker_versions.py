@@ -10,9 +10,10 @@ import pytest
 from holdfast import Holdfast
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.task import Assignment
+from holdfast.model.task import Assignment, NewTask
 from holdfast.worker.versions import LOOK_EVERY, Versions
 from tests.contract.stages import create, start
+from tests.contract.test_planning import plan
 from tests.contract.workers import OneFunction
 from tests.race.racers import eventually
 
@@ -92,6 +93,22 @@ def test_a_worker_does_not_claim_again_what_it_has_put_on_hold(
         f"attempt 1 of only_here ({handle.id}) is given back: this program has no function "
         "'only_here'; it is held until a worker of a program starts that can run it"
     ) in caplog.messages
+
+
+def test_what_names_no_function_is_left_to_whoever_claims_it(hf: Holdfast) -> None:
+    @hf.task
+    def marker() -> None: ...
+
+    lone = hf.tasks.create(NewTask(title="call mum")).id
+    trip, children = plan(hf.engine, "book", "pack", agent="default")
+    assert hf.tasks.finalize_plan(trip).ok
+    with hf.worker(concurrency=1):
+        # They stand before it in the queue.
+        marker.enqueue().result(PATIENCE)
+        assert [each.task.id for each in hf.work.claim("me", count=9)] == [lone, children[0]]
+        marker.enqueue().result(PATIENCE)
+    told = [hf.tasks.get(each) for each in (lone, *children)]
+    assert [(each.attempt, each.holds.names) for each in told] == [(1, ()), (1, ()), (0, ())]
 
 
 def test_a_task_that_a_worker_passes_is_left_to_others(engine: Engine) -> None:

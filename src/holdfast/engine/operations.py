@@ -323,6 +323,8 @@ class Claim(Sized):
     count: int
     lease: int
     passed: tuple[str, ...] = ()
+    # Whether it takes tasks, too, that name no function.
+    bare: bool = True
     # The same one again gets the same tasks.
     request: str | None = None
     # How the rest of a task is read when it is asked for; without it all of it is given at once.

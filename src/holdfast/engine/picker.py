@@ -131,10 +131,10 @@ def _claim(group: Group, request: Claim) -> list[Row]:
     return claimed
 
 
-def first_now(tx: Transaction, agents: Sequence[str], tags: str) -> str | None:
+def first_now(tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool) -> str | None:
     """The id of the first ready task that somebody wants to run now."""
     for line in _lines(tx, agents, tags):
-        rows = _peek(tx, line, tags, 1)
+        rows = _peek(tx, line, tags, 1, bare=bare)
         if rows and rows[0]["run_now"]:
             return str(rows[0]["id"])
     return None
@@ -145,13 +145,19 @@ def _lines(tx: Transaction, agents: Sequence[str], tags: str) -> list[Line]:
     return [Line(row["agent"], row["tags"]) for row in found]
 
 
-def _peek(tx: Transaction, line: Line, tags: str, count: int) -> list[Row]:
-    return tx.read("peek_tasks", agent=line.agent, line=line.tags, tags=tags, count=count)
+def _peek(tx: Transaction, line: Line, tags: str, count: int, *, bare: bool) -> list[Row]:
+    return tx.read(
+        "peek_tasks", agent=line.agent, line=line.tags, tags=tags, count=count, bare=bare
+    )
 
 
 def _first(group: Group, request: Claim, lines: Sequence[Line], count: int) -> list[Row]:
     """The first `count` ready tasks of all the lines that a worker serves."""
-    ready = [row for line in lines for row in _peek(group.tx, line, request.tags, count)]
+    ready = [
+        row
+        for line in lines
+        for row in _peek(group.tx, line, request.tags, count, bare=request.bare)
+    ]
     if len(lines) > 1:
         ready.sort(
             key=lambda row: (not row["run_now"], -row["priority"], row["position"], row["id"])
@@ -179,6 +185,7 @@ def _claim_from(
         keys=sorted(group.slots),
         peeked=peeked,
         passed=request.passed,
+        bare=request.bare,
         worker=request.worker,
         lease=request.lease,
     )

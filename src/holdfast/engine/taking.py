@@ -34,6 +34,8 @@ class Taker:
     passed: Callable[[], tuple[str, ...]]
     # After the commit, in the writer's thread: it must neither wait nor fail.
     deliver: Callable[[Claimed], None]
+    # Whether it takes tasks, too, that name no function.
+    bare: bool = True
     # At most so many with one commit.
     most: int = MOST
     # The same one again gets the same tasks.
@@ -50,7 +52,14 @@ class Taker:
         (agent,) = self.agents
         # Not only so many as it claims at once: each takes the place of one that was reported.
         room = min(self.free, MOST)
-        return Offer(worker=self.worker, agent=agent, tags=self.tags, lease=self.lease, room=room)
+        return Offer(
+            worker=self.worker,
+            agent=agent,
+            tags=self.tags,
+            lease=self.lease,
+            bare=self.bare,
+            room=room,
+        )
 
     def claim(self, given: int) -> Claim | None:
         """Ask for what there is room for beside what was given."""
@@ -64,6 +73,7 @@ class Taker:
             count=room,
             lease=self.lease,
             passed=self.passed(),
+            bare=self.bare,
             request=self.request,
             look=self.look,
         )
@@ -151,7 +161,7 @@ class Takers:
             rows = started if taker is self._offered else []
             if taker not in chosen and not rows:
                 continue
-            kind = (taker.agents, taker.tags, taker.passed())
+            kind = (taker.agents, taker.tags, taker.passed(), taker.bare)
             wants = taker in chosen and kind not in sated
             given = _take(group, taker, rows, wants=wants)
             if given is not None:

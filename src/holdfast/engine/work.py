@@ -63,12 +63,13 @@ class Work:
         count: int = 1,
         lease: float | None = None,
         passing: Sequence[str] = (),
+        bare: bool = True,
         request: str | None = None,
     ) -> Future[list[Assignment]]:
         """Lease up to `count` ready tasks for a worker; none is an answer too.
 
-        Tasks that are named as `passing` are left to other workers. The same `request` again gives
-        the same tasks, as far as they are still held.
+        Left to others are tasks named as `passing`, and without `bare` those that name no function.
+        The same `request` again gives the same tasks, as far as they are still held.
         """
         return self._desk.submit(
             Claim(
@@ -81,6 +82,7 @@ class Work:
                     validation.task_id(each, "passing")
                     for each in validation.listed("passing", passing)
                 ),
+                bare=bare,
                 request=None if request is None else clean_key("request", request),
             ),
             read=Claimed.read,
@@ -149,10 +151,12 @@ class Work:
         )
 
     @reading
-    def first_now(self, agents: Sequence[str], tags: Sequence[str] = ()) -> str | None:
+    def first_now(
+        self, agents: Sequence[str], tags: Sequence[str] = (), *, bare: bool = True
+    ) -> str | None:
         """The id of the first ready task that somebody wants to run now; claim it by that."""
         served, offered = validation.agents(agents), validation.tags(tags)
-        return self._desk.view(lambda tx: picker.first_now(tx, served, offered))
+        return self._desk.view(lambda tx: picker.first_now(tx, served, offered, bare=bare))
 
     @claim.undone_by
     @claim_by_id.undone_by

@@ -152,7 +152,8 @@ class Claim(Body):
         list[str] | None, Field(max_length=1_000, description="Tasks to leave to others")
     ] = None
     whole: Annotated[
-        bool | None, Field(description="With all that the executors of Holdfast's own workers want")
+        bool | None,
+        Field(description="What Holdfast's own workers could run, with all that they want for it"),
     ] = None
 
 

@@ -24,16 +24,17 @@ from holdfast.service.protocol import Offer
 STANDING = 16
 
 log = logging.getLogger("holdfast.service")
-Kind = tuple[tuple[str, ...], str, tuple[str, ...]]
+Kind = tuple[tuple[str, ...], str, tuple[str, ...], bool]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """How many tasks at most, under which name if any, and which ones not."""
+    """How many tasks at most, under which name if any, which ones not, and whether bare ones."""
 
     most: int = 1
     request: str | None = None
     passing: tuple[str, ...] = ()
+    bare: bool = True
 
 
 class Waiter:
@@ -55,6 +56,7 @@ class Waiter:
         self.taker.lease = engine.work.lease(offer.lease)
         self.taker.most = ask.most
         self.taker.request = ask.request
+        self.taker.bare = ask.bare
         # Its worker is elsewhere, and is told all there is.
         self.taker.look = None
         self.leave: Callable[[], None] | None = None
@@ -62,7 +64,7 @@ class Waiter:
 
     @property
     def kind(self) -> Kind:
-        return self.taker.agents, self.taker.tags, self.taker.passed()
+        return self.taker.agents, self.taker.tags, self.taker.passed(), self.taker.bare
 
     def _room(self) -> int:
         return 0 if self._served else self.taker.most

@@ -17,8 +17,9 @@ log = logging.getLogger("holdfast.worker")
 
 
 class Override:
-    def __init__(self, engine: Office, options: WorkerOptions) -> None:
+    def __init__(self, engine: Office, options: WorkerOptions, *, bare: bool) -> None:
         self._engine = engine
+        self._bare = bare
         self._options = options
         self._asked = self._looked = engine.clock.monotonic()
         self._reply: Future[list[Assignment]] | None = None
@@ -35,7 +36,7 @@ class Override:
             return 0
         self._looked = self._asked = now
         options, work = self._options, self._engine.work
-        found = work.first_now(options.agents, options.tags)
+        found = work.first_now(options.agents, options.tags, bare=self._bare)
         if found is None:
             return 0
         self._reply = work.claim_by_id.submit(

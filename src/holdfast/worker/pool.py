@@ -77,7 +77,7 @@ class Worker(Startable):
         self._heartbeat = Heartbeat(engine, self._executions)
         self._versions = Versions(engine, functions)
         self._presence = Presence(engine, options)
-        self._override = Override(engine, options)
+        self._override = Override(engine, options, bare=self._versions.bare)
         self._disk = disk_of(engine, options)
 
     def start(self) -> Self:
@@ -106,6 +106,7 @@ class Worker(Startable):
             deliver=self._deliver,
         )
         self._taker.most = min(MOST, self._options.share)
+        self._taker.bare = self._versions.bare
         self._unsubscribe: Sequence[Callable[[], None]] = (
             self._engine.work.take(self._taker),
             self._engine.on_hint(self._hint, served=False),

@@ -26,6 +26,11 @@ class Versions:
         self._looked: float | None = None
         self._passed: dict[str, bool] = {}
 
+    @property
+    def bare(self) -> bool:
+        """Whether it runs what names no function; most programs leave that to whoever claims it."""
+        return self._functions.knows(None, None)
+
     def passed(self) -> tuple[str, ...]:
         """The tasks to leave to others."""
         return tuple(self._passed)

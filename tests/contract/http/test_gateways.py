@@ -187,7 +187,7 @@ def test_what_nobody_foresaw_does_not_end_the_asking(
         passing=tuple,
         deliver=lambda claimed: got.extend(each.task_id for each in claimed.read()),
     )
-    task = server.add()["id"]
+    task = server.add(step="pack")["id"]
     leave = office.work.take(taker)
     assert eventually(lambda: got == [task])
     leave()

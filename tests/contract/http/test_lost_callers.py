@@ -109,7 +109,7 @@ def test_work_of_which_the_rest_cannot_be_read_goes_back_unless_it_is_asked_for_
     quick_server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = quick_server
-    task = server.add()["id"]
+    task = server.add(step="pack")["id"]
 
     def fail(_: Protocol, __: Sequence[Assignment]) -> list[View]:
         raise StoreBusy("somebody else writes")

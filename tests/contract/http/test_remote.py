@@ -68,7 +68,7 @@ def test_a_full_worker_tells_of_its_usage_stays_known_and_hears(
     sqlite_url: str, tmp_path: Path
 ) -> None:
     with served(sqlite_url, tmp_path / "home", renewal=0.05, lease=1) as server:
-        task = server.add()
+        bare, task = server.add(), server.add(step="pack")
         with full(server) as far:
             (got,) = far.got
             assert got.usd_per_attempt is None
@@ -80,6 +80,7 @@ def test_a_full_worker_tells_of_its_usage_stays_known_and_hears(
             assert eventually(lambda: [each.name for each in server.hf.workers.list()] == ["far"])
             assert server.hf.workers.drain("far").ok
             assert eventually(lambda: far.told() == "drain")
+        assert [each["task"]["id"] for each in server.claim("plain", max=9)] == [bare["id"]]
 
 
 def test_a_worker_that_leaves_is_listed_no_more(quick_server: Served, tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_a_worker_takes_nothing_with_a_token_that_its_commands_must_not_have(
     quick_server: Served,
 ) -> None:
     server = quick_server
-    task = server.add()
+    task = server.add(step="pack")
     office = RemoteOffice(server.url, server.tokens["admin"])
     far = Full(office)
     assert eventually(lambda: office.refused is not None or far.full.is_set())

@@ -92,7 +92,7 @@ def test_a_worker_elsewhere_hears_of_each_of_its_leases_by_itself(
 ) -> None:
     with served(postgres_store_url, tmp_path / "home") as server:
         for _ in range(3):
-            server.add()
+            server.add(step="pack")
         with full(server, places=3) as far:
             renewals = [Renewal(task_id=each.task_id, token=each.token) for each in far.got]
             bad = replace(renewals[2], usage={"tokens": -1})

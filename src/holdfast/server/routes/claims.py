@@ -56,7 +56,13 @@ async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
     elif told is not None and known is None:
         return Answer(present(assignments=[], told=told))
     else:
-        ask_for = Ask(most=body.max or 1, request=known, passing=tuple(body.passing or ()))
+        ask_for = Ask(
+            most=body.max or 1,
+            request=known,
+            passing=tuple(body.passing or ()),
+            # Holdfast's own workers elsewhere have no functions, and run none that is not named.
+            bare=not body.whole,
+        )
         found = await _take(asks, offer, ask_for, (body.wait_seconds or 0.0, call))
         if found:
             asks.note(body.worker, *(each.task_id for each in found[:SHOWN]))
@@ -92,6 +98,7 @@ async def _take(
             count=ask_for.most,
             lease=offer.lease,
             passing=ask_for.passing,
+            bare=ask_for.bare,
             request=ask_for.request,
         )
     seconds, call = waits

@@ -4,7 +4,8 @@
 --   a concurrency key, the ones whose counter this transaction holds; for one who has not looked
 --   which keys and tags there are, nothing while there are any; for an agent at its usage limit,
 --   nothing, without a walk through who waits for it. Whether there are needs is asked of
---   a row alone that nothing changed since it was made: of another, some may be too new to be seen
+--   a row alone that nothing changed since it was made: of another, some may be too new to be seen.
+--   For one who takes nothing bare, only what names the function that runs it
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
@@ -26,6 +27,7 @@ WITH candidate AS MATERIALIZED (
     AND (concurrency_key IS NULL OR concurrency_key IN (SELECT value FROM {each keys}))
     AND tags = :line
     AND NOT parked
+    AND (:bare OR step IS NOT NULL)
     AND id NOT IN (SELECT value FROM {each passed})
     AND (:peeked OR NOT EXISTS (SELECT 1 FROM holdfast_task AS special WHERE special.agent = :agent AND (special.concurrency_key IS NOT NULL OR special.tags <> '[]') AND special.status = 'queued' AND special.kind = 'work' AND NOT special.blocked AND special.holds = 0 AND special.run_holds = 0 AND special.due AND NOT special.parked))
   ORDER BY run_now DESC, priority DESC, position, id
@@ -63,7 +65,8 @@ WHERE id IN (SELECT id FROM chosen)
 --   claim, but that it was blocked; of one of the runs that this transaction has locked, so that
 --   nothing else changes it meanwhile; never started before, without key and tags, while nobody
 --   in line has any or stands before it, and nobody is unblocked with it of whom advance decides
---   whether it starts: what follows from that may stand before it too
+--   whether it starts: what follows from that may stand before it too. Bare tasks, which name no
+--   function, neither start nor stand before it where the worker takes none
 -- changes: task
 -- event: CASE WHEN status = 'running' THEN 'task.running' ELSE 'task.unblocked' END
 -- data: '{"blocked":false}'
@@ -72,7 +75,7 @@ WHERE id IN (SELECT id FROM chosen)
 --   timeout, item, lease_expires_at, epoch, payload, feedback,
 --   CASE WHEN step IS NULL THEN title END AS name, true AS needy
 WITH ripe AS MATERIALIZED (
-  SELECT task.id, task.run_id, task.status, task.kind, false AS blocked, task.holds, task.run_holds,
+  SELECT task.id, task.run_id, task.step, task.status, task.kind, false AS blocked, task.holds, task.run_holds,
     task.due, task.scheduled_for, task.agent, task.tags, task.concurrency_key, task.attempt,
     task.run_now, task.priority, task.position, task.conditional
   FROM holdfast_task AS task
@@ -90,6 +93,7 @@ front AS MATERIALIZED (
     AND run_holds = 0
     AND due
     AND NOT parked
+    AND (:bare OR step IS NOT NULL)
   ORDER BY run_now DESC, priority DESC, position, id
   LIMIT 1
 ),
@@ -99,6 +103,7 @@ taken AS (
   WHERE {clauses claim_tasks}
     AND (run_id IN (SELECT value FROM {each runs})) IS TRUE
     AND attempt = 0
+    AND (:bare OR step IS NOT NULL)
     AND tags = '[]'
     AND concurrency_key IS NULL
     AND NOT EXISTS (SELECT 1 FROM ripe AS other WHERE other.kind <> 'work' OR other.conditional)
@@ -187,6 +192,7 @@ FROM holdfast_task
 WHERE {clauses claim_tasks}
   AND tags = :line
   AND NOT parked
+  AND (:bare OR step IS NOT NULL)
 ORDER BY run_now DESC, priority DESC, position, id
 LIMIT :count
 

@@ -164,7 +164,7 @@ class RemoteWork:
         return set(attempts) - self._sending.held.attempts(attempts)
 
     @reading
-    def first_now(self, *_: object) -> str | None:
+    def first_now(self, /, *_: object, **__: object) -> str | None:
         """A full worker elsewhere has no place more."""
         return None
 
