@@ -31,7 +31,7 @@ _TASKS = """
 WITH new AS (
   INSERT INTO holdfast_task (id, run_id, step, title, status, blocked, body_digest, max_attempts,
     max_lost, backoff, backoff_max, payload, changed_by, changed_at, created_at)
-  SELECT id, run_id, step, COALESCE(step, 'job'), 'queued', blocked, '', 3, 5, 5000000, 300000000,
+  SELECT id, run_id, step, step, 'queued', blocked, '', 3, 5, 5000000, 300000000,
     'null', 'user', %(now)s, %(now)s
   FROM unnest(%(ids)s::text[], %(runs)s::text[], %(steps)s::text[], %(blocked)s::boolean[])
     AS r (id, run_id, step, blocked)
@@ -70,6 +70,7 @@ WITH changed AS (
     SELECT id FROM holdfast_task
     WHERE status = 'queued' AND kind = 'work' AND NOT blocked AND holds = 0 AND run_holds = 0
       AND due AND NOT parked AND agent = 'default' AND tags = '[]'
+      AND CASE WHEN step IS NULL THEN true ELSE false END = false
     ORDER BY run_now DESC, priority DESC, position, id LIMIT %(count)s FOR UPDATE SKIP LOCKED)
   RETURNING id, run_id, version, attempt),
 recorded AS (
@@ -167,9 +168,9 @@ class PostgresqlByHand:
         self._touches = False
 
     def create_tasks(self, count: int) -> None:
-        nothing: list[str | None] = [None] * count
         with self._connection.transaction():
-            self._create(self._rows.tasks(count), nothing, nothing, [False] * count)
+            ids = self._rows.tasks(count)
+            self._create(ids, [None] * count, ["job"] * count, [False] * count)
 
     def create_pipelines(self, count: int) -> None:
         with self._connection.transaction(), self._connection.pipeline():
@@ -239,14 +240,14 @@ class PostgresqlByHand:
         self,
         ids: list[str],
         runs: Sequence[str | None],
-        steps: Sequence[str | None],
+        steps: list[str],
         blocked: list[bool],
     ) -> None:
         self._run(
             _TASKS,
             ids=ids,
             runs=list(runs),
-            steps=list(steps),
+            steps=steps,
             blocked=blocked,
             now=now(),
             created=CREATED,

@@ -56,6 +56,7 @@ WHERE id IN (
   SELECT id FROM holdfast_task
   WHERE status = 'queued' AND kind = 'work' AND NOT blocked AND holds = 0 AND run_holds = 0
     AND due AND NOT parked AND agent = 'default' AND tags = '[]'
+    AND CASE WHEN step IS NULL THEN true ELSE false END = false
   ORDER BY run_now DESC, priority DESC, position, id LIMIT :count)
 RETURNING id, run_id, version, attempt
 """
@@ -105,7 +106,7 @@ class SqliteByHand:
         at = now()
         ids = self._rows.tasks(count)
         with self._transaction():
-            self._many(_TASK, [(each, None, None, "job", False, at, at) for each in ids])
+            self._many(_TASK, [(each, None, "job", "job", False, at, at) for each in ids])
             self._events(
                 [(i, None, 1, None, "queued", 0, "user", at, CREATED) for i in ids], "task.created"
             )

@@ -114,14 +114,14 @@ def everything_at_once(world: World) -> Sequence[Operation]:
     failed = world.run(Step(id="broken"), name="failed")
     break_for_good(world, "broken")
     world.run(Step(id="plan"), Step(id="work", needs=("plan",)), name="going")
-    for name in ("failing", "given back"):
+    for name in ("failing", "given_back"):
         world.task(name)
         world.start(name)
     world.start("plan")
     return [
         world.complete("plan"),
         fail(world, "failing", retryable=True),
-        Release(task_id=world.ids["given back"], fence=1),
+        Release(task_id=world.ids["given_back"], fence=1),
         CancelRun(run_id=keyed, actor=ACTOR),
         RetryRun(run_id=failed, actor=ACTOR),
         world.create("new", "failing"),

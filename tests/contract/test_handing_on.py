@@ -51,7 +51,6 @@ def hand_on(engine: Engine, run: StartedRun, **changes: Any) -> dict[str, str]:
         "tags": '["linux"]',
         "worker": "anna",
         "lease": 30_000_000,
-        "bare": True,
         "count": 1,
         **changes,
     }
@@ -113,15 +112,15 @@ def at_its_usage_limit(engine: Engine, _: StartedRun) -> None:
     assert engine.work.reach_limit(reached.task_id, reached.token, "1h").ok
 
 
-def test_who_takes_nothing_bare_is_handed_on_what_names_a_function(
+def test_only_what_names_a_function_is_handed_on_and_bare_tasks_stand_before_none(
     engine: Engine, hand: Raw
 ) -> None:
     run, other = planned(engine), planned(engine)
-    # It is older, and stands in nobody's way who would not take it.
+    # It is older, and waits for others than workers.
     assert engine.tasks.run_now(create(engine)).ok
     hand("UPDATE holdfast_task SET step = NULL WHERE id = ?", other.steps["work"])
-    assert hand_on(engine, other, bare=False) == {"work": "queued"}
-    assert hand_on(engine, run, bare=False) == {"work": "running"}
+    assert hand_on(engine, other) == {"work": "queued"}
+    assert hand_on(engine, run) == {"work": "running"}
     hand("UPDATE holdfast_task SET step = 'work' WHERE id = ?", other.steps["work"])
 
 
@@ -172,21 +171,21 @@ def test_what_has_run_before_is_only_unblocked_and_its_cost_counted_by_the_claim
 
 
 def older(engine: Engine, _: Raw) -> str:
-    return create(engine)
+    return create(engine, step="pack")
 
 
 def more_urgent(engine: Engine, _: Raw) -> str:
-    return create(engine, priority=1)
+    return create(engine, step="pack", priority=1)
 
 
 def wanted_now(engine: Engine, _: Raw) -> str:
-    task_id = create(engine)
+    task_id = create(engine, step="pack")
     assert engine.tasks.run_now(task_id).ok
     return task_id
 
 
 def earlier_in_its_plan(engine: Engine, hand: Raw) -> str:
-    task_id = create(engine)
+    task_id = create(engine, step="pack")
     hand("UPDATE holdfast_task SET position = -1 WHERE id = ?", task_id)
     return task_id
 
@@ -205,7 +204,7 @@ def test_whoever_stands_before_it_in_line_comes_first(
 
 def test_whoever_stands_behind_it_in_line_comes_later(engine: Engine) -> None:
     run = planned(engine, priority=1)
-    create(engine, "newer, and less urgent")
+    create(engine, "newer, and less urgent", step="pack")
     assert hand_on(engine, run) == {"work": "running"}
 
 
@@ -235,9 +234,10 @@ NOT_READY = [
 def test_who_is_older_but_not_ready_keeps_nobody_from_being_started(
     engine: Engine, hand: Raw, arrange: Arrange
 ) -> None:
-    arrange(engine, hand)
+    task_id = arrange(engine, hand)
+    hand("UPDATE holdfast_task SET step = 'pack' WHERE id = ?", task_id)
     assert hand_on(engine, planned(engine)) == {"work": "running"}
-    hand("UPDATE holdfast_task SET parked = false")
+    hand("UPDATE holdfast_task SET step = NULL, parked = false WHERE id = ?", task_id)
 
 
 @pytest.mark.parametrize("arrange", [*NOT_READY, clauses.with_another_tag])

@@ -40,7 +40,7 @@ class Chain:
 
     def __init__(self, engine: Engine, workflow: Workflow = CHAIN) -> None:
         self.engine = engine
-        self.hand = Hand(engine, room=1)
+        self.hand = Hand(engine, room=1, bare=False)
         started = engine.runs.start.submit(NewRun(workflow=workflow))
         engine.commits.step()
         self.id = started.result().id
@@ -63,6 +63,19 @@ class Chain:
 
 HANDED_ON = ["task.created", "task.running"]
 IN_TURN = ["task.created", "task.unblocked", "task.running"]
+
+
+def test_to_who_takes_bare_tasks_too_which_may_stand_before_it_nothing_is_handed_on(
+    quiet: Engine,
+) -> None:
+    chain = Chain(quiet)
+    chain.hand.taker.bare = True
+    quiet.tasks.create.submit(NewTask(title="bare", priority=1))
+    quiet.commits.step()
+    chain.report()
+    assert chain.hand.titles == ["bare"]
+    chain.finish()
+    assert chain.history()[:3] == IN_TURN
 
 
 def test_a_step_that_is_handed_on_has_one_event_for_both(quiet: Engine) -> None:
@@ -97,7 +110,7 @@ def test_what_is_handed_on_was_ready_for_no_time_however_long_its_need_ran(
 
 def test_a_new_task_in_the_same_commit_may_come_first(quiet: Engine) -> None:
     chain = Chain(quiet)
-    quiet.tasks.create.submit(NewTask(title="urgent", priority=9))
+    quiet.tasks.create.submit(NewTask(title="urgent", step="pack", priority=9))
     chain.report()
     assert chain.hand.titles == ["urgent"]
     chain.report()
@@ -110,7 +123,7 @@ def test_what_a_key_lets_in_with_the_same_report_may_come_first(quiet: Engine) -
     one = Concurrency(key="key", limit=1)
     chain.hand.room = 2
     for title in ("first", "second"):
-        quiet.tasks.create.submit(NewTask(title=title, priority=9, concurrency=one))
+        quiet.tasks.create.submit(NewTask(title=title, step="pack", priority=9, concurrency=one))
         quiet.commits.step()
     assert chain.hand.titles == ["plan", "first"]
     chain.hand.room = 1
@@ -193,7 +206,7 @@ class Play:
     def __init__(self, engine: Engine, seed: int, *agents: str) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - a play that can be repeated
         self.engine = engine
-        self.hand = Hand(engine, room=self.chance.randint(1, 3))
+        self.hand = Hand(engine, room=self.chance.randint(1, 3), bare=False)
         self.hand.taker.agents = agents
         self.numbers: dict[str | None, int] = {}
         for number in range(4):
@@ -257,7 +270,7 @@ def test_steps_are_handed_on_in_the_very_order_in_which_they_would_be_claimed(
 
 def begin(engine: Engine, *steps: Step, room: int = 1, **fields: Any) -> Hand:
     """Somebody who holds the first steps of a run."""
-    hand = Hand(engine, room=room)
+    hand = Hand(engine, room=room, bare=False)
     engine.runs.start.submit(NewRun(workflow=Workflow.define("wide", steps), **fields))
     engine.commits.step()
     return hand
@@ -339,7 +352,7 @@ def test_beside_what_has_become_due_nothing_is_handed_on(
     engine = Engine(store_url, clock=clock)
     with healthy(engine):
         hand = begin(engine, PLAN, BESIDE)
-        later = NewTask(title="urgent", priority=9, scheduled_for=clock.now() + 1)
+        later = NewTask(title="urgent", step="pack", priority=9, scheduled_for=clock.now() + 1)
         engine.tasks.create.submit(later)
         engine.commits.step()
         clock.advance(1)

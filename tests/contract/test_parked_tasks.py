@@ -39,7 +39,7 @@ def park(engine: Engine, *, count: int = 10) -> set[str]:
 
 
 def unpark(engine: Engine, *, count: int = 10) -> set[str]:
-    lines = [("default", "[]")]
+    lines = [("default", "[]", half) for half in slots.HALVES]
     return {row["id"] for row in keep(engine, "unpark_tasks", key=KEY, count=count, rows=lines)}
 
 
@@ -71,6 +71,21 @@ def test_who_stands_behind_those_that_no_worker_serves_is_let_in_with_them(
         assert parked(hand) == unserved | behind
 
 
+def test_what_names_a_function_is_let_in_beside_the_bare_tasks_that_workers_leave_alone(
+    engine: Engine, hand: Raw
+) -> None:
+    running = take(engine, create(engine, concurrency=ONE))
+    bare = {create(engine, concurrency=ONE, priority=1) for _ in range(3)}
+    named = [create(engine, concurrency=ONE, step="pack") for _ in range(3)]
+    for task_id in named:
+        assert engine.work.complete(running.task_id, running.token).ok
+        (running,) = engine.work.claim("worker", count=10, bare=False)
+        assert running.task_id == task_id
+    assert bare == parked(hand)
+    assert engine.work.complete(running.task_id, running.token).ok
+    assert {each.task_id for each in engine.work.claim("anyone", count=10)} < bare
+
+
 def test_who_stands_behind_those_whose_agent_is_at_its_limit_is_let_in_with_them(
     engine: Engine, hand: Raw
 ) -> None:
@@ -96,12 +111,14 @@ def test_to_let_somebody_in_walks_past_nobody_else_who_waits(
     assert cost_of(store_url, "parked_lines", key=KEY) < before + 100
 
 
-@pytest.mark.parametrize("waiting", [{"concurrency": ONE}, {"tags": ("gpu",)}], ids=["key", "tags"])
+@pytest.mark.parametrize(
+    "waiting", [{"concurrency": ONE}, {"tags": ("gpu",)}, {}], ids=["key", "tags", "bare"]
+)
 def test_a_claim_costs_no_more_for_those_it_cannot_take(
     engine: Engine, store_url: str, waiting: dict[str, Any]
 ) -> None:
     take(engine, create(engine, concurrency=ONE))
-    create(engine)
+    create(engine, step="pack")
     create(engine, priority=1, **waiting)
     before = look(store_url)
     tasks = [NewTask(title=str(number), priority=1, **waiting) for number in range(500)]
@@ -110,10 +127,10 @@ def test_a_claim_costs_no_more_for_those_it_cannot_take(
 
 
 def look(url: str) -> int:
-    """What it costs to see which task a worker without tags gets next."""
+    """What it costs to see which task a worker without tags gets next, who takes no bare ones."""
     lines = cost_of(url, "lines", agents='["default"]', tags="[]")
     return lines + cost_of(
-        url, "peek_tasks", agent="default", line="[]", tags="[]", count=1, bare=True
+        url, "peek_tasks", agent="default", line="[]", tags="[]", count=1, bare=False
     )
 
 

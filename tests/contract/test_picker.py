@@ -103,6 +103,22 @@ def test_a_claim_takes_the_first_of_all_tags_that_a_worker_has(engine: Engine) -
     assert [each.task.title for each in engine.work.claim("worker")] == ["plain"]
 
 
+def test_who_takes_bare_tasks_too_takes_the_first_of_all(engine: Engine) -> None:
+    for number, step in enumerate([None, "pack", "pack", None, None, "pack"]):
+        create(engine, f"{number}", step=step, priority=number // 3)
+    assert titles(engine, count=4) == ["3", "4", "5", "0"]
+    assert titles(engine) == ["1", "2"]
+
+
+def test_what_somebody_wants_now_is_seen_in_either_half_of_a_line(engine: Engine) -> None:
+    bare, named = create(engine), create(engine, step="pack")
+    assert engine.tasks.run_now(bare).ok
+    assert engine.work.first_now(["default"]) == bare
+    assert engine.work.first_now(["default"], bare=False) is None
+    assert engine.tasks.run_now(named).ok
+    assert engine.work.first_now(["default"], bare=False) == named
+
+
 def test_a_scheduled_task_waits_for_its_time(engine: Engine, clock: ManualClock) -> None:
     task_id = create(engine, scheduled_for=clock.now() + MICROSECONDS)
     assert engine.tasks.get(task_id).state == "scheduled"

@@ -28,7 +28,7 @@ CHAIN = Workflow.define("chain", (Step(id="plan"), Step(id="build", needs=("plan
 class Hand:
     """Takes up to `room` tasks, and keeps them."""
 
-    def __init__(self, engine: Engine, room: int) -> None:
+    def __init__(self, engine: Engine, room: int, *, bare: bool = True) -> None:
         self.engine = engine
         self.room = room
         self.trouble: Exception | None = None
@@ -41,6 +41,7 @@ class Hand:
             passing=self._passing,
             deliver=lambda claimed: self.held.extend(claimed.read()),
         )
+        self.taker.bare = bare
         self.let_go = engine.work.take(self.taker)
 
     def left(self) -> int:
@@ -85,8 +86,7 @@ def test_a_new_task_is_created_and_claimed_by_one_commit(quiet: Engine) -> None:
 
 
 def test_what_names_no_function_goes_by_who_would_not_take_it_to_who_does(quiet: Engine) -> None:
-    program, anyone = Hand(quiet, room=2), Hand(quiet, room=2)
-    program.taker.bare = False
+    program, anyone = Hand(quiet, room=2, bare=False), Hand(quiet, room=2)
     create(quiet, "bare")
     quiet.tasks.create.submit(NewTask(title="named", step="pack"))
     quiet.commits.step()

@@ -16,7 +16,7 @@ from tests.race.worlds import World
 def past(world: World, name: str, status: Status, *needs: str, parent: str = "") -> PastTask:
     return PastTask(
         name=name,
-        task=NewTask(title=name, agent=world.agent, key=f"{name}-{world.number}"),
+        task=NewTask(title=name, step=name, agent=world.agent, key=f"{name}-{world.number}"),
         status=status,
         needs=needs,
         parent=parent or None,

@@ -189,6 +189,7 @@ class Racer:
                 room=lambda: 1,
                 passed=tuple,
                 deliver=lambda _: None,
+                bare=False,
                 hungry=False,
                 free=1,
             )

@@ -24,9 +24,9 @@ from tests.race.worlds import HOUR, World
 def put(world: World, name: str = "hourly", **fields: Any) -> PutSchedule:
     """Ask to keep a schedule; `given` is what it starts its tasks with."""
     own = f"{name}-{world.number}"
-    task = NewTask(title="fired", agent=world.agent, payload=fields.pop("given", 1))
+    task = NewTask(title="fired", step="fired", agent=world.agent, payload=fields.pop("given", 1))
     if "limit" in fields:
-        task = NewTask(title="fired", concurrency=fields.pop("limit"))
+        task = NewTask(title="fired", step="fired", concurrency=fields.pop("limit"))
     schedule = NewSchedule(name=own, starts=task, **{"cron": "0 * * * *", **fields})
     ids = Ids(world.engine.clock, world.engine.randomness)
     asked = new_schedule(schedule, ids, max_payload=1_000, now=world.engine.now)

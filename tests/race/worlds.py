@@ -76,7 +76,8 @@ class World:
         # Ids are ordered by time: each task is younger than those before it.
         self.day.advance(0.001)
         needed = tuple(self.ids[need] for need in needs)
-        return NewTask(title=name, needs=needed, **{"agent": self.agent, **fields})
+        told = {"agent": self.agent, "step": name, **fields}
+        return NewTask(title=name, needs=needed, **told)
 
     def run(
         self, *steps: Step, limit: int | None = None, name: str = "run", given: object = None
@@ -155,7 +156,7 @@ class World:
 
     def claim(self, worker: str, count: int = 1, *, agents: Sequence[str] = ()) -> Claim:
         chosen = (self.agent, *agents)
-        return Claim(worker=worker, agents=chosen, tags="[]", count=count, lease=LEASE)
+        return Claim(worker=worker, agents=chosen, tags="[]", count=count, lease=LEASE, bare=False)
 
     def claim_by_id(self, name: str, worker: str) -> ClaimById:
         return ClaimById(

@@ -24,7 +24,6 @@ class Offer:
     agent: str
     tags: str
     lease: int
-    bare: bool
     room: int
     given: list[Row] = field(default_factory=list)
 
@@ -59,7 +58,6 @@ def _hand_on(group: Group, offer: Offer, done: Sequence[str], runs: Sequence[str
         tags=offer.tags,
         worker=offer.worker,
         lease=offer.lease,
-        bare=offer.bare,
         count=offer.room,
     )
 

@@ -31,10 +31,14 @@ log = logging.getLogger("holdfast.engine")
 
 
 class Line(NamedTuple):
-    """Those who wait for one agent with the same tags, which a worker serves all or none of."""
+    """Those who wait for one agent with the same tags, which a worker serves all or none of.
+
+    Of them, the half that names the functions that run them, or the half that is bare.
+    """
 
     agent: str
     tags: str
+    bare: bool = False
 
 
 class Taken(NamedTuple):
@@ -100,13 +104,13 @@ def mark_due(group: Group) -> None:
 def _claim(group: Group, request: Claim) -> list[Row]:
     if group.limits:
         request = replace(request, agents=limits.but_for(group, request.agents))
-    if len(request.agents) == 1 and not group.slots:
+    if len(request.agents) == 1 and not request.bare and not group.slots:
         # Gives nothing while tasks wait that have a key or tags: those want more care.
         plain = Line(request.agents[0], PLAIN)
         rows = _claim_from(group, request, plain, request.count, peeked=False)
         if rows:
             return rows
-    lines = _lines(group.tx, request.agents, request.tags)
+    lines = _lines(group.tx, request.agents, request.tags, bare=request.bare)
     claimed: list[Row] = []
     while lines and len(claimed) < request.count:
         first = _first(group, request, lines, request.count - len(claimed))
@@ -116,7 +120,7 @@ def _claim(group: Group, request: Claim) -> list[Row]:
         slots.hold(group, new)
         taken = [
             row
-            for line, count in Counter(Line(row["agent"], row["tags"]) for row in first).items()
+            for line, count in Counter(map(_line, first)).items()
             for row in _claim_from(group, request, line, count)
         ]
         claimed += taken
@@ -133,31 +137,32 @@ def _claim(group: Group, request: Claim) -> list[Row]:
 
 def first_now(tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool) -> str | None:
     """The id of the first ready task that somebody wants to run now."""
-    for line in _lines(tx, agents, tags):
-        rows = _peek(tx, line, tags, 1, bare=bare)
+    for line in _lines(tx, agents, tags, bare=bare):
+        rows = _peek(tx, line, tags, 1)
         if rows and rows[0]["run_now"]:
             return str(rows[0]["id"])
     return None
 
 
-def _lines(tx: Transaction, agents: Sequence[str], tags: str) -> list[Line]:
+def _lines(tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool) -> list[Line]:
     found = tx.read("lines", agents=list(agents), tags=tags)
-    return [Line(row["agent"], row["tags"]) for row in found]
+    halves = slots.HALVES if bare else (False,)
+    return [Line(row["agent"], row["tags"], half) for row in found for half in halves]
 
 
-def _peek(tx: Transaction, line: Line, tags: str, count: int, *, bare: bool) -> list[Row]:
+def _line(row: Row) -> Line:
+    return Line(row["agent"], row["tags"], bool(row["bare"]))
+
+
+def _peek(tx: Transaction, line: Line, tags: str, count: int) -> list[Row]:
     return tx.read(
-        "peek_tasks", agent=line.agent, line=line.tags, tags=tags, count=count, bare=bare
+        "peek_tasks", agent=line.agent, line=line.tags, bare=line.bare, tags=tags, count=count
     )
 
 
 def _first(group: Group, request: Claim, lines: Sequence[Line], count: int) -> list[Row]:
     """The first `count` ready tasks of all the lines that a worker serves."""
-    ready = [
-        row
-        for line in lines
-        for row in _peek(group.tx, line, request.tags, count, bare=request.bare)
-    ]
+    ready = [row for line in lines for row in _peek(group.tx, line, request.tags, count)]
     if len(lines) > 1:
         ready.sort(
             key=lambda row: (not row["run_now"], -row["priority"], row["position"], row["id"])
@@ -180,12 +185,12 @@ def _claim_from(
         "claim_tasks",
         agent=line.agent,
         line=line.tags,
+        bare=line.bare,
         tags=request.tags,
         count=count,
         keys=sorted(group.slots),
         peeked=peeked,
         passed=request.passed,
-        bare=request.bare,
         worker=request.worker,
         lease=request.lease,
     )

@@ -10,6 +10,8 @@ from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 
 PARKED_AT_ONCE = 2_000
+# Of each line, those that name a function, and those that are bare.
+HALVES = (False, True)
 
 
 def take(group: Group, claimed: Iterable[Row]) -> None:
@@ -57,7 +59,8 @@ def let_in(group: Group, key: str, count: int) -> None:
     if key.startswith(RUN_PREFIX):
         admit(group, key, count)
         return
-    lines = [(row["agent"], row["tags"]) for row in group.tx.read("parked_lines", key=key)]
+    found = group.tx.read("parked_lines", key=key)
+    lines = [(row["agent"], row["tags"], half) for row in found for half in HALVES]
     if lines and group.tx.write("unpark_tasks", rows=lines, key=key, count=count):
         group.wake()
         # There may be more of them now than there is room.

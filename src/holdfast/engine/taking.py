@@ -47,7 +47,9 @@ class Taker:
 
     def offer(self) -> Offer | None:
         """The room for what is unblocked: of one who takes what one agent does, in turn."""
-        if self.free <= 0 or len(self.agents) != 1 or self.request is not None or self.passed():
+        if self.free <= 0 or len(self.agents) != 1 or self.bare:
+            return None
+        if self.request is not None or self.passed():
             return None
         (agent,) = self.agents
         # Not only so many as it claims at once: each takes the place of one that was reported.
@@ -57,7 +59,6 @@ class Taker:
             agent=agent,
             tags=self.tags,
             lease=self.lease,
-            bare=self.bare,
             room=room,
         )
 

@@ -5,7 +5,7 @@
 --   which keys and tags there are, nothing while there are any; for an agent at its usage limit,
 --   nothing, without a walk through who waits for it. Whether there are needs is asked of
 --   a row alone that nothing changed since it was made: of another, some may be too new to be seen.
---   For one who takes nothing bare, only what names the function that runs it
+--   Of a line, one half: what names the function that runs it, or what is bare and names none
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
@@ -27,7 +27,7 @@ WITH candidate AS MATERIALIZED (
     AND (concurrency_key IS NULL OR concurrency_key IN (SELECT value FROM {each keys}))
     AND tags = :line
     AND NOT parked
-    AND (:bare OR step IS NOT NULL)
+    AND {bare holdfast_task} = :bare
     AND id NOT IN (SELECT value FROM {each passed})
     AND (:peeked OR NOT EXISTS (SELECT 1 FROM holdfast_task AS special WHERE special.agent = :agent AND (special.concurrency_key IS NOT NULL OR special.tags <> '[]') AND special.status = 'queued' AND special.kind = 'work' AND NOT special.blocked AND special.holds = 0 AND special.run_holds = 0 AND special.due AND NOT special.parked))
   ORDER BY run_now DESC, priority DESC, position, id
@@ -66,7 +66,7 @@ WHERE id IN (SELECT id FROM chosen)
 --   nothing else changes it meanwhile; never started before, without key and tags, while nobody
 --   in line has any or stands before it, and nobody is unblocked with it of whom advance decides
 --   whether it starts: what follows from that may stand before it too. Bare tasks, which name no
---   function, neither start nor stand before it where the worker takes none
+--   function, neither start nor stand before it: they wait in a half of the line of their own
 -- changes: task
 -- event: CASE WHEN status = 'running' THEN 'task.running' ELSE 'task.unblocked' END
 -- data: '{"blocked":false}'
@@ -93,7 +93,7 @@ front AS MATERIALIZED (
     AND run_holds = 0
     AND due
     AND NOT parked
-    AND (:bare OR step IS NOT NULL)
+    AND {bare holdfast_task} = false
   ORDER BY run_now DESC, priority DESC, position, id
   LIMIT 1
 ),
@@ -103,7 +103,7 @@ taken AS (
   WHERE {clauses claim_tasks}
     AND (run_id IN (SELECT value FROM {each runs})) IS TRUE
     AND attempt = 0
-    AND (:bare OR step IS NOT NULL)
+    AND step IS NOT NULL
     AND tags = '[]'
     AND concurrency_key IS NULL
     AND NOT EXISTS (SELECT 1 FROM ripe AS other WHERE other.kind <> 'work' OR other.conditional)
@@ -187,12 +187,12 @@ ORDER BY agent, tags
 
 -- name: peek_tasks
 -- purpose: the first ready tasks of one line, to share a claim among lines and hold its counters
-SELECT agent, tags, run_now, priority, position, id, concurrency_key
+SELECT agent, tags, {bare holdfast_task} AS bare, run_now, priority, position, id, concurrency_key
 FROM holdfast_task
 WHERE {clauses claim_tasks}
   AND tags = :line
   AND NOT parked
-  AND (:bare OR step IS NOT NULL)
+  AND {bare holdfast_task} = :bare
 ORDER BY run_now DESC, priority DESC, position, id
 LIMIT :count
 
@@ -546,7 +546,7 @@ SELECT agent, tags FROM line WHERE tags IS NOT NULL
 -- purpose: put the first tasks of each line that wait for a concurrency key back in line, for the room
 --   there is: nobody can tell which of the lines a worker serves
 -- guards: parked and ready, in one of these lines, and room under the key
--- rows: served text, labels text
+-- rows: served text, labels text, half boolean
 UPDATE holdfast_task SET parked = false
 WHERE id IN (
   SELECT task.id FROM {rows} AS r CROSS JOIN holdfast_task AS task
@@ -555,6 +555,7 @@ WHERE id IN (
     WHERE waiting.concurrency_key = :key
       AND waiting.agent = r.served
       AND waiting.tags = r.labels
+      AND {bare waiting} = r.half
       AND waiting.parked
       AND waiting.status = 'queued'
       AND waiting.kind = 'work'
