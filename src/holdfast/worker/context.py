@@ -17,12 +17,14 @@ from holdfast.worker.durable import (
     Memory,
     await_here,
     callee_of,
+    leave_again,
     seconds,
     wait_here,
 )
 from holdfast.worker.office import Office
 from holdfast.worker.places import SharedName
 from holdfast.worker.tenure import AttemptEnded, Tenure
+from holdfast.worker.waits import Suspended
 
 
 def _as_it_is(value: object) -> object:
@@ -90,6 +92,12 @@ class Context:
         memory: Memory | None = self.__dict__.get("_memory")
         return None if memory is None else memory.places.refusal
 
+    @property
+    def left(self) -> Suspended | None:
+        """The wait that the step was left for, whatever it makes of that."""
+        memory: Memory | None = self.__dict__.get("_memory")
+        return None if memory is None else memory.left
+
     @reading
     def check(self) -> TransitionResult:
         """Ask the store whether this attempt may still act."""
@@ -98,6 +106,8 @@ class Context:
     @reading
     def guard(self) -> None:
         """Call before a side effect; raises `AttemptEnded` when it must not happen."""
+        if (left := self.left) is not None:
+            raise left
         answer = self.check()
         if not answer.ok:
             self._ended.set()
@@ -116,7 +126,7 @@ class Context:
         Between doing and remembering it can be done again: pass `effect_id(name)` on as the
         idempotency key where that matters.
         """
-        return self._edge(self._memory.effect(name, lambda: function(*args, **kwargs)))
+        return self._edge(lambda memory: memory.effect(name, lambda: function(*args, **kwargs)))
 
     def effect_id(self, name: str) -> str:
         """The id of the effect under way, inside its function; else of the next of that name.
@@ -131,7 +141,7 @@ class Context:
 
         A `name` tells it from the sleeps of other branches of the function.
         """
-        return self._edge(self._memory.sleep(seconds("duration", duration), name))
+        return self._edge(lambda memory: memory.sleep(seconds("duration", duration), name))
 
     def wait_for(
         self, signal: str, *, timeout: float | str | None = None, name: str | None = None
@@ -141,14 +151,14 @@ class Context:
         A `name` tells it from where other branches of the function wait for the same signal.
         """
         limit = None if timeout is None else seconds("timeout", timeout)
-        return self._edge(self._memory.wait_for(signal, limit, name))
+        return self._edge(lambda memory: memory.wait_for(signal, limit, name))
 
     def ask(self, question: object, *, name: str | None = None) -> Any:  # noqa: ANN401
         """Ask a person and give the answer of `hf.answer(…)`; holds no worker meanwhile.
 
         A `name` tells it from what other branches of the function ask.
         """
-        return self._edge(self._memory.ask(question, name))
+        return self._edge(lambda memory: memory.ask(question, name))
 
     def map(self, function: Any, *iterables: Iterable[Any], name: str | None = None) -> Any:  # noqa: ANN401
         """Call a task function once for each item, each a task of its own; gives the results.
@@ -156,7 +166,7 @@ class Context:
         A `name` tells it from where other branches of the function map the same task.
         """
         calls = zip(*iterables, strict=False)
-        return self._edge(self._memory.map(callee_of(function), calls, name))
+        return self._edge(lambda memory: memory.map(callee_of(function), calls, name))
 
     def spawn(self, function: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Enqueue a child and give its id, without waiting for it; once, however often it runs.
@@ -165,10 +175,17 @@ class Context:
         spawn: a `name` here is an argument of the child.
         """
         request = callee_of(function).request(*args, **kwargs)
-        return self._edge(_first(self._memory.spawn(request)))
+        return self._edge(lambda memory: _first(memory.spawn(request)))
 
-    def _edge(self, flow: Flow[Any]) -> Any:  # noqa: ANN401 - a coroutine in a coroutine
-        return await_here(flow, self._memory) if self.asynchronous else wait_here(flow)
+    def _edge(self, call: Callable[[Memory], Flow[Any]]) -> Any:  # noqa: ANN401 - or a coroutine
+        memory, left = self._memory, self._memory.left
+        # Before it has a place: what only a function that was left comes to is nobody's.
+        if left is not None and self.asynchronous:
+            return leave_again(left)
+        if left is not None:
+            raise left
+        flow = call(memory)
+        return await_here(flow, memory) if self.asynchronous else wait_here(flow, memory)
 
 
 def _first(flow: Flow[list[str]]) -> Flow[str]:

@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.validation import MAX_BATCH
@@ -69,6 +69,11 @@ class Memory:
         self.places = Places()
         self.waits = Waits()
 
+    @property
+    def left(self) -> Suspended | None:
+        """The wait for which the function, or an effect around what asks, was left by now."""
+        return self.waits.left(self.places.effects_around())
+
     def effect(self, name: str, call: Callable[[], Any]) -> Flow[Any]:
         return self._effect(name, self.places.take_effect(name), call)
 
@@ -77,7 +82,7 @@ class Memory:
         if place in known:
             return known[place]
         self._demand((yield lambda: self._engine.work.guard(*self._name)))
-        with self.places.under_way(name, place):
+        with self.waits.around(place), self.places.under_way(name, place):
             result = call()
             if inspect.isawaitable(result):
                 result = yield result
@@ -229,15 +234,25 @@ def callee_of(function: object) -> Callee:
     return found
 
 
-def wait_here(flow: Flow[T]) -> T:
+def wait_here(flow: Flow[T], memory: Memory) -> T:
     """Run a flow in a thread that may block."""
     try:
         asked = next(flow)
         while True:
-            asked = flow.send(_block(asked))
+            try:
+                given = _block(asked)
+            except BaseException as error:  # noqa: BLE001 - it is the flow's to see
+                asked = flow.throw(error)
+            else:
+                asked = flow.send(given)
     except StopIteration as finished:
         result: T = finished.value
         return result
+    except Suspended as suspended:
+        if around := memory.places.effects_around():
+            memory.waits.leave_effects(around, suspended)
+            raise
+        raise memory.waits.leave(suspended) from None
 
 
 def _block(asked: Asked) -> object:
@@ -250,14 +265,25 @@ def _block(asked: Asked) -> object:
     raise InvalidInput("effect", "gave an awaitable; call it from an async step")
 
 
+async def leave_again(left: Suspended) -> NoReturn:
+    """What a coroutine does instead that was left and goes on."""
+    # Only after a turn of the loop: one that tries again and again would hold it up.
+    await asyncio.sleep(0)
+    raise left
+
+
 async def await_here(flow: Flow[T], memory: Memory) -> T:
     """Run a flow in a coroutine, which must not block, beside the others of its function."""
+    if (left := memory.left) is not None:
+        # It was called before that, and is awaited only now.
+        await leave_again(left)
     try:
         with memory.waits.under_way():
             return await _follow(flow)
     except Suspended as suspended:
         # Whoever waits inside an effect would wait for that effect.
-        if memory.places.in_effect():
+        if around := memory.places.effects_around():
+            memory.waits.leave_effects(around, suspended)
             raise
         raise await memory.waits.join(suspended) from None
 
@@ -266,7 +292,12 @@ async def _follow(flow: Flow[T]) -> T:
     try:
         asked = next(flow)
         while True:
-            asked = flow.send(await _await(asked))
+            try:
+                given = await _await(asked)
+            except BaseException as error:  # noqa: BLE001 - it is the flow's to see
+                asked = flow.throw(error)
+            else:
+                asked = flow.send(given)
     except StopIteration as finished:
         result: T = finished.value
         return result

@@ -161,7 +161,7 @@ class Execution:
             try:
                 result = invocation.function(**invocation.arguments)
             except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-                self._leave_by(foremost(error))
+                self._leave_by(error)
             else:
                 self._leave_with(invocation, result)
 
@@ -177,19 +177,21 @@ class Execution:
                     raise TypeError(message)  # noqa: TRY301 - reported like any other failure
                 result = await awaitable
             except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-                self._leave_by(foremost(error))
+                self._leave_by(error)
             else:
                 self._leave_with(invocation, result)
 
     def _leave_with(self, invocation: Invocation, result: object) -> None:
-        if self.context.refusal is None:
+        caught = self.context.refusal or self.context.left
+        if caught is None:
             self.leave(self.complete, invocation, result)
         else:
-            self._leave_by(self.context.refusal)
+            self._leave_by(caught)
 
     def _leave_by(self, raised: BaseException) -> None:
-        # A function that catches this, as `return_exceptions=True` does, would go on without it.
-        error = self.context.refusal or raised
+        # A function that catches these, as `return_exceptions=True` does, would go on without them.
+        left = None if self.context.ended else self.context.left
+        error = self.context.refusal or foremost(raised, left)
         if isinstance(error, Suspended):
             self.leave(self.suspend, error)
             return

@@ -69,9 +69,9 @@ class Places:
         own = _of_user(name)
         return _UNDER_WAY.get().get((self, own)) or _place(own, self._counts[own] + 1)
 
-    def in_effect(self) -> bool:
-        """Whether an effect is under way around what asks."""
-        return any(places is self for places, _ in _UNDER_WAY.get())
+    def effects_around(self) -> list[str]:
+        """The places of the effects that are under way around what asks."""
+        return [place for (places, _), place in _UNDER_WAY.get().items() if places is self]
 
     @contextmanager
     def under_way(self, name: object, place: str) -> Iterator[None]:

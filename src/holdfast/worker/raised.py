@@ -11,22 +11,31 @@ from holdfast.worker.waits import Suspended
 
 # Each decides what becomes of the task, whatever else was raised beside it.
 _DECISIVE = (AttemptEnded, TaskFailed, InvalidEffect)
+# It may not report anything, or what it has done is not to be done again.
+_UNDENIED = (AttemptEnded, InvalidEffect)
 
 
-def foremost(error: BaseException) -> BaseException:
-    """What is to be reported: a failure before a wait, and a wait where there is nothing else."""
+def foremost(error: BaseException, left: Suspended | None = None) -> BaseException:
+    """What is to be reported: a failure before a wait, and a wait where there is nothing else.
+
+    But for the wait that a function was `left` for and has caught: what it has raised instead may
+    come of its not having waited.
+    """
+    leaves = list(_leaves(error))
+    if left is not None and not any(isinstance(leaf, Suspended) for leaf in leaves):
+        return next((leaf for leaf in leaves if isinstance(leaf, _UNDENIED)), left)
     if not isinstance(error, BaseExceptionGroup):
         return error
-    decisive = [leaf for leaf in _leaves(error) if isinstance(leaf, _DECISIVE)]
+    decisive = [leaf for leaf in leaves if isinstance(leaf, _DECISIVE)]
     if decisive:
         return decisive[0]
     _, failures = error.split(Suspended)
-    return failures or next(_leaves(error))
+    return failures or leaves[0]
 
 
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for each in group.exceptions:
-        if isinstance(each, BaseExceptionGroup):
-            yield from _leaves(each)
-        else:
-            yield each
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    for each in error.exceptions:
+        yield from _leaves(each)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from holdfast.model.effect import Wait
@@ -32,16 +32,48 @@ class Asking(Suspended):
 
 
 class Waits:
-    """The durable operations of one coroutine function, and those of them that have to wait.
+    """The durable operations of one function, and those of them that have to wait.
 
-    Such a one stays where it is while others are under way beside it, which may have to wait as
-    well. When none is, the function is left for all of them, whichever is over first.
+    Such a one of a coroutine stays where it is while others are under way beside it, which may
+    have to wait as well. When none is, the function is left for all of them, whichever is over
+    first. Left it is, whatever it makes of that: what it would begin from then on follows from a
+    wait that was none, or comes from a branch that is left with the rest and will come again.
     """
 
     def __init__(self) -> None:
         self._busy = 0
         self._quiet = asyncio.Event()
         self._waiting: list[Suspended] = []
+        self._left = False
+        self._inside: dict[str, Suspended] = {}
+
+    def left(self, effects: Collection[str] = ()) -> Suspended | None:
+        """What the function was left by, or one of the effects around what asks; else nothing."""
+        if self._left:
+            return join(self._waiting)
+        return next((join([self._inside[each]]) for each in effects if each in self._inside), None)
+
+    def leave(self, suspended: Suspended) -> Suspended:
+        """What to leave a plain function by: all that its threads have come to wait for."""
+        # As one that nobody has raised: that one holds on to where it came from.
+        self._waiting.append(join([suspended]))
+        self._left = True
+        return join(self._waiting)
+
+    def leave_effects(self, effects: Collection[str], suspended: Suspended) -> None:
+        """Note what leaves the effects that it waits in."""
+        self._inside |= dict.fromkeys(effects, join([suspended]))
+
+    @contextmanager
+    def around(self, effect: str) -> Iterator[None]:
+        """An effect: one that was left by a wait inside it is left, whatever it makes of that."""
+        try:
+            yield
+        except Exception:
+            if effect not in self._inside:
+                raise
+        if effect in self._inside:
+            raise join([self._inside[effect]])
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
@@ -66,6 +98,7 @@ class Waits:
         except asyncio.CancelledError:
             self._waiting.remove(suspended)
             raise
+        self._left = True
         return join(self._waiting)
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.errors import TaskFailed
 from holdfast.model.effect import Wait
+from holdfast.worker.encoding import InvalidEffect
 from holdfast.worker.raised import foremost
+from holdfast.worker.tenure import AttemptEnded
 from holdfast.worker.waits import Suspended
 
 WAIT, FAILURE = Suspended(Wait()), ValueError("stumbled")
@@ -29,3 +33,18 @@ def test_a_failure_counts_before_a_wait_and_is_told_without_it() -> None:
 def test_what_failed_for_good_counts_before_all() -> None:
     child = TaskFailed("t_1", "failed", None)
     assert foremost(group(FAILURE, WAIT, child)) is child
+
+
+def test_a_wait_that_was_caught_counts_before_what_was_raised_instead() -> None:
+    child = TaskFailed("t_1", "failed", None)
+    for raised in (FAILURE, child, group(FAILURE, child)):
+        assert foremost(raised, WAIT) is WAIT
+    assert foremost(group(WAIT, child), WAIT) is child
+
+
+@pytest.mark.parametrize("raised", [AttemptEnded("lost"), InvalidEffect("mail", "no JSON")])
+def test_what_may_not_report_or_be_done_again_counts_before_a_caught_wait(
+    raised: BaseException,
+) -> None:
+    assert foremost(raised, WAIT) is raised
+    assert foremost(group(FAILURE, raised), WAIT) is raised
