@@ -163,7 +163,7 @@ def test_a_wait_ends_with_its_time_once_and_for_all(hf: Holdfast) -> None:
         except TimeoutError:
             if hf.tasks.get(ctx.task_id).failures == 0:
                 hf.signal(ctx.task_id, "never", "too late")
-                raise
+                raise ValueError("once more") from None
             return "timed out"
 
     with hf.worker():

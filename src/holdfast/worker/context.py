@@ -9,11 +9,13 @@ from typing import Any
 
 from holdfast.engine.edge import reading
 from holdfast.engine.validation import JSON_SCALAR_LIMIT
+from holdfast.errors import InvalidInput
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.model.text import encode_json
 from holdfast.worker.durable import (
     Flow,
+    InvalidCall,
     Memory,
     await_here,
     callee_of,
@@ -150,8 +152,11 @@ class Context:
 
         A `name` tells it from where other branches of the function wait for the same signal.
         """
-        limit = None if timeout is None else seconds("timeout", timeout)
-        return self._edge(lambda memory: memory.wait_for(signal, limit, name))
+        return self._edge(
+            lambda memory: memory.wait_for(
+                signal, None if timeout is None else seconds("timeout", timeout), name
+            )
+        )
 
     def ask(self, question: object, *, name: str | None = None) -> Any:  # noqa: ANN401
         """Ask a person and give the answer of `hf.answer(…)`; holds no worker meanwhile.
@@ -174,8 +179,9 @@ class Context:
         A title, `function.using(title=…)`, tells it from what other branches of the function
         spawn: a `name` here is an argument of the child.
         """
-        request = callee_of(function).request(*args, **kwargs)
-        return self._edge(lambda memory: _first(memory.spawn(request)))
+        return self._edge(
+            lambda memory: _first(memory.spawn(callee_of(function).request(*args, **kwargs)))
+        )
 
     def _edge(self, call: Callable[[Memory], Flow[Any]]) -> Any:  # noqa: ANN401 - or a coroutine
         memory, left = self._memory, self._memory.left
@@ -184,7 +190,12 @@ class Context:
             return leave_again(left)
         if left is not None:
             raise left
-        flow = call(memory)
+        try:
+            flow = call(memory)
+        except SharedName:
+            raise
+        except InvalidInput as error:
+            raise InvalidCall(error.field, error.reason) from error
         return await_here(flow, memory) if self.asynchronous else wait_here(flow, memory)
 
 

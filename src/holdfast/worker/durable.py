@@ -41,6 +41,23 @@ def feedback_before(effects: Mapping[str, Any], feedback: object) -> object:
     return feedback if first is None else first["feedback"]
 
 
+class InvalidCall(InvalidInput):
+    """What a function says itself cannot be taken, whatever the store holds."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        advice = "it would be said again, so it is not tried again: change the function, then retry"
+        super().__init__(field, f"{reason}; {advice}")
+
+
+class SignalTimeout(TimeoutError):
+    """No signal came in time: that is remembered, and so in every attempt from then on."""
+
+    def __init__(self, signal: str, task_id: str) -> None:
+        reason = f"no signal {signal!r} came in time, which is remembered and not tried again"
+        advice = f"or have it wait anew: `holdfast retry --again {task_id}`"
+        super().__init__(f"{reason}: catch TimeoutError, {advice}")
+
+
 class Callee(Protocol):
     """A function that was made a task: what `map` and `spawn` can call."""
 
@@ -113,7 +130,7 @@ class Memory:
             yield from self._listen(place, signal, timeout)
         heard = known[place]
         if "signal" not in heard:
-            raise TimeoutError(f"no signal {signal!r} came in time")
+            raise SignalTimeout(signal, self._assignment.task_id)
         return heard["signal"]
 
     def _listen(self, place: str, signal: str, timeout: float | None) -> Flow[None]:
@@ -262,7 +279,7 @@ def _block(asked: Asked) -> object:
         return asked()
     if inspect.iscoroutine(asked):
         asked.close()
-    raise InvalidInput("effect", "gave an awaitable; call it from an async step")
+    raise InvalidCall("effect", "gave an awaitable; call it from an async step")
 
 
 async def leave_again(left: Suspended) -> NoReturn:

@@ -13,7 +13,6 @@ from holdfast.engine.reports import Held, Told
 from holdfast.errors import (
     InvalidInput,
     ShuttingDown,
-    TaskFailed,
     tell_error,
 )
 from holdfast.logs import About, log_about
@@ -23,10 +22,8 @@ from holdfast.model.task import Assignment
 from holdfast.store.entries import Entry
 from holdfast.threads import program_ends
 from holdfast.worker.context import Context
-from holdfast.worker.encoding import InvalidEffect
 from holdfast.worker.office import Office
-from holdfast.worker.places import SharedName
-from holdfast.worker.raised import foremost
+from holdfast.worker.raised import FINAL, foremost
 from holdfast.worker.tenure import AWAY, AttemptEnded, Tenure
 from holdfast.worker.traced import UNTRACED, Traced, Untraced, attempt
 from holdfast.worker.waits import Asking, Suspended
@@ -34,10 +31,6 @@ from holdfast.worker.waits import Asking, Suspended
 TRACEBACK_LINES = 30
 LENGTH = 2_000
 SHOWN = 10
-
-# What failed for good below it fails it for good, an effect is not done again, and no branch is
-# given what another has done.
-_FINAL = (TaskFailed, InvalidEffect, SharedName)
 
 log = logging.getLogger("holdfast.worker")
 Answer = TransitionResult | BaseException
@@ -247,7 +240,7 @@ class Execution:
             return self.release()
         described = describe(error, self.context.clean)
         self.raised = tell_error(described)
-        again = retryable and not isinstance(error, _FINAL)
+        again = retryable and not isinstance(error, FINAL)
         if isinstance(error, StepFailed):
             again &= error.retryable
         return self._report(self.engine.work.reports.fail, described, retryable=again)

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.errors import TaskFailed
 from holdfast.model.effect import Wait
+from holdfast.worker.durable import InvalidCall, SignalTimeout
 from holdfast.worker.encoding import InvalidEffect
 from holdfast.worker.raised import foremost
 from holdfast.worker.tenure import AttemptEnded
@@ -30,9 +31,16 @@ def test_a_failure_counts_before_a_wait_and_is_told_without_it() -> None:
     assert told.split(ValueError)[1] is None
 
 
-def test_what_failed_for_good_counts_before_all() -> None:
-    child = TaskFailed("t_1", "failed", None)
-    assert foremost(group(FAILURE, WAIT, child)) is child
+@pytest.mark.parametrize(
+    "final",
+    [
+        TaskFailed("t_1", "failed", None),
+        SignalTimeout("go", "t_1"),
+        InvalidCall("duration", "is none"),
+    ],
+)
+def test_what_failed_for_good_counts_before_all(final: Exception) -> None:
+    assert foremost(group(FAILURE, WAIT, final)) is final
 
 
 def test_a_wait_that_was_caught_counts_before_what_was_raised_instead() -> None:
