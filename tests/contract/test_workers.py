@@ -158,13 +158,19 @@ def test_a_worker_says_that_it_lives_until_it_has_stopped(store_url: str) -> Non
         assert eventually(lambda: names(hf.engine) == [])
 
 
-def test_a_second_worker_of_a_name_works_and_says_so(
-    sqlite_url: str, caplog: pytest.LogCaptureFixture
+def test_a_second_worker_of_a_name_is_listed_and_told_under_one_of_its_own_and_says_so(
+    store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Holdfast(sqlite_url) as hf, hf.worker(name="anna"):
-        with hf.worker(name="anna"):
+    with Holdfast(store_url, renewal=0.05) as hf, hf.worker(name="anna") as first:
+        with hf.worker(name="anna", agents=["writer"]) as second:
             assert "another worker named anna lives" in caplog.text
-        assert names(hf.engine) == ["anna"]
+            assert "this one is called anna-2" in caplog.text
+            listed = {each.name: each.agents for each in hf.workers.list()}
+            assert listed == {"anna": ("default",), "anna-2": ("writer",)}
+            assert hf.workers.drain("anna-2").ok
+            assert eventually(lambda: second.stopping)
+            assert not first.stopping
+        assert eventually(lambda: names(hf.engine) == ["anna"])
 
 
 def test_a_drained_worker_finishes_what_it_runs_and_claims_nothing_more(store_url: str) -> None:

@@ -19,7 +19,10 @@ ENOUGH_TO_SHARE = 16
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
-    """Without a `name` a worker takes the first of its service and its host that is free."""
+    """Without a `name` a worker takes the first of its service and its host that is free.
+
+    With one too, when somebody lives under that: every worker has to be found by its own.
+    """
 
     name: str | None = None
     service: str = "worker"
@@ -39,11 +42,13 @@ class WorkerOptions:
     @property
     def named(self) -> str:
         """Its name, or the first that it would take."""
-        return self.slot(1) if self.name is None else self.name
+        return self.slot(1)
 
     def slot(self, number: int) -> str:
-        """The name of the so many-th worker of its service on this host."""
-        return f"{self.service}-{_host()}-{number}"
+        """The name of the so many-th worker of its name, or of its service on this host."""
+        if self.name is None:
+            return f"{self.service}-{_host()}-{number}"
+        return self.name if number == 1 else f"{self.name}-{number}"
 
     @property
     def share(self) -> int:

@@ -41,23 +41,22 @@ class Presence:
         try:
             for name in self._free_names():
                 self._options = replace(given, name=name)
-                if (found := self._say().result()) is not None or given.name is not None:
+                if (found := self._say().result()) is not None:
                     self._registered(found)
                     break
+            if given.name not in {None, self._options.name}:
+                self._say_called(given.named)
         except HoldfastError as error:
             self._options = replace(self._options, name=self._options.named)
             self._say_silent(error)
         return self._options
 
     def _free_names(self) -> Iterator[str]:
-        """The name that was given, or each of its service and host under which nobody lives.
+        """Each of its names under which nobody lives.
 
         A worker of this machine whose process is gone is forgotten first: its name may be the one.
         """
         taken = {each.name for each in self._engine.workers.list() if not self._buried(each)}
-        if self._options.name is not None:
-            yield self._options.name
-            return
         options = self._options
         yield from (name for name in map(options.slot, count(1)) if name not in taken)
 
@@ -114,6 +113,14 @@ class Presence:
             return str(found["told"]) if found["told"] else None
         return None
 
+    def _say_called(self, wanted: str) -> None:
+        log.warning(
+            "another worker named %s lives, or has died just now: this one is called %s, in the "
+            "list of workers too and where one is told to go",
+            wanted,
+            self._options.named,
+        )
+
     def _say_silent(self, error: HoldfastError) -> None:
         log.warning("%s could not say that it lives: %s", self._options, error)
 
@@ -125,6 +132,7 @@ class Presence:
         elif not self._warned:
             self._warned = True
             log.warning(
-                "another worker named %s lives, or has died just now: give each a name of its own",
+                "another worker took the name %s while this one was silent: this one works, but is "
+                "neither listed nor told to go until that one has gone; start it again",
                 self._options.named,
             )
