@@ -70,7 +70,7 @@ WITH changed AS (
     SELECT id FROM holdfast_task
     WHERE status = 'queued' AND kind = 'work' AND NOT blocked AND holds = 0 AND run_holds = 0
       AND due AND NOT parked AND agent = 'default' AND tags = '[]'
-      AND CASE WHEN step IS NULL THEN true ELSE false END = false
+      AND bare = false
     ORDER BY run_now DESC, priority DESC, position, id LIMIT %(count)s FOR UPDATE SKIP LOCKED)
   RETURNING id, run_id, version, attempt),
 recorded AS (

@@ -119,7 +119,7 @@ def test_a_task_that_fails_one_clause_is_claimed_neither_in_turn_nor_by_id(
     assert claim_by_id(engine, task_id) == set()
 
 
-def test_who_takes_nothing_bare_claims_only_what_names_a_function(engine: Engine) -> None:
+def test_a_claim_takes_one_half_of_a_line_what_is_bare_or_what_is_not(engine: Engine) -> None:
     bare, named = create(engine), create(engine, step="pack")
     assert claim(engine, bare=False) == {named}
     assert claim(engine) == {bare}

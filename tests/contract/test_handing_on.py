@@ -112,16 +112,13 @@ def at_its_usage_limit(engine: Engine, _: StartedRun) -> None:
     assert engine.work.reach_limit(reached.task_id, reached.token, "1h").ok
 
 
-def test_only_what_names_a_function_is_handed_on_and_bare_tasks_stand_before_none(
-    engine: Engine, hand: Raw
-) -> None:
+def test_bare_tasks_are_not_handed_on_and_stand_before_none(engine: Engine, hand: Raw) -> None:
     run, other = planned(engine), planned(engine)
     # It is older, and waits for others than workers.
     assert engine.tasks.run_now(create(engine)).ok
-    hand("UPDATE holdfast_task SET step = NULL WHERE id = ?", other.steps["work"])
+    hand("UPDATE holdfast_task SET bare = true WHERE id = ?", other.steps["work"])
     assert hand_on(engine, other) == {"work": "queued"}
     assert hand_on(engine, run) == {"work": "running"}
-    hand("UPDATE holdfast_task SET step = 'work' WHERE id = ?", other.steps["work"])
 
 
 @pytest.mark.parametrize(
@@ -235,9 +232,9 @@ def test_who_is_older_but_not_ready_keeps_nobody_from_being_started(
     engine: Engine, hand: Raw, arrange: Arrange
 ) -> None:
     task_id = arrange(engine, hand)
-    hand("UPDATE holdfast_task SET step = 'pack' WHERE id = ?", task_id)
+    hand("UPDATE holdfast_task SET bare = false WHERE id = ?", task_id)
     assert hand_on(engine, planned(engine)) == {"work": "running"}
-    hand("UPDATE holdfast_task SET step = NULL, parked = false WHERE id = ?", task_id)
+    hand("UPDATE holdfast_task SET parked = false")
 
 
 @pytest.mark.parametrize("arrange", [*NOT_READY, clauses.with_another_tag])

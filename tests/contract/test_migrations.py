@@ -79,14 +79,33 @@ def test_an_older_store_gets_what_it_lacks_and_keeps_what_it_has(bare_url: str, 
         assert tasks(database) == {"t_1": "one"}
 
 
+def before(number: str, folder: Path) -> str:
+    """The migrations up to one."""
+    older = Path(shutil.copytree(migrations.DIRECTORY, folder / "older"))
+    for each in older.glob("*/*.sql"):
+        if each.name >= number:
+            each.unlink()
+    return str(older)
+
+
+def test_tasks_that_named_no_function_wait_among_the_bare_ones(
+    bare_url: str, tmp_path: Path
+) -> None:
+    upgrade(bare_url, before("0024", tmp_path))
+    made = """INSERT INTO holdfast_task (id, status, kind, step, title, body_digest, max_attempts,
+      max_lost, backoff, backoff_max, payload, changed_by, changed_at, created_at)
+      VALUES (?, 'queued', ?, ?, '', '', 3, 5, 0, 0, '', '', 1, 1)"""
+    with raw(bare_url) as run:
+        for row in (("named", "work", "pack"), ("bare", "work", None), ("loop", "group", None)):
+            run(made, *row)
+    upgrade(bare_url, str(migrations.DIRECTORY))
+    assert ask(bare_url, "SELECT id FROM holdfast_task WHERE bare") == [("bare",)]
+
+
 def test_groups_on_redis_are_known_by_the_prefix_that_all_had(
     bare_url: str, tmp_path: Path
 ) -> None:
-    older = Path(shutil.copytree(migrations.DIRECTORY, tmp_path / "older"))
-    for each in older.glob("*/*.sql"):
-        if each.name >= "0020":
-            each.unlink()
-    upgrade(bare_url, str(older))
+    upgrade(bare_url, before("0020", tmp_path))
     known = "INSERT INTO holdfast_position (channel, consumers, place, passed) VALUES (?, ?, 0, 7)"
     with raw(bare_url) as run:
         for group in ("elsewhere/audit", "audit", "relay/redis"):

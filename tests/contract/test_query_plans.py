@@ -89,5 +89,5 @@ def test_a_claim_looks_up_what_it_takes_and_what_that_needs(engine: Engine, stor
     else:
         assert len(re.findall(r"SEARCH holdfast_task .*\(id=\?\)", plan)) == 1, plan
         assert len(re.findall(r"SEARCH holdfast_need .*\(task_id=\?\)", plan)) == 1, plan
-        assert "INDEX holdfast_task_ready (agent=? AND tags=? AND <expr>=?)" in plan, plan
+        assert "INDEX holdfast_task_ready (agent=? AND tags=? AND bare=?)" in plan, plan
         assert "SEARCH special USING INDEX holdfast_task_special (agent=?)" in plan, plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,13 @@ from tests.contract.test_planning import plan
 from tests.contract.workers import OneFunction
 from tests.race.racers import eventually
 
+FEATURE = """
+name: feature
+agents: {planner: {external: true}}
+steps:
+  - {id: plan, agent: planner, prompt: think}
+  - {id: check, agent: planner, prompt: think again}
+"""
 PATIENCE = 30
 
 
@@ -109,6 +117,28 @@ def test_what_names_no_function_is_left_to_whoever_claims_it(hf: Holdfast) -> No
         marker.enqueue().result(PATIENCE)
     told = [hf.tasks.get(each) for each in (lone, *children)]
     assert [(each.attempt, each.holds.names) for each in told] == [(1, ()), (1, ()), (0, ())]
+
+
+def test_a_step_that_its_file_gives_no_program_is_left_to_whoever_claims_it(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    @hf.task(agent="planner")
+    def marker() -> None: ...
+
+    path = tmp_path / "feature.yaml"
+    path.write_text(FEATURE)
+    with hf.worker(agents=["planner"], concurrency=1):
+        run = hf.workflow_file(path).start()
+        for step in ("plan", "check"):
+            # It stands before it in the queue, and for `check` the end of `plan` would hand it on.
+            marker.enqueue().result(PATIENCE)
+            task = run.task(step)
+            told = hf.tasks.get(task.id)
+            assert (told.attempt, told.holds.names) == (0, ())
+            (given,) = hf.work.claim("me", agents=["planner"])
+            assert given.task.id == task.id
+            assert hf.work.complete(given.task.id, given.token, {}).ok
+        assert eventually(lambda: hf.runs.get(run.id).status == "completed")
 
 
 def test_a_task_that_a_worker_passes_is_left_to_others(engine: Engine) -> None:

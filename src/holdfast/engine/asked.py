@@ -109,6 +109,7 @@ class TaskRow:
     max_rounds: int = 1
     on_failure: str = "fail"
     declares: bool = False
+    external: bool = False
     calls: str | None = None
     plan: bool = False
     trace: Trace | None = None

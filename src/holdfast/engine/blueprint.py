@@ -154,6 +154,7 @@ def _common(step: Step, *, gives: bool) -> dict[str, Any]:
         "tags": write_tags(step.tags),
         "conditional": step.when is not None or is_uncertain(step),
         "declares": work is not None and work.outputs is not None,
+        "external": step.kind == "work" and work is not None and work.external,
         "gives": gives,
         "calls": step.calls,
         "max_rounds": step.max_rounds,

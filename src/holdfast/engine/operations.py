@@ -323,7 +323,7 @@ class Claim(Sized):
     count: int
     lease: int
     passed: tuple[str, ...] = ()
-    # Whether it takes tasks, too, that name no function.
+    # Whether it takes tasks, too, that name no function, and steps whose file has no program.
     bare: bool = True
     # The same one again gets the same tasks.
     request: str | None = None

@@ -33,7 +33,7 @@ log = logging.getLogger("holdfast.engine")
 class Line(NamedTuple):
     """Those who wait for one agent with the same tags, which a worker serves all or none of.
 
-    Of them, the half that names the functions that run them, or the half that is bare.
+    Of them, the half that workers run, or the half that is bare.
     """
 
     agent: str

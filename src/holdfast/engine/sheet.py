@@ -15,6 +15,7 @@ columns = itemgetter(
     *("priority", "position", "tags", "key", "body_digest", "concurrency_key", "max_attempts"),
     *("max_lost", "backoff", "backoff_max", "timeout", "payload", "parent_epoch", "item"),
     *("conditional", "gives", "verifies", "max_rounds", "on_failure", "declares", "calls"),
+    "external",
 )
 
 

@@ -10,7 +10,7 @@ from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 
 PARKED_AT_ONCE = 2_000
-# Of each line, those that name a function, and those that are bare.
+# Of each line, those that workers run, and those that are bare.
 HALVES = (False, True)
 
 

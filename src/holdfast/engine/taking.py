@@ -34,7 +34,7 @@ class Taker:
     passed: Callable[[], tuple[str, ...]]
     # After the commit, in the writer's thread: it must neither wait nor fail.
     deliver: Callable[[Claimed], None]
-    # Whether it takes tasks, too, that name no function.
+    # Whether it takes tasks, too, that name no function, and steps whose file has no program.
     bare: bool = True
     # At most so many with one commit.
     most: int = MOST

@@ -68,7 +68,8 @@ class Work:
     ) -> Future[list[Assignment]]:
         """Lease up to `count` ready tasks for a worker; none is an answer too.
 
-        Left to others are tasks named as `passing`, and without `bare` those that name no function.
+        Left to others are tasks named as `passing`, and without `bare` those that name no function
+        and the steps that their workflow file gives no program.
         The same `request` again gives the same tasks, as far as they are still held.
         """
         return self._desk.submit(

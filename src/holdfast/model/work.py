@@ -39,3 +39,8 @@ class Work:
     idle_timeout: float | None = None
     input: Any = None
     later: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def external(self) -> bool:
+        """Whether there is nothing that a worker of Holdfast's own could run."""
+        return self.command is None and self.http is None and self.workflow is None

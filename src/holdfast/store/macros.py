@@ -47,9 +47,6 @@ _WAITING = """EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = {task}.id AND needed.status <> 'done')"""
 _CONDITIONS = {
-    # The half of a line in which it waits: that of tasks that name no function, or the other. Not
-    # `step IS NULL` alone, which PostgreSQL turns round until it finds no index for it.
-    "bare": "CASE WHEN {task}.step IS NULL THEN true ELSE false END",
     # An item has its steps from its turn on, and comes back to its place with them.
     "begun": _BEGUN,
     "made": _MADE,

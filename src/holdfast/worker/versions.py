@@ -28,7 +28,10 @@ class Versions:
 
     @property
     def bare(self) -> bool:
-        """Whether it runs what names no function; most programs leave that to whoever claims it."""
+        """Whether it runs what names no function, and what its file gives no program.
+
+        Most programs leave that to whoever claims it.
+        """
         return self._functions.knows(None, None)
 
     def passed(self) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ WHERE kind = 'run'
 --   body text, slot_key text, attempts integer, losses integer, wait_first integer,
 --   wait_most integer, time_limit integer, given text, made_in integer, item_place integer,
 --   asks_first boolean, counts boolean, subject text, rounds integer, failing text,
---   promises boolean, flow text, waits boolean, run_reasons integer, actor text
+--   promises boolean, flow text, outside boolean, waits boolean, run_reasons integer, actor text
 -- changes: task
 -- event: 'task.created'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"run_holds":'
@@ -68,12 +68,12 @@ INSERT INTO holdfast_task (id, kind, run_id, parent_id, step, title, agent, stat
   run_holds, due, scheduled_for, priority, position, tags, key, body_digest, concurrency_key,
   max_attempts, max_lost, backoff, backoff_max, timeout, payload, changed_by, changed_at,
   created_at, parent_epoch, item, conditional, gives, verifies, max_rounds, on_failure, declares,
-  calls)
+  calls, bare)
 SELECT r.task_id, r.task_kind, r.run, r.parent, r.step_id, r.name, r.role, r.state, r.waits,
   r.run_reasons, r.at_time IS NULL AND NOT r.asks_first, r.at_time, r.rank, r.place, r.labels, r.unique_key, r.body,
   r.slot_key, r.attempts, r.losses, r.wait_first, r.wait_most, r.time_limit, r.given, r.actor,
   (SELECT holdfast_now()), (SELECT holdfast_now()), r.made_in, r.item_place, r.asks_first,
-  r.counts, r.subject, r.rounds, r.failing, r.promises, r.flow
+  r.counts, r.subject, r.rounds, r.failing, r.promises, r.flow, r.step_id IS NULL OR r.outside
 FROM {rows} AS r WHERE true
 ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
 

@@ -5,7 +5,7 @@
 --   which keys and tags there are, nothing while there are any; for an agent at its usage limit,
 --   nothing, without a walk through who waits for it. Whether there are needs is asked of
 --   a row alone that nothing changed since it was made: of another, some may be too new to be seen.
---   Of a line, one half: what names the function that runs it, or what is bare and names none
+--   Of a line, one half: what is bare, or what is not
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
@@ -27,7 +27,7 @@ WITH candidate AS MATERIALIZED (
     AND (concurrency_key IS NULL OR concurrency_key IN (SELECT value FROM {each keys}))
     AND tags = :line
     AND NOT parked
-    AND {bare holdfast_task} = :bare
+    AND bare = :bare
     AND id NOT IN (SELECT value FROM {each passed})
     AND (:peeked OR NOT EXISTS (SELECT 1 FROM holdfast_task AS special WHERE special.agent = :agent AND (special.concurrency_key IS NOT NULL OR special.tags <> '[]') AND special.status = 'queued' AND special.kind = 'work' AND NOT special.blocked AND special.holds = 0 AND special.run_holds = 0 AND special.due AND NOT special.parked))
   ORDER BY run_now DESC, priority DESC, position, id
@@ -65,8 +65,8 @@ WHERE id IN (SELECT id FROM chosen)
 --   claim, but that it was blocked; of one of the runs that this transaction has locked, so that
 --   nothing else changes it meanwhile; never started before, without key and tags, while nobody
 --   in line has any or stands before it, and nobody is unblocked with it of whom advance decides
---   whether it starts: what follows from that may stand before it too. Bare tasks, which name no
---   function, neither start nor stand before it: they wait in a half of the line of their own
+--   whether it starts: what follows from that may stand before it too. Bare tasks, which no worker
+--   runs, neither start nor stand before it: they wait in a half of the line of their own
 -- changes: task
 -- event: CASE WHEN status = 'running' THEN 'task.running' ELSE 'task.unblocked' END
 -- data: '{"blocked":false}'
@@ -77,7 +77,7 @@ WHERE id IN (SELECT id FROM chosen)
 WITH ripe AS MATERIALIZED (
   SELECT task.id, task.run_id, task.step, task.status, task.kind, false AS blocked, task.holds, task.run_holds,
     task.due, task.scheduled_for, task.agent, task.tags, task.concurrency_key, task.attempt,
-    task.run_now, task.priority, task.position, task.conditional
+    task.run_now, task.priority, task.position, task.conditional, task.bare
   FROM holdfast_task AS task
   WHERE task.id IN (SELECT task_id FROM holdfast_need WHERE need_id IN (SELECT value FROM {each ids}))
     AND NOT {waiting task}
@@ -93,7 +93,7 @@ front AS MATERIALIZED (
     AND run_holds = 0
     AND due
     AND NOT parked
-    AND {bare holdfast_task} = false
+    AND bare = false
   ORDER BY run_now DESC, priority DESC, position, id
   LIMIT 1
 ),
@@ -103,7 +103,7 @@ taken AS (
   WHERE {clauses claim_tasks}
     AND (run_id IN (SELECT value FROM {each runs})) IS TRUE
     AND attempt = 0
-    AND step IS NOT NULL
+    AND NOT bare
     AND tags = '[]'
     AND concurrency_key IS NULL
     AND NOT EXISTS (SELECT 1 FROM ripe AS other WHERE other.kind <> 'work' OR other.conditional)
@@ -187,12 +187,12 @@ ORDER BY agent, tags
 
 -- name: peek_tasks
 -- purpose: the first ready tasks of one line, to share a claim among lines and hold its counters
-SELECT agent, tags, {bare holdfast_task} AS bare, run_now, priority, position, id, concurrency_key
+SELECT agent, tags, bare, run_now, priority, position, id, concurrency_key
 FROM holdfast_task
 WHERE {clauses claim_tasks}
   AND tags = :line
   AND NOT parked
-  AND {bare holdfast_task} = :bare
+  AND bare = :bare
 ORDER BY run_now DESC, priority DESC, position, id
 LIMIT :count
 
@@ -555,7 +555,7 @@ WHERE id IN (
     WHERE waiting.concurrency_key = :key
       AND waiting.agent = r.served
       AND waiting.tags = r.labels
-      AND {bare waiting} = r.half
+      AND waiting.bare = r.half
       AND waiting.parked
       AND waiting.status = 'queued'
       AND waiting.kind = 'work'

@@ -1,13 +1,18 @@
--- Tasks that name no function wait in a half of their line: workers, who leave them to whoever claims
--- them, do not walk past them, and a key that has room lets in the first of either half.
+-- A task that no worker of Holdfast's own runs: it names no function, or its workflow file gives it no
+-- program. Whoever claims it does its work.
+ALTER TABLE holdfast_task ADD COLUMN bare INTEGER NOT NULL DEFAULT false;
+UPDATE holdfast_task SET bare = true WHERE step IS NULL AND kind = 'work';
+
+-- They wait in a half of their line: workers do not walk past them, and a key that has room lets in the
+-- first of either half.
 DROP INDEX holdfast_task_ready;
 CREATE INDEX holdfast_task_ready
-  ON holdfast_task (agent, tags, (CASE WHEN step IS NULL THEN true ELSE false END), run_now DESC, priority DESC, position, id)
+  ON holdfast_task (agent, tags, bare, run_now DESC, priority DESC, position, id)
   WHERE status = 'queued' AND kind = 'work' AND NOT blocked
     AND holds = 0 AND run_holds = 0 AND due AND NOT parked;
 DROP INDEX holdfast_task_parked;
 CREATE INDEX holdfast_task_parked
-  ON holdfast_task (concurrency_key, agent, tags, (CASE WHEN step IS NULL THEN true ELSE false END), run_now DESC, priority DESC, position, id)
+  ON holdfast_task (concurrency_key, agent, tags, bare, run_now DESC, priority DESC, position, id)
   WHERE parked AND status = 'queued' AND kind = 'work' AND NOT blocked
     AND holds = 0 AND run_holds = 0 AND due;
 -- After the line's: of two that look as good to it, SQLite takes the newer one.
