@@ -19,7 +19,7 @@ def counting(world: World, outputs: Schema | None) -> None:
     world.run(
         Step(id="count", work=Work(outputs=outputs)),
         Step(id="ask", needs=("count",), approval="{{ steps.count.n }}?", work=Work()),
-        Step(id="tell", needs=("count",), work=Work(prompt="{{ steps.count.n }}")),
+        Step(id="tell", needs=("count",), work=Work(command=("{{ steps.count.n }}",))),
     )
     world.start("count")
 
