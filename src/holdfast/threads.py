@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from math import inf
 from typing import Protocol
 
 # How long a thread that computes may keep the interpreter from one that wants it: Python's own
@@ -106,7 +107,7 @@ class Loop:
     """A thread that looks again and again: after each pause, or sooner when it is kicked.
 
     `look` does what is due now and gives the pause in seconds, or None to end. However often it is
-    kicked, it lets `rest` seconds pass between two looks.
+    kicked, it lets the seconds of `rest` pass between two looks.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class Loop:
         name: str,
         look: Callable[[], float | None],
         *,
-        rest: float = 0.0,
+        rest: Callable[[], float] = float,
     ) -> None:
         self._threads = threads
         self._name = name
@@ -141,6 +142,10 @@ class Loop:
         while not self._stop.is_set():
             self._kicked.clear()
             pause = self._look()
-            if pause is None or (self._rest and self._stop.wait(min(self._rest, pause))):
+            if pause is None:
                 return
-            self._kicked.wait(max(0.0, pause - self._rest))
+            rest = min(self._rest(), pause)
+            if rest and self._stop.wait(rest):
+                return
+            left = pause - rest
+            self._kicked.wait(None if left == inf else left)

@@ -76,6 +76,14 @@ def test_who_unsubscribed_hears_nothing_more(notifier: Notifier) -> None:
     assert (first.count, second.count) == (0, 1)
 
 
+def test_who_wants_only_the_hints_of_others_hears_none_of_its_own(notifier: Notifier) -> None:
+    others, all_of_them = Ear(), Ear()
+    notifier.subscribe(others, own=False)
+    notifier.subscribe(all_of_them)
+    notifier.notify()
+    assert (others.count, all_of_them.count) == (0, 1)
+
+
 def test_a_subscriber_that_fails_does_not_keep_others_from_hearing(
     notifier: Notifier, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -111,14 +119,16 @@ def test_a_notifier_that_was_never_started_can_be_closed(bare_url: str) -> None:
 def test_another_processs_commit_is_heard_on_sqlite(sqlite_url: str) -> None:
     with opened(sqlite_url):
         pass
-    notifier, ear = open_for(sqlite_url), Ear()
+    notifier, ear, others = open_for(sqlite_url), Ear(), Ear()
     notifier.subscribe(ear)
+    notifier.subscribe(others, own=False)
     notifier.start()
     writer = multiprocessing.get_context("spawn").Process(
         target=write_in_turns, args=(sqlite_url, 1)
     )
     writer.start()
     assert ear.hears(1)
+    assert others.hears(1)
     writer.join()
     notifier.close()
     heard = ear.count
@@ -127,8 +137,9 @@ def test_another_processs_commit_is_heard_on_sqlite(sqlite_url: str) -> None:
 
 
 def test_another_sessions_notify_is_heard_on_postgresql(postgres_url: str) -> None:
-    notifier, ear = open_for(postgres_url), Ear()
+    notifier, ear, others = open_for(postgres_url), Ear(), Ear()
     notifier.subscribe(ear)
+    notifier.subscribe(others, own=False)
     notifier.start()
     # The first hint says that it listens now, and that something may have been missed.
     assert ear.hears(1)
@@ -139,7 +150,7 @@ def test_another_sessions_notify_is_heard_on_postgresql(postgres_url: str) -> No
         other.execute("NOTIFY holdfast")
         assert ear.hears(3)
     notifier.close()
-    assert ear.count == 3
+    assert (ear.count, others.count) == (3, 3)
 
 
 def test_a_listener_whose_session_was_ended_listens_again(postgres_url: str) -> None:

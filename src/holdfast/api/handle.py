@@ -28,10 +28,13 @@ class Result(Generic[T]):
     Who waits reads the row, and not the thread that wrote it: a type may run code of its own.
     """
 
-    def __init__(self, engine: Engine, identifier: str, read: Callable[[Row], T]) -> None:
+    def __init__(
+        self, engine: Engine, identifier: str, read: Callable[[Row], T], since: int | None
+    ) -> None:
         self._engine = engine
         self._identifier = identifier
         self._read = read
+        self._since = since
 
     def __call__(self, timeout: float | str | None = None) -> T:
         """Wait for the end: the result, or `TaskFailed` when there is none.
@@ -65,7 +68,7 @@ class Result(Generic[T]):
         return await asyncio.to_thread(self._read, row)
 
     def _wait(self) -> Future[Row]:
-        return self._engine.outcomes.wait(self._identifier)
+        return self._engine.outcomes.wait(self._identifier, self._since)
 
     def _late(self, seconds: float | None) -> str:
         late = f"{self._identifier} has not ended within {seconds:g} s, and goes on"
@@ -84,10 +87,18 @@ class Handle(Generic[T]):
     """
 
     def __init__(
-        self, engine: Engine, identifier: str, read: Callable[[Row], T], *, created: bool
+        self,
+        engine: Engine,
+        identifier: str,
+        read: Callable[[Row], T],
+        *,
+        created: bool,
+        since: int | None = None,
     ) -> None:
         self._engine = engine
         self._read = read
+        # What was looked for before it was made, and so is no news of it.
+        self._since = since if created else None
         self.id = identifier
         self.created = created
 
@@ -101,7 +112,7 @@ class Handle(Generic[T]):
         It gives what the function returned, or raises `TaskFailed` with the error. In a coroutine
         `await handle.result.aio()`.
         """
-        return Result(self._engine, self.id, self._read)
+        return Result(self._engine, self.id, self._read, self._since)
 
 
 class RunHandle(Handle[Any]):
@@ -114,9 +125,10 @@ class RunHandle(Handle[Any]):
         decode: Decode,
         *,
         created: bool,
+        since: int | None = None,
     ) -> None:
         read = partial(read_run_result, engine, decode=decode)
-        super().__init__(engine, identifier, read, created=created)
+        super().__init__(engine, identifier, read, created=created, since=since)
         self._decode = decode
 
     @reading

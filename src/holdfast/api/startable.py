@@ -13,7 +13,7 @@ from holdfast.api.recurring import Recurring
 from holdfast.engine.edge import operation
 from holdfast.errors import InvalidInput
 from holdfast.model.graph import Workflow
-from holdfast.model.run import NewRun
+from holdfast.model.run import Created, NewRun
 
 
 class Startable(Recurring):
@@ -37,11 +37,13 @@ class Startable(Recurring):
         if key is not None:
             run = replace(run, key=key)
         engine = self._engine()
-        return engine.runs.starting(
-            run,
-            lambda created: RunHandle(engine, created.id, self._decode, created=created.created),
-            connection=connection,
-        )
+        since = engine.outcomes.looks
+
+        def handle(created: Created) -> RunHandle:
+            made = created.created
+            return RunHandle(engine, created.id, self._decode, created=made, since=since)
+
+        return engine.runs.starting(run, handle, connection=connection)
 
     @abstractmethod
     def request(self, /, **given: Any) -> NewRun:

@@ -85,9 +85,10 @@ class TaskFunction(Recurring, Generic[P, R, T]):
         """
         payload = self.signature.bind_call(args, kwargs)
         engine = self._engine()
+        since = engine.outcomes.looks
 
         def handle(created: list[Created]) -> Handle[T]:
-            return self._handle(engine, created[0])
+            return self._handle(engine, created[0], since)
 
         return engine.calling.submit(
             self._prepared, payload, handle, key=key, connection=connection
@@ -101,11 +102,14 @@ class TaskFunction(Recurring, Generic[P, R, T]):
         bind = self.signature.bind_call
         payloads = [bind((), call) for call in calls]
         engine = self._engine()
+        since = engine.outcomes.looks
         created = engine.calling.submit_many(self._prepared, payloads, connection=connection)
-        return then(created, lambda replies: [self._handle(engine, each) for each in replies])
+        return then(
+            created, lambda replies: [self._handle(engine, each, since) for each in replies]
+        )
 
-    def _handle(self, engine: Engine, created: Created) -> Handle[T]:
-        return Handle(engine, created.id, self._result, created=created.created)
+    def _handle(self, engine: Engine, created: Created, since: int) -> Handle[T]:
+        return Handle(engine, created.id, self._result, created=created.created, since=since)
 
     def _result(self, row: Row) -> T:
         return self.read_output(read_task_result(row))

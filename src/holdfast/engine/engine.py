@@ -137,7 +137,9 @@ class Engine:
             self.commits.start()
             self.notifier.start()
             self.notifier.subscribe(self.recovery.kick)
+            self.notifier.subscribe(self.outcomes.kick, own=False)
             self.recovery.start()
+            self.outcomes.start()
         except BaseException:
             self.close()
             raise

@@ -1,14 +1,21 @@
-"""Waiting for runs and tasks to end: one registry, asked again on every hint."""
+"""Waiting for runs and tasks to end: one registry, asked again on every hint from elsewhere."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from concurrent.futures import Future
 from functools import partial
+from math import inf
 
 from holdfast.errors import NotFound, ShuttingDown
 from holdfast.store.database import Database, Row
-from holdfast.threads import Threads
+from holdfast.threads import Loop, Threads
+
+log = logging.getLogger("holdfast.engine")
+# Between two looks, and more for each row: others commit as often as they like, and most of what
+# they commit ends nothing that somebody waits for here.
+REST, REST_PER_ROW = 0.002, 0.000_02
 
 
 class Outcomes:
@@ -21,18 +28,34 @@ class Outcomes:
         self._database = database
         self._lock = threads.lock()
         self._waiting: dict[str, list[Future[Row]]] = {}
+        self._looks = 0
+        self._loop = Loop(threads, "holdfast-outcomes", self._hear, rest=self._rest)
+        self.start = self._loop.start
+        # Another process has committed something.
+        self.kick = self._loop.kick
 
-    def wait(self, identifier: str) -> Future[Row]:
-        """The row of a task or run once it has ended; at once when it already has."""
+    @property
+    def looks(self) -> int:
+        """How often it was looked for what has ended: as long as that stands, nothing has."""
+        return self._looks
+
+    def wait(self, identifier: str, since: int | None = None) -> Future[Row]:
+        """The row of a task or run once it has ended; at once when it already has.
+
+        Of one that was made after so many `looks`, and none since, it is known that it has not.
+        """
         future: Future[Row] = Future()
         with self._lock:
             self._waiting.setdefault(identifier, []).append(future)
+            is_new = since == self._looks
         future.add_done_callback(partial(self._forget, identifier))
-        self.look([identifier])
+        if not is_new:
+            self.look([identifier])
         return future
 
     def close(self) -> None:
         """Tell everyone who still waits that no answer will come from here."""
+        self._loop.close()
         with self._lock:
             left = [future for futures in self._waiting.values() for future in futures]
             self._waiting.clear()
@@ -46,6 +69,7 @@ class Outcomes:
         Only who waited before: who came meanwhile may wait for the end after this one.
         """
         with self._lock:
+            self._looks += 1
             chosen = self._waiting.keys() if identifiers is None else identifiers
             watched = {each: self._waiting[each][:] for each in chosen if each in self._waiting}
         if not watched:
@@ -59,6 +83,18 @@ class Outcomes:
         for identifier in watched.keys() - {row["id"] for row in there}:
             for future in self._answered(identifier, watched[identifier]):
                 future.set_exception(NotFound(identifier))
+
+    def _hear(self) -> float | None:
+        try:
+            self.look()
+        except ShuttingDown:
+            return None
+        except Exception:
+            log.exception("cannot look for what has ended; recovery will")
+        return inf
+
+    def _rest(self) -> float:
+        return REST + REST_PER_ROW * len(self._waiting)
 
     def _answered(self, identifier: str, asked: list[Future[Row]]) -> list[Future[Row]]:
         """Those of who asked that still wait for an answer that is there now."""

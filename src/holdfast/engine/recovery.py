@@ -48,7 +48,7 @@ class Recovery:
         self._schedules = schedules
         self._outcomes = outcomes
         self._owed = owed
-        loop = Loop(threads, "holdfast-recovery", self._look, rest=REST)
+        loop = Loop(threads, "holdfast-recovery", self._look, rest=lambda: REST)
         self.start, self.close = loop.start, loop.close
         # Something was scheduled: look again when it may be due.
         self.kick = loop.kick
@@ -56,6 +56,7 @@ class Recovery:
     def step(self) -> float:
         """Do what is due now; the answer is how many seconds nothing will be."""
         self._work.recover()
+        self._outcomes.look()
         return self._do_what_is_due()
 
     def _do_what_is_due(self) -> float:
@@ -63,8 +64,6 @@ class Recovery:
         if due <= 0:
             self._desk.submit(Sweep()).result()
             self._runs.expire()
-        self._outcomes.look()
-        if due <= 0:
             # Last, so that a schedule which cannot even be moved on holds up nothing else.
             self._schedules.fire()
             due = self._due()
@@ -86,6 +85,8 @@ class Recovery:
             if now >= self._recovered + pause / 2:
                 self._recovered = now
                 self._take_back()
+                # Of ends in this process they are told, and of others' on a hint: one may be lost.
+                self._outcomes.look()
             return self._do_what_is_due()
         except ShuttingDown:
             return None

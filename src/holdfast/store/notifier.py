@@ -23,10 +23,13 @@ class Notifier(Protocol):
         `served` says that what became ready was offered to the process's own workers already.
         """
 
-    def subscribe(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
+    def subscribe(
+        self, callback: Callable[[], None], *, served: bool = True, own: bool = True
+    ) -> Callable[[], None]:
         """Call back on hints, from any thread, until what is returned is called.
 
-        Who is a worker itself need not hear of what was `served`.
+        Who is a worker itself need not hear of what was `served`, nor of the process's `own`
+        commits who is told of those.
         """
 
     def start(self) -> None: ...

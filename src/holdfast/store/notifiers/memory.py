@@ -16,22 +16,24 @@ class MemoryNotifier:
     def __init__(self, threads: Threads) -> None:
         self._lock = threads.lock()
         # Replaced, never changed, so that notify() can walk it without the lock.
-        self._subscribers: dict[object, tuple[Callable[[], None], bool]] = {}
+        self._subscribers: dict[object, tuple[Callable[[], None], bool, bool]] = {}
 
-    def notify(self, *, served: bool = False) -> None:
-        for callback, wants_served in self._subscribers.values():
-            if served and not wants_served:
+    def notify(self, *, served: bool = False, own: bool = True) -> None:
+        for callback, wants_served, wants_own in self._subscribers.values():
+            if (served and not wants_served) or (own and not wants_own):
                 continue
             try:
                 callback()
             except Exception:
                 logger.exception("a subscriber failed on a hint")
 
-    def subscribe(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
+    def subscribe(
+        self, callback: Callable[[], None], *, served: bool = True, own: bool = True
+    ) -> Callable[[], None]:
         key = object()
         with self._lock:
             # The last to come first: recovery, which is always the first, has time.
-            self._subscribers = {key: (callback, served), **self._subscribers}
+            self._subscribers = {key: (callback, served, own), **self._subscribers}
 
         def unsubscribe() -> None:
             with self._lock:

@@ -25,14 +25,16 @@ class PostgresqlNotifier:
             threads=threads,
             hear=self._hear,
             # Whatever was sent while nobody listened is lost: have everyone look.
-            begun=self._memory.notify,
+            begun=self._tell,
         )
 
     def notify(self, *, served: bool = False) -> None:
         self._memory.notify(served=served)
 
-    def subscribe(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
-        return self._memory.subscribe(callback, served=served)
+    def subscribe(
+        self, callback: Callable[[], None], *, served: bool = True, own: bool = True
+    ) -> Callable[[], None]:
+        return self._memory.subscribe(callback, served=served, own=own)
 
     def start(self) -> None:
         self._listener.start()
@@ -43,4 +45,7 @@ class PostgresqlNotifier:
     def _hear(self, senders: Sequence[str]) -> None:
         # Of its own commits this process has told itself, and sooner.
         if any(sender != self.name for sender in senders):
-            self._memory.notify()
+            self._tell()
+
+    def _tell(self) -> None:
+        self._memory.notify(own=False)

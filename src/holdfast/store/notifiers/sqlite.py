@@ -34,8 +34,10 @@ class SqliteNotifier:
     def notify(self, *, served: bool = False) -> None:
         self._memory.notify(served=served)
 
-    def subscribe(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
-        return self._memory.subscribe(callback, served=served)
+    def subscribe(
+        self, callback: Callable[[], None], *, served: bool = True, own: bool = True
+    ) -> Callable[[], None]:
+        return self._memory.subscribe(callback, served=served, own=own)
 
     def start(self) -> None:
         # Opened here, so that no commit after start() goes unseen.
@@ -57,7 +59,7 @@ class SqliteNotifier:
                 version = _data_version(connection)
                 if version is not None and version != seen:
                     seen, quiet = version, 0
-                    self._memory.notify()
+                    self._memory.notify(own=False)
         finally:
             connection.close()
 
