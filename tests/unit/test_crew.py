@@ -76,6 +76,86 @@ def test_closing_waits_for_what_was_begun_and_what_waits() -> None:
     assert done == ["first", "second"]
 
 
+class Slow:
+    """A thread that tells who started it of its life when something has happened, if it may."""
+
+    def __init__(self, running: Running, caller: int, happened: threading.Event) -> None:
+        self.join = running.join
+        self._running, self._caller, self._happened = running, caller, happened
+
+    def is_alive(self) -> bool:
+        if threading.get_ident() == self._caller:
+            self._happened.wait(0.05)
+        return self._running.is_alive()
+
+
+class Overtaken(Counted):
+    """Whoever starts the second thread has noted it only when that one has done its job."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted = threading.Event()
+
+    def start(self, name: str, target: Callable[[], None]) -> Running:
+        is_first = not self.started
+        started = super().start(name, target)
+        return Slow(started, threading.get_ident(), self.noted) if is_first else started
+
+
+def test_closing_waits_for_who_was_started_while_another_is_noted() -> None:
+    threads = Overtaken()
+    stuck, last, go_on = (threading.Event() for _ in range(3))
+    crew = crew_of(threads)
+
+    def wait_for_the_last() -> None:
+        threads.noted.set()
+        last.wait(PATIENCE)
+
+    def do_the_last() -> None:
+        last.set()
+        go_on.wait(PATIENCE)
+
+    crew.run([lambda: stuck.wait(PATIENCE)])
+    crew.run([wait_for_the_last, do_the_last])
+    assert last.wait(PATIENCE)
+    stuck.set()
+    closer = threading.Thread(target=crew.close)
+    closer.start()
+    closer.join(0.05)
+    assert closer.is_alive()
+    go_on.set()
+    closer.join(PATIENCE)
+    assert not closer.is_alive()
+
+
+def test_closing_waits_for_who_is_started_meanwhile() -> None:
+    """The only one at work starts somebody for the last job, and goes when that has begun."""
+    began, stuck, last, go_on = (threading.Event() for _ in range(4))
+    crew = crew_of(Counted())
+
+    def do_the_last() -> None:
+        last.set()
+        go_on.wait(PATIENCE)
+
+    def leave_one_behind() -> None:
+        began.set()
+        stuck.wait(PATIENCE)
+        crew.run([lambda: last.wait(PATIENCE), do_the_last])
+
+    crew.run([leave_one_behind])
+    assert began.wait(PATIENCE)
+    closer = threading.Thread(target=crew.close)
+    closer.start()
+    while not crew._closed:  # noqa: SLF001 - until it waits
+        pass
+    stuck.set()
+    closer.join(0.05)
+    assert closer.is_alive()
+    go_on.set()
+    closer.join(PATIENCE)
+    assert not closer.is_alive()
+
+
 def test_a_job_for_which_there_is_no_thread_can_be_taken_back() -> None:
     crew = crew_of(Counted(most=0))
     jobs: list[Job] = [lambda: None, lambda: None]

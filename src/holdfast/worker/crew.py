@@ -81,8 +81,10 @@ class Crew(Generic[T]):
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        for member in self._members:
-            member.join()
+        # One that was waited for may have started another before it went.
+        while left := [each for each in self._members if each.is_alive()]:
+            for member in left:
+                member.join()
 
     def _call_somebody(self) -> bool:
         """Have somebody there for the next job; whether a thread has to be started for that."""
@@ -99,7 +101,9 @@ class Crew(Generic[T]):
     def _start(self) -> None:
         try:
             member = self._threads.start(self._name, self._live)
-            self._members = [*(each for each in self._members if each.is_alive()), member]
+            # Who was started may be starting the next one by now.
+            with self._changed:
+                self._members = [*(each for each in self._members if each.is_alive()), member]
         except BaseException:
             self._starting = False
             raise
