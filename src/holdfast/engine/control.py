@@ -248,7 +248,7 @@ def _held(group: Group, operation: HoldTask | UnholdTask, rows: list[Row]) -> Tr
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
     if task["status"] in TERMINAL:
-        return refuse(Refusal.ALREADY_TERMINAL, task["status"], refusals.ended(operation.task_id))
+        return refuse(Refusal.ALREADY_TERMINAL, task["status"], refusals.ended(task))
     return TransitionResult(ok=True, repeated=True, status=task["status"])
 
 
@@ -335,6 +335,8 @@ def _answer(group: Group, operation: Controlled, rows: list[Row], target: str) -
     task = _task(group, operation.task_id)
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
+    if refusals.is_so(operation, task):
+        return TransitionResult(ok=True, repeated=True, status=task["status"])
     return refusals.refuse_task(group, operation, task, target)
 
 

@@ -10,6 +10,7 @@ from holdfast.engine.operations import (
     CancelTask,
     Controlled,
     EnqueueTask,
+    ReopenTask,
     ResetTask,
     RetryTask,
     RunNow,
@@ -21,12 +22,30 @@ from holdfast.store.database import Row
 _OVER = "it was made in an epoch that is over, and counts no more"
 
 
+def is_so(operation: Controlled, task: Row) -> bool:
+    """Whether a task stands already where it was asked to: that is no mistake, and no change."""
+    status, planned = task["status"], task["planning_phase"] == PlanningPhase.FINALIZED
+    match operation:
+        case CancelTask():
+            return bool(status == "cancelled")
+        case EnqueueTask():
+            return bool(status == "queued")
+        case ResetTask():
+            return bool(status == "idle" and not planned)
+        case RetryTask() | ReopenTask(follow_up=None):
+            # It has come back from an end, and is under way.
+            under_way = status in {"queued", "running"} or (status == "idle" and planned)
+            return bool(under_way and task["generation"] > 1)
+        case _:
+            return False
+
+
 def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> TransitionResult:
     """Tell why a task that is there did not move to where it was asked to."""
     reason, status = Refusal.INVALID_TRANSITION, task["status"]
     match operation:
         case CancelTask() if status in TERMINAL:
-            reason, detail = Refusal.ALREADY_TERMINAL, ended(task["id"])
+            reason, detail = Refusal.ALREADY_TERMINAL, ended(task)
         case ResetTask() if status not in {"idle", "running"}:
             reason, detail = Refusal.STARTED_DEPENDENTS, _too_late_to_reset(group, task)
         case ResetTask():
@@ -42,8 +61,9 @@ def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> 
     return refuse(reason, status, detail)
 
 
-def ended(task_id: str) -> str:
-    return f'the task has ended; hf.tasks.reopen("{task_id}") does it and all that needs it again'
+def ended(task: Row) -> str:
+    again = f'hf.tasks.reopen("{task["id"]}") does it and all that needs it again'
+    return f"the task has ended {task['status']}; {again}"
 
 
 def _not_queued(task: Row) -> str:
@@ -60,7 +80,7 @@ def _not_queued(task: Row) -> str:
         )
     if task["kind"] == Kind.GROUP and task["item"] is not None:
         return "it is an item, which its loop starts when its turn has come"
-    return "it is in the queue already" if status == "queued" else f"it is {status}"
+    return f"it is {status}"
 
 
 def _not_retried(task: Row) -> str:
@@ -71,15 +91,11 @@ def _not_retried(task: Row) -> str:
 
 
 def _not_reset(task: Row) -> str:
-    """Why a task that is idle or running is not reset."""
+    """Why a task that is running, or a plan that is, is not reset."""
     cancel = f'hf.tasks.cancel("{task["id"]}")'
     if task["status"] == "running":
         return f"it is running; {cancel} ends that, and then it can be reset"
-    if task["planning_phase"] == PlanningPhase.ACTIVE:
-        return "it is being planned already"
-    if task["planning_phase"] == PlanningPhase.FINALIZED:
-        return f"it is a plan in progress; {cancel} ends it, and then it can be reset"
-    return "it is idle already"
+    return f"it is a plan in progress; {cancel} ends it, and then it can be reset"
 
 
 def _too_late_to_reset(group: Group, task: Row) -> str:

@@ -74,7 +74,7 @@ def retry_alone(
     reopened = group.change_runs("reopen_run", run_id=run_id, statuses=ENDED_BADLY, actor=actor)
     rows = _retry_tasks(group, run_id, actor, named)
     if not rows and not reopened:
-        return _nothing_to_retry(group, run_id)
+        return _nothing_to_retry(group, run_id, named)
     if rows:
         completed = (RunStatus.COMPLETED,)
         reopened += group.change_runs("reopen_run", run_id=run_id, statuses=completed, actor=actor)
@@ -312,9 +312,13 @@ def _restart(group: Group, run_id: str, actor: str, reopened: list[Row]) -> None
         slots.admit(group, reopened[0]["concurrency_key"], 1)
 
 
-def _nothing_to_retry(group: Group, run_id: str) -> TransitionResult:
+def _nothing_to_retry(group: Group, run_id: str, named: str | None) -> TransitionResult:
+    """What a run is told of which nothing has failed: that is so, where it came back already."""
     found = group.tx.read("run_by_id", run_id=run_id)
     if not found:
         return refuse(Refusal.NOT_FOUND, None)
+    status = found[0]["status"]
+    if named is None and status == RunStatus.RUNNING and found[0]["generation"] > 1:
+        return TransitionResult(ok=True, repeated=True, status=status)
     detail = "nothing of this run has failed or been cancelled"
-    return refuse(Refusal.INVALID_TRANSITION, found[0]["status"], detail)
+    return refuse(Refusal.INVALID_TRANSITION, status, detail)

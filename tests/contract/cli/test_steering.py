@@ -40,12 +40,28 @@ CHECKS = Workflow.define(
 )
 
 
-def test_cancel_ends_a_run_and_a_second_time_says_so(engine: Engine, typed: Typed) -> None:
+def test_what_is_so_already_is_said_and_is_no_error(engine: Engine, typed: Typed) -> None:
+    run, lone = start(engine), create(engine)
+    before = " (as before)\n"
+    for verb, state in (
+        ("pause", "running, held: paused"),
+        ("resume", "running"),
+        ("cancel", "cancelled"),
+        ("retry", "running"),
+    ):
+        said = f"chain {run.id} is {state}"
+        assert typed.ok(verb, run.id) == f"{said}\n"
+        assert typed.ok(verb, run.id) == said + before
+    for words in (("cancel",), ("retry",), ("task", "reset"), ("plan", "start")):
+        once = typed.ok(*words, lone).strip()
+        assert typed.ok(*words, lone) == once + before
+
+
+def test_cancel_of_what_has_ended_otherwise_says_how(engine: Engine, typed: Typed) -> None:
     run = start(engine)
-    assert typed.ok("cancel", "@last") == f"chain {run.id} is cancelled\n"
-    assert run.status == "cancelled"
+    run.finish("plan", "work", "review")
     told = typed.refused(1, "cancel", run.id)
-    assert f"{run.id} was left as it is: already_terminal" in told
+    assert f"{run.id} was left as it is: already_terminal, the run has ended completed; " in told
     assert f"next:  holdfast show {run.id}" in told
     assert "hf." not in told
 
@@ -64,7 +80,7 @@ def test_one_that_refuses_does_not_keep_the_others_from_being_steered(
     engine: Engine, typed: Typed
 ) -> None:
     over = start(engine)
-    typed.ok("cancel", over.id)
+    over.finish("plan", "work", "review")
     for verb, kept in (("pause", ["paused"]), ("resume", []), ("cancel", [])):
         run, last = start(engine), start(engine)
         if verb == "resume":

@@ -47,3 +47,21 @@ def test_schedules_are_added_steered_and_removed(quick_server: Served) -> None:
     assert operator.delete("/schedules/nobody").status_code == 404
     names = [each["name"] for each in server("viewer").get("/schedules").json()["items"]]
     assert names == ["tidy"]
+
+
+def test_what_is_so_already_is_repeated(quick_server: Served) -> None:
+    server, operator = quick_server, quick_server("operator")
+    assert server().post("/workflows", content=FLOW, headers=YAML).status_code == 201
+    run = operator.post("/runs", json={"workflow": "letters"}).json()["id"]
+    for place in (f"/runs/{run}", f"/tasks/{server.add()['id']}"):
+        for verb in ("pause", "resume", "cancel", "retry"):
+            said = [operator.post(f"{place}/{verb}") for _ in range(2)]
+            assert [each.status_code for each in said] == [200, 200], said[1].text
+            assert [each.json()["repeated"] for each in said] == [False, True]
+    (got,) = server.claim()
+    done = {"token": got["token"], "output": 1}
+    task = got["task"]["id"]
+    assert server("worker").post(f"/claims/{task}/complete", json=done).status_code == 200
+    refused = operator.post(f"/tasks/{task}/cancel")
+    assert (refused.status_code, refused.json()["code"]) == (409, "already_terminal")
+    assert "has ended done" in refused.json()["detail"]

@@ -37,11 +37,17 @@ def retry(world: World, task_id: str) -> Answer:
     if task is None:
         return ("not_found", None)
     if task.status not in BROKEN:
-        return ("invalid_transition", task.status)
+        return _not_again(task)
     if task.run is not None:
         return retry_run(world, task.run)
     _retry_tree(world, task_id)
     return ("ok", "queued")
+
+
+def _not_again(task: Task) -> Answer:
+    """What has come back from an end and is under way is done again already."""
+    back = task.status in {"queued", "running"} and task.generation > 1
+    return ("repeated" if back else "invalid_transition", task.status)
 
 
 def retry_run(world: World, run_id: str) -> Answer:
@@ -51,7 +57,8 @@ def retry_run(world: World, run_id: str) -> Answer:
     if run.status == "completed" or not (
         run.status in BROKEN or any(task.status in BROKEN for task in world.of_run(run_id))
     ):
-        return ("invalid_transition", run.status)
+        back = run.status == "running" and run.generation > 1
+        return ("repeated" if back else "invalid_transition", run.status)
     bring_back(world, run_id, whole=True)
     return ("ok", "running")
 
@@ -87,7 +94,7 @@ def reopen(world: World, task_id: str, leaving: Collection[str] = TERMINAL) -> A
     if named is None:
         return ("not_found", None)
     if named.status not in leaving or named.superseded:
-        return ("invalid_transition", named.status)
+        return _not_again(named)
     _reopen_all(world, world.dependents(task_id), Again(renewed=True))
     if named.run is not None:
         bring_back(world, named.run, whole=True)
