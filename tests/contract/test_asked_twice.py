@@ -1,4 +1,4 @@
-"""To ask for what is so already is no mistake: it is answered as repeated, and nothing is written."""
+"""To ask for what is so already is no mistake: it is repeated, and nothing is written."""
 
 from __future__ import annotations
 

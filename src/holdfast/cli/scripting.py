@@ -96,7 +96,7 @@ def claim(
 
     offer = Offer(
         worker=name or f"{socket.gethostname().partition('.')[0]}-work",
-        agents=agent or (),
+        agents=agent or None,
         tags=tag or (),
         lease=parse_duration("lease", lease),
     )

@@ -57,7 +57,8 @@ def names(field: str, values: object) -> tuple[str, ...]:
 
 def agents(values: object) -> tuple[str, ...]:
     chosen = names("agents", values)
-    number("agents", len(chosen), least=1)
+    if not chosen:
+        raise InvalidInput("agents", 'must name at least one, as ["default"], or be left out')
     return chosen
 
 

@@ -32,13 +32,13 @@ class Caller:
     access: Access | None = None
     is_gone: Callable[[], Awaitable[bool]] | None = None
 
-    def scope(self, agents: Sequence[str] | None) -> Sequence[str]:
-        """The agents that are asked for; without any, those of the token."""
+    def scope(self, agents: Sequence[str] | None) -> Sequence[str] | None:
+        """The agents that are asked for; unless that is said, those of the token."""
         if self.access is None:
-            return agents or ()
+            return agents
         if refusal := self.access.refusal(agents):
             raise Forbidden(refusal)
-        return agents or self.access.agents or ()
+        return self.access.agents if agents is None else agents
 
     def note(self, tool: str, told: str, about: str = "") -> None:
         """Keep in the audit what they changed, or tried to."""

@@ -138,7 +138,9 @@ class Reorder(Body):
 
 class Claim(Body):
     worker: str
-    agents: list[str] | None = None
+    agents: Annotated[
+        list[str] | None, Field(description="The roles it works as, one or more; else `default`")
+    ] = None
     tags: list[str] | None = None
     max: Count | None = None
     wait_seconds: Annotated[float, Field(ge=0, le=MOST_WAIT)] | None = None

@@ -27,7 +27,7 @@ class Elsewhere:
     def claim(self, offer: Offer, *, most: int = 1, task_id: str | None = None) -> View:
         asked = present(
             worker=offer.worker,
-            agents=list(offer.agents) or None,
+            agents=None if offer.agents is None else list(offer.agents),
             tags=list(offer.tags) or None,
             lease_seconds=offer.lease,
             max=most,

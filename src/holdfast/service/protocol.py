@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.engine import validation
 from holdfast.engine.engine import Engine
 from holdfast.model.duration import Moment
 from holdfast.model.effect import Recorded, Wait
@@ -25,14 +26,23 @@ Note = tuple[str, object]
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """What a worker says of itself when it asks for work."""
+    """What a worker says of itself when it asks for work; `agents` unless it leaves that open."""
 
     worker: str
-    agents: Sequence[str] = ()
+    agents: Sequence[str] | None = None
     tags: Sequence[str] = ()
     lease: float = 30.0
     # What tells one start of it from the next.
     process: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.agents is not None:
+            validation.agents(self.agents)
+
+    @property
+    def served(self) -> Sequence[str]:
+        """The agents whose tasks it takes."""
+        return ["default"] if self.agents is None else self.agents
 
 
 class Protocol:
@@ -63,7 +73,7 @@ class Protocol:
             return self.take_by_id(offer, task_id, request)
         return self._engine.work.claim(
             offer.worker,
-            agents=offer.agents or ["default"],
+            agents=offer.served,
             tags=offer.tags,
             lease=offer.lease,
             count=most,

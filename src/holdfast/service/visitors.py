@@ -93,7 +93,7 @@ class Visitors:
         else:
             asked = workers.register.submit(
                 offer.worker,
-                agents=offer.agents or ["default"],
+                agents=offer.served,
                 tags=offer.tags,
                 concurrency=visit.places,
                 process=offer.process,

@@ -47,7 +47,7 @@ class Waiter:
         self._given_up = False
         self.taker: Taker = engine.work.taker(
             offer.worker,
-            agents=offer.agents or ["default"],
+            agents=offer.served,
             tags=offer.tags,
             room=self._room,
             passing=lambda: ask.passing,

@@ -165,3 +165,12 @@ def test_a_script_is_given_the_prompt_of_a_workflow_file(typed: Typed, tmp_path:
     file.write_text(ASKING)
     typed.ok("run", str(file), "-i", "task=tea")
     assert claim(typed, "--agent", "cook")["task"]["payload"]["prompt"] == "Make tea"
+
+
+def test_nobody_works_for_an_agent_without_a_name(engine: Engine, typed: Typed) -> None:
+    task = create(engine)
+    for line in (("work", "claim"), ("work", "claim", task), ("worker",), ("why", task)):
+        said = typed(*line, "--agent", "")
+        assert (said.code, said.out) == (2, "")
+        assert "error: agents: '' is not a name: " in said.err
+    assert engine.tasks.get(task).status == "queued"

@@ -34,6 +34,21 @@ def test_a_worker_claims_keeps_and_completes_a_task(quick_server: Served) -> Non
     assert (again["ok"], again["repeated"]) == (True, True)
 
 
+def test_who_works_for_nobody_is_told_what_to_send(quick_server: Served) -> None:
+    server = quick_server
+    task = server.add()
+    for more in ({}, {"wait_seconds": 20}, {"task_id": task["id"]}):
+        asked = {"worker": "nobody", "agents": [], **more}
+        refused = server("worker").post("/claims", json=asked)
+        assert (refused.status_code, refused.json()["field"]) == (422, "agents")
+        assert refused.json()["detail"] == (
+            'agents: must name at least one, as ["default"], or be left out'
+        )
+    told = server("viewer").get("/workers").json()["items"]
+    assert "nobody" not in [each["name"] for each in told]
+    assert [each["task"]["id"] for each in server.claim(agents=["default"])] == [task["id"]]
+
+
 def test_a_long_poll_is_answered_as_soon_as_work_is_ready(server: Served) -> None:
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(server.claim, wait_seconds=20)

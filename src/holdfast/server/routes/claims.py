@@ -93,7 +93,7 @@ async def _take(
     with renamed(lease="lease_seconds"):
         found = await asks.engine.work.claim.aio(
             offer.worker,
-            agents=offer.agents or ["default"],
+            agents=offer.served,
             tags=offer.tags,
             count=ask_for.most,
             lease=offer.lease,
@@ -117,11 +117,11 @@ async def _tell(asks: Door, found: Sequence[Assignment], *, whole: bool) -> list
     return [view_assignment(each) for each in found]
 
 
-def _scope(access: Access, asked: Sequence[str] | None) -> Sequence[str]:
+def _scope(access: Access, asked: Sequence[str] | None) -> Sequence[str] | None:
     """The agents that are asked for, which a worker's token may narrow."""
     if refusal := access.refusal(asked):
         raise Problem(403, "forbidden", refusal)
-    return asked or access.agents or ()
+    return access.agents if asked is None else asked
 
 
 @table.route("POST", "/claims/renew", WORKERS, answers=answers.Leases)
