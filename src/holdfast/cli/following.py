@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +25,9 @@ PAUSE = 0.1
 PAGE = 1_000
 QUIET = {"task.created", "task.queued"}
 ENDED = {"run.completed", "run.failed", "run.cancelled"}
+# Numbers of a row, and what a person is told instead.
+_HELD = {"holds": "held", "run_holds": "its run held"}
+_TIMES = ("scheduled_for", "deadline")
 
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")]
 
@@ -49,18 +52,20 @@ def events(
                 if found is None
                 else follow_events(service, found, after)
             )
+            names = Names(service)
             for event in coming:
-                say_json_line(event) if json else say(event_line(event))
+                say_json_line(event) if json else say(event_line(event, names))
             return
         if found is None:
             page: View = {"items": service.queries.latest_events(limit)}
         else:
             page = service.queries.events(found, after=after, limit=limit)
-    if json:
-        say_json(page)
-        return
+        if json:
+            say_json(page)
+            return
+        names = Names(service, page["items"])
     for event in page["items"]:
-        say(event_line(event))
+        say(event_line(event, names))
     if "next" in page:
         following = with_store(f"holdfast events {found} --after {page['next']}")
         note(f"More: {following}")
@@ -116,15 +121,18 @@ def _follow_log(service: Service, task_id: str, path: Path, start: int) -> None:
 
 def follow_events(service: Service, identifier: str, after: int = 0) -> Iterator[View]:
     """The events of a run until it has ended, or of a task for ever."""
+    over = False
     while True:
         page = service.queries.events(identifier, after=after, limit=PAGE)["items"]
         yield from page
-        if page:
-            after = page[-1]["seq"]
-            newest = page[-1]
-            if newest["type"] in ENDED and newest.get("run_id") == identifier:
-                return
-        else:
+        # Behind the end of a run that is cancelled come those of its tasks.
+        for event in page:
+            after = event["seq"]
+            if subject(event) == identifier:
+                over = event["type"] in ENDED
+        if over and not page:
+            return
+        if not page:
             time.sleep(PAUSE)
 
 
@@ -139,14 +147,33 @@ def follow_all(service: Service, cursor: Cursor) -> Iterator[View]:
             time.sleep(PAUSE)
 
 
-def event_line(event: View) -> str:
+class Names:
+    """What to call the runs and tasks of events, each looked up once: what was removed has none."""
+
+    def __init__(self, service: Service, events: Sequence[View] = ()) -> None:
+        self._look = service.queries.names
+        self._known: dict[str, str] = self._look(map(subject, events)) if events else {}
+
+    def __getitem__(self, identifier: str) -> str:
+        if identifier not in self._known:
+            self._known[identifier] = self._look([identifier]).get(identifier, "")
+        return self._known[identifier]
+
+
+def subject(event: View) -> str:
+    """Whose event it is."""
+    return str(event.get("task_id") or event.get("run_id", ""))
+
+
+def event_line(event: View, names: Names) -> str:
     """An event with all that it says."""
-    subject = event.get("task_id") or event.get("run_id", "")
+    whose = subject(event)
     moved = event.get("from") != event.get("to")
     attempt = f"attempt {event['attempt']}" if event.get("attempt") else ""
     parts = [
         paint(event["at"].replace("T", " ")[:19], "dim"),
-        subject,
+        whose,
+        one_line(names[whose], 60),
         event["type"],
         f"→ {coloured(str(event.get('to')))}" if moved else "",
         attempt,
@@ -157,11 +184,18 @@ def event_line(event: View) -> str:
 
 
 def _data(event: View) -> str:
+    from holdfast.model.status import Hold
+    from holdfast.service.views import tell_time
+
     data = event.get("data", {})
     if data.get("error") is not None:
         return error_line(data["error"])
-    told = {name: value for name, value in data.items() if value and name != "digest"}
-    return paint(one_line(told), "dim") if told else ""
+    held = {name: Hold(data.get(name) or 0) for name in _HELD}
+    times = {name: tell_time(data.get(name)) for name in _TIMES}
+    plain = {name: value for name, value in data.items() if name not in {*_HELD, "digest"}}
+    told = {name: value for name, value in (plain | times).items() if value}
+    parts = [f"{_HELD[name]}: {holds}" for name, holds in held.items() if holds]
+    return paint("  ".join([*parts, *([one_line(told)] if told else [])]), "dim")
 
 
 def happening(event: View, name: str, *, tried: bool) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from holdfast.engine.listing import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
@@ -183,6 +183,17 @@ class Queries:
         count = read_limit(limit)
         rows = self._view(lambda tx: tx.read("latest_events", count=count))
         return [view_event(read_event(row)) for row in reversed(rows)]
+
+    def names(self, ids: Iterable[str]) -> dict[str, str]:
+        """What to call runs and tasks that are there: by workflow, address in a run, or title."""
+        wanted = sorted({*ids})
+
+        def read(tx: Transaction) -> dict[str, str]:
+            runs = [each for each in wanted if each.startswith("r_")]
+            rows = tx.read("runs_by_id", ids=runs) if runs else []
+            return {row["id"]: row["workflow"] for row in rows} | name_tasks(tx, wanted)
+
+        return self._view(read)
 
     def schedules(self, *, limit: int = PAGE, after: str | None = None) -> View:
         found = self._engine().schedules.list(limit=limit, after=after)

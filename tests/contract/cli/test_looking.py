@@ -18,6 +18,7 @@ from holdfast.model.status import Status
 from holdfast.model.task import NewTask, Renewal
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import bring, create, finish, start, take
+from tests.contract.test_loops import begin, loop
 
 RUN = {
     *("id", "workflow", "workflow_version", "status", "holds", "input", "progress", "version"),
@@ -218,6 +219,30 @@ def test_events_come_in_order_and_go_on_after_one(engine: Engine, typed: Typed) 
     assert typed.json("events", run.steps["plan"])["items"][-1] == done
     assert typed.json("events")["items"] == told
     assert "task.done  → done  attempt 1  by worker" in typed.ok("events", run.id)
+
+
+def test_an_event_names_its_place_and_its_holds_in_words(engine: Engine, typed: Typed) -> None:
+    body = (Step(id="make"),)
+    run = begin(engine, loop("input", body=body), given=["a", "b"])
+    made = engine.runs.task(run, "build.1.make").id
+    lone = create(engine, "Tidy the shed")
+    assert engine.tasks.hold(made).ok
+    assert engine.runs.pause(run).ok
+    assert engine.tasks.hold(lone, "limit", until="10m").ok
+    for words in (("events",), ("events", run), ("events", made)):
+        assert f"  {made}  build.1.make  task.held  " in typed.ok(*words)
+    told = typed.ok("events", run)
+    assert f"  {run}  {engine.runs.get(run).workflow}  run.held  " in told
+    held = [line for line in told.splitlines() if ".held" in line]
+    assert [line.rpartition("  ")[2] for line in held][:2] == ["held: paused", "held: paused"]
+    assert "its run held: paused" in told
+    assert f"  {lone}  Tidy the shed  task.held  " in typed.ok("events", lone)
+    assert "held: limit" in typed.ok("events", lone)
+    assert '"holds"' not in typed.ok("events")
+    assert engine.runs.cancel(run).ok
+    assert f"  {made}  build.1.make  task.cancelled  " in typed.ok("events", run, "--follow")
+    plain = [each["data"] for each in typed.json("events", made)["items"] if "data" in each]
+    assert 1 in [each.get("holds") for each in plain]
 
 
 def test_a_run_that_has_ended_is_followed_to_its_end(engine: Engine, typed: Typed) -> None:
