@@ -93,7 +93,7 @@ def test_a_workflow_that_is_not_known_is_refused_at_the_start_or_fails_its_step(
     run.finish("plan")
     assert run.task("ship").error == (
         "step 'ship': this store knows no workflow 'nowhere'; "
-        "add it: holdfast workflow add nowhere.yaml"
+        "add it: `holdfast workflow add nowhere.yaml`"
     )
     assert run.status == "failed"
 

@@ -57,7 +57,8 @@ def test_why_names_two_families_that_wait_for_each_other_and_how_to_part_them(
         assert f'Fix:   hf.runs.cancel("{second.id}"); hf.runs.retry("{second.id}")' in each
     (warning,) = warn_of_circles(engine)
     assert warning.startswith("they wait for each other in a circle: ")
-    assert warning.endswith(f"; holdfast cancel {second.id}; holdfast retry {second.id}")
+    fix = f'; hf.runs.cancel("{second.id}"); hf.runs.retry("{second.id}")'
+    assert warning.endswith(fix)
 
 
 def test_who_is_cancelled_and_retried_leaves_the_circle_and_both_come_to_their_end(

@@ -67,7 +67,8 @@ def _say_status(told: dict[str, Any]) -> None:
     say(f"messages are in {where}, which {'answers' if told['ok'] else 'does not answer'}")
     wanted = {"retention", *told["relays"], *({"relay/redis"} if told["bus"] == "redis" else ())}
     for duty in sorted(wanted | told["duties"].keys()):
-        holder = told["duties"].get(duty, "nobody: holdfast worker does it")
+        nobody = f"nobody: {with_store('holdfast worker')} does it"
+        holder = told["duties"].get(duty, nobody)
         say(f"{escape(duty)}  {escape(holder)}")
     if told["items"]:
         _say_groups(told)
@@ -160,7 +161,9 @@ def publish(
         return
     say(f"{escape(told['message_id'])} is on {escape(channel)}")
     if not told["groups"]:
-        note(f"No group reads {channel}. {_READERS[channel]}")
+        from holdfast.service.wording import in_commands
+
+        note(f"No group reads {channel}. {in_commands(_READERS[channel], with_store)}")
 
 
 _HEARD = "`holdfast up --hear`, with the same HOLDFAST_BUS or none, hears what comes from then on."

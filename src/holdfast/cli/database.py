@@ -165,9 +165,10 @@ def _say_diagnosis(told: dict[str, Any]) -> None:
     if told["ok"]:
         say(f"{paint('✓', 'green')} {len(told['checks'])} checks, no violations")
         return
+    events, show = with_store("holdfast events ID"), with_store("holdfast show ID")
     say(
-        "The events are the record: compare `holdfast events ID` with `holdfast show ID`, put back "
-        "what was changed by hand, and report anything else, with its events."
+        f"The events are the record: compare `{events}` with `{show}`, put back what was changed "
+        "by hand, and report anything else, with its events."
     )
 
 

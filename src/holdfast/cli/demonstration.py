@@ -76,7 +76,7 @@ def _report(service: Service, run: View, accident: Accident, folder: Path) -> in
             say(f"  {names[task['id']]}  was sent back: {one_line(task['feedback'])}")
     refused = accident.task is not None and _say_lost(service, accident.task, folder)
     diagnosis = service.doctor()
-    found = "all hold" if diagnosis["ok"] else "not all hold: holdfast doctor"
+    found = "all hold" if diagnosis["ok"] else f"not all hold: {with_store('holdfast doctor')}"
     say(f"  doctor  {count(len(diagnosis['checks']), 'invariant')} of the store, {found}")
     say(f"\n{paint('Result', 'bold')}  {one_line(run['output'])}")
     _say_next(folder)

@@ -122,7 +122,7 @@ def why(
         found = service.addresses.find(address)
         told = service.why(found, agents=agent or None, tags=tag or None)
     lines = _explain_run(told) if found.startswith("r_") else _explain_task(told)
-    fixes = [paint(f"Fix:   {with_store(fix)}", "bold") for fix in told["fixes"]]
+    fixes = [paint(f"Fix:   {fix}", "bold") for fix in told["fixes"]]
     _say_view(told, [escape(told["summary"]), *lines, *fixes], json=json)
 
 

@@ -34,7 +34,8 @@ def list_schedules(limit: Limit = 100, after: After = None, json: Json = False) 
         say_json(page)
         return
     if not page["items"]:
-        note("No schedules. Add one: holdfast schedule add NAME --cron … --workflow …")
+        adding = with_store("holdfast schedule add NAME --cron … --workflow …")
+        note(f"No schedules. Add one: {adding}")
         return
     headings = ("NAME", "CRON", "ZONE", "STARTS", "NEXT", "LAST", "")
     say_table(headings, [_row(each) for each in page["items"]])

@@ -70,7 +70,7 @@ def begun() -> Iterator[Service]:
 def serving(found: Place, engine: Engine | None = None) -> Iterator[Service]:
     from holdfast.service.service import Service
 
-    with Service(found, engine, actor=actor()) as service:
+    with Service(found, engine, actor=actor(), typed=with_store) as service:
         yield service
 
 

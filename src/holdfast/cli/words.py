@@ -6,8 +6,10 @@ import json
 import time
 from typing import Any
 
+from holdfast.cli.session import with_store
 from holdfast.cli.terminal import escape, paint
 from holdfast.errors import tell_error
+from holdfast.service.wording import in_commands
 
 SECOND = 1_000_000
 _SHORT = 9.95 * SECOND
@@ -71,7 +73,8 @@ def one_line(value: object, most: int = 200) -> str:
 
 
 def error_line(error: Any) -> str:  # noqa: ANN401 - JSON is any value
-    return one_line(tell_error(error))
+    """An error in one line; a command that it tells is as it is typed here."""
+    return one_line(in_commands(tell_error(error), with_store))
 
 
 def count(number: int, noun: str) -> str:

@@ -101,7 +101,7 @@ def _workflow(group: Group, work: Work) -> Workflow:
         newest = group.tx.read("newest_version", name=name)
         if not newest:
             message = f"this store knows no workflow {name!r}"
-            raise Unresolved(f"{message}; add it: holdfast workflow add {name}.yaml")
+            raise Unresolved(f"{message}; add it: `holdfast workflow add {name}.yaml`")
         version = newest[0]["version"]
     return group.graphs.workflow(group.tx, name, version)
 

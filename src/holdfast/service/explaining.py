@@ -12,7 +12,7 @@ from holdfast.model.status import Kind, Status
 from holdfast.model.task import Task
 from holdfast.model.worker import LiveWorker
 from holdfast.service.views import View
-from holdfast.service.wording import PROGRAM, in_commands
+from holdfast.service.wording import PROGRAM, Typed, in_commands
 
 
 def explain(
@@ -21,14 +21,17 @@ def explain(
     *,
     agents: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
+    typed: Typed = str,
 ) -> View:
+    """What is told, with each command as it is `typed`."""
+    workers = engine.workers.list()
     if identifier.startswith("t_"):
         told = engine.why(identifier, agents=agents, tags=tags)
-        return _view_task(told, _served(told.task, engine.workers.list()))
-    return _view_run(engine.why_run(identifier, agents=agents, tags=tags), engine.workers.list())
+        return _view_task(told, _served(told.task, workers), typed)
+    return _view_run(engine.why_run(identifier, agents=agents, tags=tags), workers, typed)
 
 
-def _view_run(told: RunExplanation, workers: Sequence[LiveWorker]) -> View:
+def _view_run(told: RunExplanation, workers: Sequence[LiveWorker], typed: Typed) -> View:
     free = [each for each in told.tasks if each.claimable]
     alone = {each.task.id: served for each in free if (served := _unserved(each.task, workers))}
     fixes = _commands(told.fix)
@@ -41,17 +44,17 @@ def _view_run(told: RunExplanation, workers: Sequence[LiveWorker]) -> View:
     return {
         "id": told.run.id,
         "status": told.run.status.value,
-        "summary": in_commands(told.summary),
+        "summary": in_commands(told.summary, typed),
         "tasks": [
             {
                 "id": each.task.id,
                 "state": each.task.state,
-                "line": in_commands(lines[each.task.id]),
+                "line": in_commands(lines[each.task.id], typed),
             }
             for each in told.tasks
         ],
         "more": told.more,
-        "fixes": list(dict.fromkeys(fixes)),
+        "fixes": [typed(fix) for fix in dict.fromkeys(fixes)],
     }
 
 
@@ -61,24 +64,24 @@ def _unserved(task: Task, workers: Sequence[LiveWorker]) -> list[str]:
     return [] if served is None or served["ok"] else [served["detail"]]
 
 
-def _view_task(told: Explanation, served: View | None) -> View:
+def _view_task(told: Explanation, served: View | None, typed: Typed) -> View:
     waits = served is not None and not served["ok"]
     fixes = _fixes(told, *(clause.fix for clause in told.clauses))
     fixes += [f"holdfast logs {told.task.id}"] if told.given_back else []
     # Where a worker lives that would take it, to start another one is no help.
     fixes += _fixes(told, told.fix) if served is None or waits else []
     clauses = [
-        {"name": clause.name, "ok": clause.ok, "detail": in_commands(clause.detail)}
+        {"name": clause.name, "ok": clause.ok, "detail": in_commands(clause.detail, typed)}
         for clause in told.clauses
     ]
     return {
         "id": told.task.id,
         "status": told.task.status.value,
         "state": told.task.state,
-        "summary": in_commands(told.summary),
+        "summary": in_commands(told.summary, typed),
         "claimable": told.claimable,
         "clauses": clauses if served is None else [*clauses, served],
-        "fixes": list(dict.fromkeys(fixes)),
+        "fixes": [typed(fix) for fix in dict.fromkeys(fixes)],
     }
 
 

@@ -17,7 +17,7 @@ from holdfast.model.status import RunStatus
 from holdfast.service.agents import installed_agents
 from holdfast.service.place import Place
 from holdfast.service.views import View
-from holdfast.service.wording import in_commands
+from holdfast.service.wording import Typed, in_commands
 from holdfast.settings import DAY, Project
 from holdfast.store.database import Transaction
 from holdfast.worker.disk import free_beside, tell_low
@@ -29,9 +29,10 @@ READY_WITHIN = 5.0
 LOGS = 10_000
 
 
-def examine(engine: Engine, place: Place, project: Project) -> View:
+def examine(engine: Engine, place: Place, project: Project, typed: Typed = str) -> View:
     """`{ok, checks, warnings, agents, versions}`: only a violated invariant is not ok."""
     diagnosis = engine.doctor()
+    warnings = [*_warnings(engine), *_room(place, project)]
     return {
         "ok": diagnosis.ok,
         "checks": [
@@ -43,7 +44,7 @@ def examine(engine: Engine, place: Place, project: Project) -> View:
             }
             for check in diagnosis.checks
         ],
-        "warnings": [*_warnings(engine), *_room(place, project)],
+        "warnings": [in_commands(each, typed) for each in warnings],
         "agents": installed_agents(),
         "versions": versions(),
     }
@@ -147,6 +148,5 @@ def _warnings(engine: Engine) -> list[str]:
 
 
 def warn_of_circles(engine: Engine) -> list[str]:
-    """The runs that wait for each other's concurrency keys, and what to type."""
-    circles = engine.database.view(find_circles)
-    return [in_commands(f"{circle}; {circle.fix}") for circle in circles]
+    """The runs that wait for each other's concurrency keys, and what to do."""
+    return [f"{circle}; {circle.fix}" for circle in engine.database.view(find_circles)]

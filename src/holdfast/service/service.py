@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.service.protocol import Protocol
     from holdfast.service.tokens import Tokens
     from holdfast.service.waiting import OwnRoom
+    from holdfast.service.wording import Typed
 
 T = TypeVar("T")
 
@@ -38,11 +39,22 @@ PATIENCE = 5.0
 
 
 class Service:
-    """One store. Who only looks opens no engine; its writer starts when something is written."""
+    """One store. Who only looks opens no engine; its writer starts when something is written.
 
-    def __init__(self, place: Place, engine: Engine | None = None, *, actor: str = "user") -> None:
+    The commands that it tells are as they are `typed` where it is asked.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        engine: Engine | None = None,
+        *,
+        actor: str = "user",
+        typed: Typed = str,
+    ) -> None:
         self.place = place
         self.actor = actor
+        self._typed = typed
         self._given = engine
         self._opened: Engine | None = None
         self._database: Database | None = None
@@ -167,12 +179,12 @@ class Service:
     ) -> View:
         from holdfast.service.explaining import explain
 
-        return explain(self._engine, identifier, agents=agents, tags=tags)
+        return explain(self._engine, identifier, agents=agents, tags=tags, typed=self._typed)
 
     def doctor(self, project: Project | None = None) -> View:
         from holdfast.service.health import examine
 
-        return examine(self._engine, self.place, project or Project())
+        return examine(self._engine, self.place, project or Project(), self._typed)
 
     def heal(self, *, dry_run: bool = False) -> View:
         from holdfast.service.health import heal

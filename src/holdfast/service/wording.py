@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
+# A command as it is to be typed, where more than it stands for is to be named.
+Typed = Callable[[str], str]
 PROGRAM = "MODULE:NAME"
 DEFAULT = "default"
 
@@ -87,7 +89,7 @@ _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
 )
 
 
-def in_commands(text: str, typed: Callable[[str], str] = str, *, app: str | None = None) -> str:
+def in_commands(text: str, typed: Typed = str, *, app: str | None = None) -> str:
     """The same text, with commands where it speaks of calls; each as `typed` has it be typed.
 
     With an `app`, the workers it speaks of are those of that program.

@@ -12,9 +12,13 @@ from typing import Any
 import pytest
 
 from holdfast.engine.engine import Engine
+from holdfast.model.graph import Step, Workflow
+from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import bring, create, finish, start, take
+from tests.contract.test_key_circles import circle
+from tests.race.racers import eventually
 
 ASKING = "name: asking\ninput: {topic: string, tone: string}\nsteps:\n  - {id: a, run: [echo]}\n"
 
@@ -123,6 +127,40 @@ def test_every_command_that_is_told_names_the_store_that_was_typed(
         assert told in typed(*line, *store).err, line
     elsewhere = typed.refused(5, "runs")
     assert "`--db URL`, or HOLDFAST_DB, names one that is elsewhere" in elsewhere
+
+
+def test_what_is_told_of_a_store_that_was_typed_can_be_typed_as_it_stands(
+    engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = create(engine, agent="late")
+    (lost,) = engine.work.claim("worker", agents=["late"], lease=0.001)
+    _, second = circle(engine)
+    fails = Step(id="pack", retry=RetryPolicy(max_attempts=1))
+    broken = start(engine, Workflow.define("broken", (fails,)))
+    error = {"message": "add it: `holdfast workflow add nowhere.yaml`"}
+    got = take(engine, broken.steps["pack"])
+    assert engine.work.fail(got.task.id, got.token, error, retryable=False).ok
+    assert eventually(lambda: engine.database.view(lambda tx: tx.read("expired_tasks", count=1)))
+    monkeypatch.delenv("HOLDFAST_DB")
+    typing = "--db holdfast.db"
+    told = {
+        ("doctor",): [
+            f"`holdfast doctor --fix {typing}` takes them back",
+            f"; holdfast cancel {second.id} {typing}; holdfast retry {second.id} {typing}\n",
+        ],
+        ("schedule", "list"): [f"--workflow … {typing}\n"],
+        ("bus",): [f"nobody: holdfast worker {typing} does it\n"],
+        ("why", second.id): [f"Fix:   holdfast cancel {second.id} {typing}\n"],
+        ("show", broken.id): [f"`holdfast workflow add nowhere.yaml {typing}`"],
+        ("why", broken.id): [f"`holdfast workflow add nowhere.yaml {typing}`"],
+    }
+    assert lost.task_id == late
+    for line, hints in told.items():
+        said = typed(*line, "--db", "holdfast.db")
+        assert [each for each in hints if each not in said.out + said.err] == [], (line, said)
+    fixes = typed.json("why", second.id, "--db", "holdfast.db")["fixes"]
+    assert f"holdfast retry {second.id} {typing}" in fixes
+    assert typing not in str(typed.json("doctor", "--db", "holdfast.db")["checks"])
 
 
 def test_what_is_not_there_is_looked_for_in_its_own_list(typed: Typed) -> None:
