@@ -11,7 +11,7 @@ from mcp import Client
 
 LOOKING = {"list_tasks", "get_task", "why", "logs", "list_runs", "get_run"}
 PLANNING = {"create_task", "update_task", "cancel_task", "start_planning", "add_child"}
-PLANNING |= {"reorder", "finalize_plan"}
+PLANNING |= {"reorder", "finalize_plan", "block_task", "unblock_task"}
 WORKING = {"claim", "renew", "guard", "complete", "fail", "release", "ask"}
 OPERATING = {"start_run", "cancel_run", "retry", "approve", "reject"}
 TOOLS = {

@@ -27,6 +27,9 @@ When = Annotated[
 MaxAttempts = Annotated[int | None, typer.Option(help="How many attempts may fail.")]
 MaxLost = Annotated[int | None, typer.Option(help="How many attempts may vanish.")]
 Timeout = Annotated[str | None, typer.Option(help="How long one attempt may take: 30m.")]
+Needs = Annotated[
+    list[str] | None, typer.Option("--needs", help="A task that must be done before.")
+]
 Title = Annotated[str, typer.Argument(metavar="TITLE", help="What is to be done.")]
 
 
@@ -35,9 +38,7 @@ def add(
     title: Title,
     agent: Agent = None,
     payload: Payload = None,
-    needs: Annotated[
-        list[str] | None, typer.Option("--needs", help="A task that must be done before.")
-    ] = None,
+    needs: Needs = None,
     parent: Annotated[str | None, typer.Option(help="The task it is a part of.")] = None,
     step: Annotated[
         str | None, typer.Option(help="The function of a program that does it.")
@@ -129,6 +130,32 @@ def edit(
     with opened() as service:
         found = service.addresses.task(address)
         say_answer(service.commands.edit(found, changes, version), json=json)
+
+
+@command("block", of=task, example="holdfast task block t_… --needs @last:plan")
+def block(address: TaskAddress, needs: Needs = None, json: Json = False) -> None:
+    """Have a task that has not begun wait for others too."""
+    if not needs:
+        raise InvalidInput("needs", "is missing: --needs names a task that must be done before")
+    with opened() as service:
+        find = service.addresses.task
+        found, needed = find(address), [find(each) for each in needs]
+        say_answer(service.commands.block(found, needed), json=json)
+
+
+@command("unblock", of=task, example="holdfast task unblock t_… --needs @last:plan")
+def unblock(
+    address: TaskAddress,
+    needs: Annotated[
+        list[str] | None, typer.Option("--needs", help="A task to wait for no more; else all.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Have a task wait for others no more."""
+    with opened() as service:
+        find = service.addresses.task
+        found, needed = find(address), [find(each) for each in needs or ()]
+        say_answer(service.commands.unblock(found, needed or None), json=json)
 
 
 @command("delete", of=task, example="holdfast task delete t_…")

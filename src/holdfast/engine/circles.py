@@ -13,8 +13,9 @@ from holdfast.store.database import Row
 def tell(group: Group, task_id: str, needs: Sequence[str]) -> str | None:
     """Why a task cannot need some others: they wait for it already, or for a turn after it."""
     found = _waiting(group, task_id, needs, ())
-    if any(row["id"] in needs for row in found):
-        return f"{task_id} would need itself: that is a cycle"
+    if circle := [row["id"] for row in found if row["id"] in needs]:
+        through = "" if task_id in needs else f" through {min(circle)}"
+        return f"{task_id} would need itself{through}: that is a cycle"
     waiting, _ = _behind(group, task_id, needs, found)
     behind = [row["id"] for row in waiting if row["id"] in needs]
     if not behind:

@@ -14,6 +14,7 @@ from holdfast.engine.operations import (
     ResetTask,
     RetryTask,
     RunNow,
+    UnblockTask,
 )
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import TERMINAL, Kind, PlanningPhase
@@ -54,8 +55,9 @@ def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> 
             detail = _not_queued(task)
         case RetryTask():
             detail = _not_retried(task)
-        case BlockTask() if status == "queued":
-            detail = "it has begun, and waits for nothing more"
+        case BlockTask() | UnblockTask():
+            how = f"it has ended {status}" if status in TERMINAL else "it has begun"
+            detail = f"{how}, and waits for nothing more"
         case _:
             detail = f"invalid transition {status} → {target}"
     return refuse(reason, status, detail)

@@ -63,6 +63,25 @@ class Planning(Toolbox):
         found = self.task(task_id)
         return self.service.commands.edit(found, read_changes(changes), version)
 
+    def block_task(
+        self,
+        task_id: TaskId,
+        needs: Annotated[list[str], Field(description="The tasks that must be done before it")],
+    ) -> View:
+        """Have a task that has not begun wait for others too; what would be a circle is refused."""
+        return self.service.commands.block(self.task(task_id), self.tasks("needs", needs))
+
+    def unblock_task(
+        self,
+        task_id: TaskId,
+        needs: Annotated[
+            list[str] | None, Field(description="The tasks that it is not to wait for; else any")
+        ] = None,
+    ) -> View:
+        """Have a task that has not begun wait for some others no more, or for none at all."""
+        chosen = None if needs is None else self.tasks("needs", needs)
+        return self.service.commands.unblock(self.task(task_id), chosen)
+
     def cancel_task(self, task_id: TaskId) -> View:
         """End a task and all below it, for good; whoever works on it is told to stop."""
         return self.service.commands.cancel(self.task(task_id))

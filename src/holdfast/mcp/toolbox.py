@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
@@ -56,6 +56,11 @@ class Toolbox:
         """The id of the task that a call is about."""
         with _named("task_id"):
             return self.service.addresses.task(task_id)
+
+    def tasks(self, field: str, ids: Sequence[str]) -> list[str]:
+        """The ids of tasks that a field of a call names."""
+        with _named(field):
+            return [self.service.addresses.task(each) for each in ids]
 
     def run(self, run_id: str) -> str:
         """The id of the run that a call is about."""

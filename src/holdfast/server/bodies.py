@@ -108,6 +108,19 @@ class EditTask(Body):
     scheduled_for: str | int | None = None
 
 
+class Block(Body):
+    needs: Annotated[
+        list[str], Field(max_length=MOST, description="Tasks that must be done before it starts")
+    ]
+
+
+class Unblock(Body):
+    needs: Annotated[
+        list[str] | None,
+        Field(max_length=MOST, description="Tasks that it is not to wait for; else any"),
+    ] = None
+
+
 class Note(Body):
     note: Any = None
 

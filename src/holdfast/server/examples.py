@@ -92,6 +92,8 @@ SENT: dict[str, Any] = {
     },
     "NewTasks": {"tasks": [{"title": "Write the letter"}, {"title": "Post it"}]},
     "EditTask": {"title": "Write a longer letter", "priority": 5},
+    "Block": {"needs": [_TASK_ID]},
+    "Unblock": {"needs": [_TASK_ID]},
     "Note": {"note": "Looks good"},
     "Reason": {"reason": "Not before Friday"},
     "GiveAnswer": {"answer": "Use the new API"},

@@ -101,6 +101,15 @@ class Commands:
     def reset(self, task_id: str) -> View:
         return self._changed(task_id, self._engine.tasks.reset)
 
+    def block(self, task_id: str, needs: Sequence[str]) -> View:
+        """Have a task that has not begun wait for others too."""
+        return self._changed(task_id, self._engine.tasks.block, _some(needs))
+
+    def unblock(self, task_id: str, needs: Sequence[str] | None = None) -> View:
+        """Have a task wait for some others no more, or for none at all."""
+        chosen = None if needs is None else _some(needs)
+        return self._changed(task_id, self._engine.tasks.unblock, chosen)
+
     def edit(self, task_id: str, changes: dict[str, object], version: int | None = None) -> View:
         """Change a task that has not started; with a version, only while it is at that."""
         if version is not None:
@@ -255,6 +264,12 @@ class Commands:
         kind = "run" if identifier.startswith("r_") else "task"
         now = self._queries.run(identifier) if kind == "run" else self._queries.task(identifier)
         return {"ok": True, "repeated": answer.repeated, kind: now}
+
+
+def _some(needs: Sequence[str]) -> Sequence[str]:
+    if not needs:
+        raise InvalidInput("needs", "must name at least one task")
+    return needs
 
 
 def _suggest(name: str, known: list[str]) -> str:

@@ -39,7 +39,8 @@ def examine(engine: Engine, place: Place, project: Project, typed: Typed = str) 
             {
                 "name": check.name,
                 "violations": [
-                    {"entity": each.entity, "detail": each.detail} for each in check.violations
+                    {"entity": each.entity, "detail": in_commands(each.detail, typed)}
+                    for each in check.violations
                 ],
             }
             for check in diagnosis.checks

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from tests.contract.cli.typed import Typed
-from tests.contract.stages import create, finish
+from tests.contract.stages import create, finish, start, take
 
 
 def test_a_task_is_added_with_all_its_fields(engine: Engine, typed: Typed) -> None:
@@ -140,3 +140,35 @@ def test_bad_fields_are_refused_and_nothing_is_made(
 ) -> None:
     assert said in typed.refused(2, "task", "add", "x", *arguments)
     assert engine.tasks.list() == []
+
+
+def test_a_task_is_linked_to_another_and_let_go(engine: Engine, typed: Typed) -> None:
+    first, second, third = (create(engine, name) for name in ("first", "second", "third"))
+    told = typed.json("task", "block", third, "--needs", first, "--needs", second)["task"]
+    assert told["blocked_by"] == [first, second]
+    assert "third" in typed.ok("task", "unblock", third, "--needs", first)
+    assert typed.json("show", third)["blocked_by"] == [second]
+    assert f"third {third} is ready" in typed.ok("task", "unblock", third)
+    assert typed.ok("task", "block", third, "--needs", second) == f"third {third} is blocked\n"
+
+
+def test_a_link_that_cannot_be_says_why(engine: Engine, typed: Typed) -> None:
+    first, second = create(engine, "first"), create(engine, "second")
+    typed.ok("task", "block", second, "--needs", first)
+    circle = typed.refused(2, "task", "block", first, "--needs", second)
+    assert f"needs: {first} would need itself through {second}: that is a cycle" in circle
+    assert "would need itself" in typed.refused(2, "task", "block", first, "--needs", first)
+    assert "no such task" in typed.refused(2, "task", "block", first, "--needs", "t_zzz")
+    assert "needs: is missing" in typed.refused(2, "task", "block", first)
+    apart = start(engine)
+    other = typed.refused(2, "task", "block", first, "--needs", apart.steps["plan"])
+    assert "belongs to another run" in other
+    kept = typed.refused(1, "task", "delete", first)
+    assert f"second {second}; delete or unblock them first" in kept
+    token = take(engine, first).token
+    running = typed.refused(1, "task", "block", first, "--needs", create(engine))
+    assert "invalid_transition, it has begun, and waits for nothing more" in running
+    assert engine.work.complete(first, token).ok
+    for words in (("block", first, "--needs", create(engine)), ("unblock", first)):
+        ended = typed.refused(1, "task", *words)
+        assert "invalid_transition, it has ended done, and waits for nothing" in ended

@@ -65,3 +65,32 @@ def test_what_is_so_already_is_repeated(quick_server: Served) -> None:
     refused = operator.post(f"/tasks/{task}/cancel")
     assert (refused.status_code, refused.json()["code"]) == (409, "already_terminal")
     assert "has ended done" in refused.json()["detail"]
+
+
+def test_a_task_is_linked_to_another_and_let_go(quick_server: Served) -> None:
+    server, operator = quick_server, quick_server("operator")
+    first, second = server.add("first")["id"], server.add("second")["id"]
+    needs = {"needs": [first]}
+    linked = operator.post(f"/tasks/{second}/block", json=needs).json()
+    assert (linked["ok"], linked["task"]["blocked_by"]) == (True, [first])
+    assert operator.post(f"/tasks/{second}/unblock", json=needs).json()["task"]["blocked_by"] == []
+    assert operator.post(f"/tasks/{second}/block", json=needs).status_code == 200
+    wrong = {
+        "is a cycle": {"needs": [second]},
+        "is not a task of this store": {"needs": ["t_" + "0" * 20]},
+        "name at least one": {"needs": []},
+    }
+    for told, body in wrong.items():
+        refused = operator.post(f"/tasks/{first}/block", json=body)
+        assert (refused.status_code, refused.json()["field"]) == (422, "needs"), refused.text
+        assert told in refused.json()["detail"]
+    assert operator.post(f"/tasks/{first}/block", json={}).status_code == 422
+    assert operator.post(f"/tasks/t_{'0' * 20}/unblock").status_code == 404
+    assert server("worker").post(f"/tasks/{second}/unblock").status_code == 403
+    assert operator.post(f"/tasks/{first}/cancel").status_code == 200
+    refused = operator.post(f"/tasks/{first}/block", json={"needs": [second]})
+    assert refused.status_code == 422
+    assert operator.post(f"/tasks/{second}/unblock").json()["task"]["blocked_by"] == []
+    refused = operator.post(f"/tasks/{first}/block", json={"needs": [second]})
+    assert (refused.status_code, refused.json()["code"]) == (409, "invalid_transition")
+    assert "it has ended cancelled" in refused.json()["detail"]

@@ -122,6 +122,31 @@ def test_a_part_that_is_added_again_under_its_key_is_the_same(server: Served) ->
     assert [each.title for each in parts] == ["roof", "walls"]
 
 
+def test_an_agent_links_tasks_and_may_ask_for_what_is_so_already(quick_server: Served) -> None:
+    server = quick_server
+    first, second = server.add("first")["id"], server.add("second")["id"]
+
+    async def story() -> None:
+        async with enter(server, server.tokens["operator"], "planner") as planner:
+            link = {"task_id": second, "needs": [first]}
+            assert (await planner.use("block_task", **link))["task"]["blocked_by"] == [first]
+            circle = await planner.refused("block_task", task_id=first, needs=[second])
+            assert circle.startswith(f"invalid_input: needs: {first} would need itself through ")
+            missing = await planner.refused("block_task", task_id=first, needs=["nonsense"])
+            assert missing.startswith("invalid_input: needs: 'nonsense' names no run or task; ")
+            assert (await planner.use("unblock_task", **link))["task"]["blocked_by"] == []
+            told = [(await planner.use("cancel_task", task_id=second)) for _ in range(2)]
+            assert [each["repeated"] for each in told] == [False, True]
+            ended = await planner.refused("unblock_task", task_id=second)
+            assert ended.startswith("invalid_transition: ")
+            assert "it has ended cancelled, and waits for nothing" in ended
+        async with enter(server, server.tokens["worker"]) as worker:
+            nobody = await worker.refused("claim", agents=[])
+            assert nobody.startswith("invalid_input: agents: must name at least one")
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
 def test_calls_at_once_are_each_made_in_the_name_of_who_makes_them(quick_server: Served) -> None:
     server = quick_server
     tokens = Tokens(server.hf.engine)

@@ -43,6 +43,8 @@ SAID = [
     ('print(hf.why("t_1")) tells more', "holdfast why t_1 tells more"),
     ('hf.runs.tasks("r_1")', "holdfast tasks --run r_1"),
     ("hf.workers.list() tells", "holdfast workers tells"),
+    ('hf.tasks.unblock("t_1") frees it', "holdfast task unblock t_1 frees it"),
+    ('hf.tasks.unblock("t_1", ["t_2"]) and', "holdfast task unblock t_1 --needs t_2 and"),
     ('hf.tasks.start_planning("t_1") begins', "holdfast plan start t_1 begins"),
     (
         'hf.tasks.create(NewTask(title=…, parent="t_1", enqueue=False))',

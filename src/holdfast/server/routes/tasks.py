@@ -154,6 +154,18 @@ _steer("retry", Commands.retry, "Try again what failed, and all that failed with
 _steer("plan/start", Commands.start_planning, "Begin to plan an idle task.")
 
 
+@table.route("POST", "/tasks/{task_id}/block", STEERERS, answers=answers.Changed)
+def block_task(task_id: TaskId, body: bodies.Block, asks: AsksAs) -> Answer:
+    """Have a task that has not begun wait for others too."""
+    return Answer(asks.service.commands.block(task_id, body.needs))
+
+
+@table.route("POST", "/tasks/{task_id}/unblock", STEERERS, answers=answers.Changed)
+def unblock_task(task_id: TaskId, asks: AsksAs, body: bodies.Unblock | None = None) -> Answer:
+    """Have a task wait for some others no more, or for none at all."""
+    return Answer(asks.service.commands.unblock(task_id, body.needs if body else None))
+
+
 @table.route("POST", "/tasks/{task_id}/approve", STEERERS, answers=answers.Changed)
 def approve_task(task_id: TaskId, asks: AsksAs, body: bodies.Note | None = None) -> Answer:
     """Let what waits for a person go on."""
