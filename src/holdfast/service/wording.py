@@ -54,8 +54,8 @@ _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     ),
     (re.compile(rf"hf\.tasks\.unblock\({_QUOTED}\)"), r"holdfast task unblock \1"),
     (
-        re.compile(rf"hf\.tasks\.(block|unblock)\({_QUOTED}, \[{_QUOTED}\]\)"),
-        r"holdfast task \1 \2 --needs \3",
+        re.compile(rf"hf\.tasks\.unblock\({_QUOTED}, \[{_QUOTED}\]\)"),
+        r"holdfast task unblock \1 --needs \2",
     ),
     (re.compile(rf"hf\.(?:tasks|runs)\.retry\({_QUOTED}\)"), r"holdfast retry \1"),
     (re.compile(rf"hf\.tasks\.reopen\({_QUOTED}\)"), r"holdfast retry --again \1"),

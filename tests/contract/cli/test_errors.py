@@ -140,7 +140,8 @@ def test_what_is_told_of_a_store_that_was_typed_can_be_typed_as_it_stands(
     error = {"message": "add it: `holdfast workflow add nowhere.yaml`"}
     got = take(engine, broken.steps["pack"])
     assert engine.work.fail(got.task.id, got.token, error, retryable=False).ok
-    assert eventually(lambda: engine.database.view(lambda tx: tx.read("expired_tasks", count=1)))
+    view = engine.database.view
+    assert eventually(lambda: bool(view(lambda tx: tx.read("expired_tasks", count=1))))
     monkeypatch.delenv("HOLDFAST_DB")
     typing = "--db holdfast.db"
     told = {
