@@ -1,4 +1,4 @@
-"""To ask for what is so already is no mistake: it is repeated, and nothing is written."""
+"""To ask for what is so already is no error to a front end: it is repeated, and writes nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.model.result import Refusal, TransitionResult
+from holdfast.service.refused import accepted
 from tests.contract.raw import dump
 from tests.contract.stages import break_for_good, create, finish, start
 from tests.contract.test_planning import plan
@@ -20,7 +21,8 @@ def twice(store_url: str, ask: Ask, identifier: str) -> None:
     assert (first.ok, first.repeated) == (True, False)
     store = dump(store_url)
     again = ask(identifier)
-    assert (again.ok, again.repeated, again.status) == (True, True, first.status)
+    assert (again.repeated, again.status) == (True, first.status)
+    assert accepted(identifier, again) == again
     assert dump(store_url) == store
 
 
@@ -72,10 +74,12 @@ def test_a_retry_is_repeated_only_where_there_was_one(engine: Engine, store_url:
         engine.tasks.retry(done),
     ]
     assert [each.reason for each in answers] == [Refusal.INVALID_TRANSITION] * 5
+    assert not any(each.repeated for each in answers)
     assert dump(store_url) == store
 
 
 def test_an_ended_plan_is_not_being_planned(engine: Engine) -> None:
     parent, _ = plan(engine, "one")
     assert engine.tasks.cancel(parent).ok
-    assert engine.tasks.start_planning(parent).reason is Refusal.INVALID_TRANSITION
+    answer = engine.tasks.start_planning(parent)
+    assert (answer.reason, answer.repeated) == (Refusal.INVALID_TRANSITION, False)

@@ -30,6 +30,11 @@ def test_recovery_leaves_a_cancelled_task_alone(
     assert dump(store_url) == store
 
 
+def test_a_second_cancel_is_already_terminal(engine: Engine) -> None:
+    stage = bring(engine, Status.CANCELLED)
+    assert engine.tasks.cancel(stage.task_id).reason is Refusal.ALREADY_TERMINAL
+
+
 def test_cancel_of_a_run_cancels_every_open_task_in_the_same_transaction(
     engine: Engine, clock: ManualClock
 ) -> None:

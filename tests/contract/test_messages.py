@@ -171,9 +171,10 @@ def test_a_person_whose_word_is_not_wanted_hears_why(engine: Engine) -> None:
     assert "it has ended done" in refused(engine.tasks.approve(approval))
 
 
-def test_a_plan_that_is_begun_again_once_it_is_made_says_so(engine: Engine) -> None:
+def test_a_plan_that_is_begun_twice_says_how_far_it_is(engine: Engine) -> None:
     plan = create(engine, enqueue=False)
     assert engine.tasks.start_planning(plan).ok
+    assert "being planned already" in engine.tasks.start_planning(plan).detail
     create(engine, "child", parent=plan, enqueue=False)
     assert engine.tasks.finalize_plan(plan).ok
     assert "has been planned" in engine.tasks.start_planning(plan).detail

@@ -163,6 +163,7 @@ def test_only_an_idle_task_without_a_run_can_be_planned(engine: Engine) -> None:
         assert engine.tasks.start_planning(task).reason is Refusal.INVALID_TRANSITION
     assert engine.tasks.start_planning(MISSING_TASK).reason is Refusal.NOT_FOUND
     parent, _ = plan(engine)
+    assert engine.tasks.start_planning(parent).reason is Refusal.INVALID_TRANSITION
     assert engine.tasks.finalize_plan(parent).reason is Refusal.INVALID_TRANSITION
     assert engine.tasks.enqueue(parent).reason is Refusal.INVALID_TRANSITION
 

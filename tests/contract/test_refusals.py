@@ -38,6 +38,7 @@ def test_what_cannot_be_queued_says_why(engine: Engine) -> None:
     assert engine.tasks.finalize_plan(parent).ok
     told = f'it is a plan, and its children are what runs; hf.why("{parent}") says how they stand'
     assert refused(engine.tasks.enqueue, parent) == told
+    assert refused(engine.tasks.enqueue, child) == "it is in the queue already"
     take(engine, child)
     assert refused(engine.tasks.run_now, child) == "it is running"
     run = start(engine, LOOP, input=["a", "b"])
@@ -62,6 +63,8 @@ def test_what_cannot_be_retried_says_why(engine: Engine) -> None:
 
 def test_what_cannot_be_reset_yet_says_why(engine: Engine) -> None:
     parent, (child,) = plan(engine, "one")
+    assert refused(engine.tasks.reset, parent) == "it is being planned already"
+    assert refused(engine.tasks.reset, child) == "it is idle already"
     assert engine.tasks.finalize_plan(parent).ok
     first = 'hf.tasks.cancel("{}") ends {}, and then it can be reset'
     told = refused(engine.tasks.reset, parent)

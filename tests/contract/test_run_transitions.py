@@ -41,7 +41,7 @@ TERMINAL_ALREADY = expect(Refusal.ALREADY_TERMINAL, running="running")
 OPERATIONS: dict[str, tuple[Operate, dict[str, Expected]]] = {
     "cancel": (
         lambda engine, run_id: engine.runs.cancel(run_id),
-        expect(Refusal.ALREADY_TERMINAL, running="cancelled", cancelled="cancelled"),
+        expect(Refusal.ALREADY_TERMINAL, running="cancelled"),
     ),
     "pause": (lambda engine, run_id: engine.runs.pause(run_id), TERMINAL_ALREADY),
     "resume": (lambda engine, run_id: engine.runs.resume(run_id), TERMINAL_ALREADY),
@@ -56,7 +56,7 @@ OPERATIONS: dict[str, tuple[Operate, dict[str, Expected]]] = {
         dict.fromkeys(("running", *ENDED), "running"),
     ),
 }
-REPEATED = {("cancel", "cancelled"), ("resume", "running"), ("unhold", "running")}
+REPEATED = {("resume", "running"), ("unhold", "running")}
 PAIRS = [(name, status) for name in OPERATIONS for status in RunStatus]
 
 
@@ -76,9 +76,6 @@ def test_an_operation_moves_a_run_along_the_table_or_is_refused_without_a_trace(
     assert answer.ok
     assert answer.repeated == ((name, status) in REPEATED)
     assert after.status == answer.status == target
-    if answer.repeated:
-        assert dump(store_url) == store
-        return
     assert after.generation == before.generation + (status in RUN_TERMINAL)
     events = [event for event in engine.runs.events(run.id) if event.task_id is None]
     assert [event.version for event in events] == list(range(1, after.version + 1))

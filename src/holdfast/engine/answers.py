@@ -66,10 +66,14 @@ def answer_guard(report: Report, record: Row) -> TransitionResult:
     return refuse(reasons.get(outcome or "", taken), status, f"at attempt {record['attempt']}")
 
 
-def refuse(reason: Refusal, status: str | None, detail: str = "") -> TransitionResult:
+def refuse(
+    reason: Refusal, status: str | None, detail: str = "", *, repeated: bool = False
+) -> TransitionResult:
     if reason is Refusal.NOT_FOUND and not detail:
         detail = "there is no such run or task in this store"
-    return TransitionResult(ok=False, reason=reason, status=status, detail=detail)
+    return TransitionResult(
+        ok=False, reason=reason, status=status, detail=detail, repeated=repeated
+    )
 
 
 def _is_live(fence: int, record: Row) -> bool:

@@ -335,8 +335,6 @@ def _answer(group: Group, operation: Controlled, rows: list[Row], target: str) -
     task = _task(group, operation.task_id)
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
-    if refusals.is_so(operation, task):
-        return TransitionResult(ok=True, repeated=True, status=task["status"])
     return refusals.refuse_task(group, operation, task, target)
 
 

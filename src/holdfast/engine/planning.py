@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from holdfast.engine import heirs, reopening
@@ -19,20 +20,22 @@ from holdfast.model.status import PlanningPhase
 from holdfast.model.text import digest
 from holdfast.store.database import Row
 
-_UNPLANNED = "only an idle task without a run can be planned"
-_PLANNED = "it has been planned, and its children are in the queue"
+_UNPLANNED = {
+    PlanningPhase.NONE: "only an idle task without a run can be planned",
+    PlanningPhase.ACTIVE: "it is being planned already; hf.tasks.finalize_plan(…) ends that",
+    PlanningPhase.FINALIZED: "it has been planned, and its children are in the queue",
+}
 
 
 def start(operation: StartPlanning, group: Group) -> TransitionResult:
     found = group.tx.read("task_by_id", task_id=operation.task_id)
     phase = PlanningPhase(found[0]["planning_phase"]) if found else PlanningPhase.NONE
     rows = group.change_tasks("start_planning", task_id=operation.task_id, actor=operation.actor)
-    if not rows and phase is PlanningPhase.ACTIVE and found[0]["status"] == "idle":
-        return TransitionResult(ok=True, repeated=True, status="idle")
-    planned = phase is PlanningPhase.FINALIZED
     if not rows:
-        return _refused(group, operation.task_id, _PLANNED if planned else _UNPLANNED)
-    if planned:
+        refused = _refused(group, operation.task_id, _UNPLANNED[phase])
+        again = phase is PlanningPhase.ACTIVE and refused.status == "idle"
+        return replace(refused, repeated=again)
+    if phase is PlanningPhase.FINALIZED:
         _forget_order(group, operation.task_id, operation.actor)
     return TransitionResult(ok=True, status="idle")
 

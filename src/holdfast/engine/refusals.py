@@ -23,8 +23,8 @@ from holdfast.store.database import Row
 _OVER = "it was made in an epoch that is over, and counts no more"
 
 
-def is_so(operation: Controlled, task: Row) -> bool:
-    """Whether a task stands already where it was asked to: that is no mistake, and no change."""
+def _is_so(operation: Controlled, task: Row) -> bool:
+    """Whether a task stands already where it was asked to."""
     status, planned = task["status"], task["planning_phase"] == PlanningPhase.FINALIZED
     match operation:
         case CancelTask():
@@ -60,7 +60,7 @@ def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> 
             detail = f"{how}, and waits for nothing more"
         case _:
             detail = f"invalid transition {status} → {target}"
-    return refuse(reason, status, detail)
+    return refuse(reason, status, detail, repeated=_is_so(operation, task))
 
 
 def ended(task: Row) -> str:
@@ -82,7 +82,7 @@ def _not_queued(task: Row) -> str:
         )
     if task["kind"] == Kind.GROUP and task["item"] is not None:
         return "it is an item, which its loop starts when its turn has come"
-    return f"it is {status}"
+    return "it is in the queue already" if status == "queued" else f"it is {status}"
 
 
 def _not_retried(task: Row) -> str:
@@ -93,11 +93,15 @@ def _not_retried(task: Row) -> str:
 
 
 def _not_reset(task: Row) -> str:
-    """Why a task that is running, or a plan that is, is not reset."""
+    """Why a task that is idle or running is not reset."""
     cancel = f'hf.tasks.cancel("{task["id"]}")'
     if task["status"] == "running":
         return f"it is running; {cancel} ends that, and then it can be reset"
-    return f"it is a plan in progress; {cancel} ends it, and then it can be reset"
+    if task["planning_phase"] == PlanningPhase.ACTIVE:
+        return "it is being planned already"
+    if task["planning_phase"] == PlanningPhase.FINALIZED:
+        return f"it is a plan in progress; {cancel} ends it, and then it can be reset"
+    return "it is idle already"
 
 
 def _too_late_to_reset(group: Group, task: Row) -> str:

@@ -313,12 +313,11 @@ def _restart(group: Group, run_id: str, actor: str, reopened: list[Row]) -> None
 
 
 def _nothing_to_retry(group: Group, run_id: str, named: str | None) -> TransitionResult:
-    """What a run is told of which nothing has failed: that is so, where it came back already."""
+    """That nothing of a run has failed: it may have come back from its end before."""
     found = group.tx.read("run_by_id", run_id=run_id)
     if not found:
         return refuse(Refusal.NOT_FOUND, None)
     status = found[0]["status"]
-    if named is None and status == RunStatus.RUNNING and found[0]["generation"] > 1:
-        return TransitionResult(ok=True, repeated=True, status=status)
+    again = named is None and status == RunStatus.RUNNING and found[0]["generation"] > 1
     detail = "nothing of this run has failed or been cancelled"
-    return refuse(Refusal.INVALID_TRANSITION, status, detail)
+    return refuse(Refusal.INVALID_TRANSITION, status, detail, repeated=again)

@@ -96,11 +96,10 @@ def _refused(group: Group, operation: ControlledRun) -> TransitionResult:
     if not found:
         return refuse(Refusal.NOT_FOUND, None)
     status = found[0]["status"]
-    if isinstance(operation, CancelRun) and status == RunStatus.CANCELLED:
-        return TransitionResult(ok=True, repeated=True, status=status)
     if status in RUN_TERMINAL:
         detail = f"the run has ended {status}; {_again(operation.run_id, status)}"
-        return refuse(Refusal.ALREADY_TERMINAL, status, detail)
+        again = isinstance(operation, CancelRun) and status == RunStatus.CANCELLED
+        return refuse(Refusal.ALREADY_TERMINAL, status, detail, repeated=again)
     if isinstance(operation, RaiseBudget):
         detail = "its workflow has no such limit: that can be raised only where a budget sets it"
         return refuse(Refusal.INVALID_TRANSITION, status, detail)

@@ -34,6 +34,7 @@ GIVEN_BACK = "the attempt was given back before"
 class TransitionResult:
     """`ok` when it happened, `repeated` when it had happened before; else why not.
 
+    What is refused and `repeated` was asked for what is so already.
     The `detail` says it in words; of a failure, what the step's plan for it made of it.
     """
 

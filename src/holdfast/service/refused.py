@@ -20,8 +20,8 @@ class Refused(HoldfastError):
 
 
 def accepted(identifier: str, answer: TransitionResult) -> TransitionResult:
-    """The same answer when it happened; raises `Refused` when it did not."""
-    if not answer.ok:
+    """The same answer when it happened, or is so already; raises `Refused` when it did not."""
+    if not answer.ok and not answer.repeated:
         raise Refused(identifier, answer)
     return answer
 

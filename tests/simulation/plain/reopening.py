@@ -37,17 +37,11 @@ def retry(world: World, task_id: str) -> Answer:
     if task is None:
         return ("not_found", None)
     if task.status not in BROKEN:
-        return _not_again(task)
+        return ("invalid_transition", task.status)
     if task.run is not None:
         return retry_run(world, task.run)
     _retry_tree(world, task_id)
     return ("ok", "queued")
-
-
-def _not_again(task: Task) -> Answer:
-    """What has come back from an end and is under way is done again already."""
-    back = task.status in {"queued", "running"} and task.generation > 1
-    return ("repeated" if back else "invalid_transition", task.status)
 
 
 def retry_run(world: World, run_id: str) -> Answer:
@@ -57,8 +51,7 @@ def retry_run(world: World, run_id: str) -> Answer:
     if run.status == "completed" or not (
         run.status in BROKEN or any(task.status in BROKEN for task in world.of_run(run_id))
     ):
-        back = run.status == "running" and run.generation > 1
-        return ("repeated" if back else "invalid_transition", run.status)
+        return ("invalid_transition", run.status)
     bring_back(world, run_id, whole=True)
     return ("ok", "running")
 
@@ -94,7 +87,7 @@ def reopen(world: World, task_id: str, leaving: Collection[str] = TERMINAL) -> A
     if named is None:
         return ("not_found", None)
     if named.status not in leaving or named.superseded:
-        return _not_again(named)
+        return ("invalid_transition", named.status)
     _reopen_all(world, world.dependents(task_id), Again(renewed=True))
     if named.run is not None:
         bring_back(world, named.run, whole=True)

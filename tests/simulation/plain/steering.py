@@ -13,8 +13,6 @@ from tests.simulation.plain.world import TERMINAL, WAITING, Answer, Task, World
 
 def enqueue(world: World, task_id: str) -> Answer:
     task = world.tasks.get(task_id)
-    if task is not None and task.status == "queued":
-        return ("repeated", "queued")
     if task is None or task.status != "idle" or task.is_item:
         return refuse(task)
     task.status = "queued"
@@ -32,8 +30,6 @@ def run_now(world: World, task_id: str) -> Answer:
 
 def cancel(world: World, task_id: str) -> Answer:
     task = world.tasks.get(task_id)
-    if task is not None and task.status == "cancelled":
-        return ("repeated", "cancelled")
     if task is None or task.status in TERMINAL:
         return refuse(task, "already_terminal")
     for identifier in world.descendants(task_id):
@@ -43,9 +39,7 @@ def cancel(world: World, task_id: str) -> Answer:
 
 def reset(world: World, task_id: str) -> Answer:
     task = world.tasks.get(task_id)
-    if task is not None and task.status == "idle":
-        return ("repeated", "idle")
-    if task is None or task.status == "running":
+    if task is None or task.status in {"idle", "running"}:
         return refuse(task)
     needing = [each for each in world.tasks.values() if task_id in each.needs]
     made = [each for each in world.around(task)[:1] if each.kind == "group"]
@@ -152,8 +146,7 @@ def cancel_run(world: World, run_id: str) -> Answer:
     if run is None:
         return ("not_found", None)
     if run.status != "running":
-        said = "repeated" if run.status == "cancelled" else "already_terminal"
-        return (said, run.status)
+        return ("already_terminal", run.status)
     end(world, run, "cancelled")
     for task in world.of_run(run_id):
         groups.cancel_alone(world, task)
