@@ -17,7 +17,7 @@ WORDS = (
     "continue open"
 )
 GROUPED = {
-    "task": "add enqueue run-now reset edit delete",
+    "task": "add enqueue run-now reset edit block unblock delete",
     "plan": "start add finalize",
     "workers": "drain evict",
     "work": "claim renew complete fail release log",
