@@ -8,9 +8,11 @@ from holdfast.engine.operations import EditTask, HoldRun, Operation
 from holdfast.model.graph import Step
 from holdfast.model.status import Hold
 from tests.race.explorer import Outcome, Plans, Stage
+from tests.race.test_hooks import statements_of
 from tests.race.worlds import World
 
-CHAIN = (Step(id="plan"), Step(id="work", needs=("plan",)))
+PLAN = Step(id="plan")
+CHAIN = (PLAN, Step(id="work", needs=("plan",)))
 HANDED_ON = ["task.created", "task.running"]
 
 
@@ -33,6 +35,22 @@ def test_a_step_is_handed_on_and_cancelled_or_cancelled_and_not_handed_on(stage:
     before, after = explore(stage, lambda world: world.cancel("run"))
     assert before.history("work") == [*HANDED_ON, "task.cancelled"]
     assert after.history("work") == ["task.created", "task.cancelled"]
+
+
+def test_what_a_step_gave_goes_to_the_next_with_its_report_and_is_not_read_again(
+    stage: Stage,
+) -> None:
+    joined = (PLAN, Step(id="other"), Step(id="work", needs=("plan", "other")))
+    for steps, reads in ((CHAIN, False), (joined, True)):
+        world = stage.world()
+        stage.third.serves = world.agent
+        world.run(*steps)
+        if steps is joined:
+            world.finish("other")
+        world.start("plan")
+        passed = statements_of(stage, [world.complete("plan")])
+        assert "hand_on" in passed
+        assert ("needed_outputs" in passed) == reads
 
 
 def test_a_step_is_handed_on_or_paused_with_its_run(stage: Stage) -> None:

@@ -25,6 +25,8 @@ class Group:
     graphs: Graphs
     facts: Facts
     done: list[str] = field(default_factory=list)
+    # What those gave that are done by a report, but for verifiers: for them others speak as well.
+    given: dict[str, Row] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
     freed: Counter[str] = field(default_factory=Counter)

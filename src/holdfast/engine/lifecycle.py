@@ -40,7 +40,7 @@ def complete(group: Group, reports: Sequence[Complete]) -> list[TransitionResult
 def _complete(group: Group, reports: Sequence[Complete], *, checked: bool = False) -> list[Row]:
     if not reports:
         return []
-    return group.change_tasks(
+    changed = group.change_tasks(
         "complete_tasks",
         rows=[
             (r.task_id, r.fence, r.output, r.digest, r.usage, verdicts.accepts(r), checked)
@@ -48,6 +48,12 @@ def _complete(group: Group, reports: Sequence[Complete], *, checked: bool = Fals
             for r in sorted(reports, key=_TASK_ID)
         ],
     )
+    outputs = {report.task_id: report.output for report in reports}
+    for row in changed:
+        if row["verifies"] is None:
+            gave = outputs[row["entity"]]
+            group.given[row["entity"]] = {"id": row["entity"], "step": row["step"], "output": gave}
+    return changed
 
 
 def _break(group: Group, failures: list[Fail]) -> dict[str, TransitionResult]:

@@ -215,7 +215,12 @@ def _gather(group: Group, taken: Sequence[Taken]) -> list[Claimed]:
     """Claimed tasks with all that they need to run, read at once for all who claim."""
     rows = [row for each in taken for row in each.rows]
     given: dict[str, list[Row]] = {}
-    needy = [row["entity"] for row in rows if row["needy"]]
+    needy: list[str] = []
+    for row in rows:
+        if (known := group.given.get(row.get("need"))) is not None:
+            given[row["entity"]] = [known]
+        elif row["needy"]:
+            needy.append(row["entity"])
     if needy:
         for row in group.tx.read("needed_outputs", ids=needy):
             given.setdefault(row["task_id"], []).append(row)

@@ -73,7 +73,8 @@ WHERE id IN (SELECT id FROM chosen)
 -- returning: kind, conditional, blocked, run_holds, concurrency_key, parent_id, waits_for,
 --   (total IS NOT NULL OR item IS NOT NULL) AS begun, parent_epoch, step, run_now, priority, position,
 --   timeout, item, lease_expires_at, epoch, payload, feedback,
---   CASE WHEN step IS NULL THEN title END AS name, true AS needy
+--   CASE WHEN step IS NULL THEN title END AS name, true AS needy,
+--   (SELECT CASE WHEN count(*) = 1 THEN min(need_id) END FROM holdfast_need WHERE task_id = holdfast_task.id) AS need
 WITH ripe AS MATERIALIZED (
   SELECT task.id, task.run_id, task.step, task.status, task.kind, false AS blocked, task.holds, task.run_holds,
     task.due, task.scheduled_for, task.agent, task.tags, task.concurrency_key, task.attempt,
@@ -284,7 +285,7 @@ RETURNING id, run_id, lease_expires_at
 -- changes: task
 -- event: 'task.done'
 -- data: '{"digest":"' || result_digest || '"' || COALESCE(',"usage":' || usage, '') || '}'
--- returning: concurrency_key, parent_id, EXISTS (SELECT 1 FROM holdfast_hook) AS hooked
+-- returning: concurrency_key, parent_id, step, verifies, EXISTS (SELECT 1 FROM holdfast_hook) AS hooked
 UPDATE holdfast_task SET
   status = 'done',
   output = r.result, result_digest = r.digest, usage = COALESCE(r.spent, usage), error = NULL,
