@@ -217,7 +217,7 @@ def _gather(group: Group, taken: Sequence[Taken]) -> list[Claimed]:
     given: dict[str, list[Row]] = {}
     needy: list[str] = []
     for row in rows:
-        if (known := group.given.get(row.get("need"))) is not None:
+        if (known := group.given.get(row.get("need", ""))) is not None:
             given[row["entity"]] = [known]
         elif row["needy"]:
             needy.append(row["entity"])
