@@ -1,4 +1,4 @@
-"""Another process: enqueues one task after another, and tells when it asked for each.
+"""Another process: enqueues one task after another, and tells when it asked and was answered.
 
 python -m benchmarks.caller URL COUNT
 """
@@ -16,7 +16,7 @@ def main(url: str, count: str) -> None:
         for _ in range(int(count)):
             asked = time.perf_counter()
             made.note_time.enqueue().result(60)
-            print(asked, flush=True)
+            print(asked, time.perf_counter(), flush=True)
 
 
 if __name__ == "__main__":

@@ -48,21 +48,26 @@ def dispatch(places: Places, database: str, count: int, *, pause: float = 0) -> 
 
 
 def dispatch_across(places: Places, database: str, count: int) -> list[Figure]:
-    """The same from another process, by its own clock: both read the machine's."""
+    """The same from another process, and until it has the result: both read the machine's clock."""
     with places.new(database) as url, places.new(database) as bare:
-        commits = [2 * each for each in _commits(bare, count)]
+        commits = _commits(bare, count)
         with program(url) as made, made.hf.worker(concurrency=1), ExitStack() as stack:
             command = [sys.executable, "-m", "benchmarks.caller", url, str(WARM + count)]
             caller = stack.enter_context(
                 subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             )
             told, _ = caller.communicate()
-            asked = [float(line) for line in told.splitlines()]
-            assert len(asked) == len(made.began), (len(asked), len(made.began))
-            waits = [began - at for at, began in zip(asked, made.began, strict=True)][WARM:]
+            calls = [tuple(map(float, line.split())) for line in told.splitlines()]
+            assert len(calls) == len(made.began), (len(calls), len(made.began))
+            waits = [began - asked for (asked, _), began in zip(calls, made.began, strict=True)]
+    starts, ends = waits[WARM:], [answered - asked for asked, answered in calls[WARM:]]
     return [
-        _figure("enqueue to handler, two processes, p50", database, median(waits), median(commits)),
-        _figure("enqueue to handler, two processes, p99", database, p99(waits), p99(commits)),
+        _figure(
+            f"enqueue to {what}, two processes, {named}", database, of(found), needed * of(commits)
+        )
+        # It is made, started and ended by a commit each.
+        for what, found, needed in (("handler", starts, 2), ("result", ends, 3))
+        for named, of in (("p50", median), ("p99", p99))
     ]
 
 
