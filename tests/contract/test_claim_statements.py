@@ -114,8 +114,8 @@ def test_a_task_that_fails_one_clause_is_claimed_neither_in_turn_nor_by_id(
     engine: Engine, hand: Raw, arrange: Arrange
 ) -> None:
     task_id = arrange(engine, hand)
-    (row,) = hand("SELECT tags FROM holdfast_task WHERE id = ?", task_id)
-    assert claim(engine, line=row["tags"]) == set()
+    (row,) = hand("SELECT tags, bare FROM holdfast_task WHERE id = ?", task_id)
+    assert claim(engine, line=row["tags"], bare=bool(row["bare"])) == set()
     assert claim_by_id(engine, task_id) == set()
 
 
