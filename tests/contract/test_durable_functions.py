@@ -9,7 +9,7 @@ from math import inf, nan
 
 import pytest
 
-from holdfast import Context, Holdfast, InvalidInput, KeyConflict, TaskFailed
+from holdfast import Context, Holdfast, InvalidInput, KeyConflict, NotFound, TaskFailed
 
 PATIENCE = 30
 
@@ -198,6 +198,12 @@ def test_map_runs_each_call_as_a_task_and_gives_the_results_in_order(hf: Holdfas
     assert by_step["build"].output == ["a@1", "b@2", "c@3"]
     assert sorted(map(str, ledger.done)) == ["a", "b", "c", "cover", "long"]
     assert hf.tasks.get(cover).parent_id == by_step["publish"].id
+    with pytest.raises(InvalidInput, match=r"build\.resize leads to 3 tasks; give .*: t_"):
+        run.task("build.resize")
+    again = hf.runs.retry(run.id, step="build.resize")
+    assert (again.ok, again.detail[:28]) == (False, "build.resize leads to 3 task")
+    with pytest.raises(NotFound, match=r"the steps there are resize$"):
+        run.task("build.1")
 
 
 def test_a_failed_child_fails_the_call_without_another_try(hf: Holdfast) -> None:

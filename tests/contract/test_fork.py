@@ -94,8 +94,12 @@ if not child:
         engine.tasks.cancel(task)
     except HoldfastError as error:
         assert "open a new Holdfast after the fork" in str(error), error
-        engine.commits.close()
-        os._exit(7)
+        try:
+            engine.outcomes.wait(task, engine.outcomes.looks)
+        except HoldfastError as error:
+            assert "open a new Holdfast after the fork" in str(error), error
+            engine.commits.close()
+            os._exit(7)
     os._exit(1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 assert engine.tasks.cancel(task).ok

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast import NotFound
+from holdfast import NotFound, ShuttingDown
 from holdfast.engine.engine import Engine
 from tests.contract.stages import create, finish, take
 from tests.engines import healthy, opened
@@ -75,3 +75,11 @@ def test_what_ended_elsewhere_and_was_heard_of_is_told_at_once(
     # As on a hint.
     engine.outcomes.look()
     assert engine.outcomes.wait(task_id, looks).done()
+
+
+def test_who_asks_once_it_is_closed_is_told_so_at_once(store_url: str) -> None:
+    engine = Engine(store_url).start()
+    task_id = create(engine)
+    engine.close()
+    with pytest.raises(ShuttingDown):
+        engine.outcomes.wait(task_id, engine.outcomes.looks)

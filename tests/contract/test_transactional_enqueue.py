@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.orm import Session
 
-from holdfast import Holdfast, InvalidInput, KeyConflict, TaskFunction
+from holdfast import Holdfast, InvalidInput, KeyConflict, NotFound, TaskFunction
 from holdfast.clock import ManualClock
 from holdfast.errors import StoreUnreachable, WrongThread
 from tests.engines import opened
@@ -63,6 +63,9 @@ def test_what_is_enqueued_is_there_when_the_transaction_commits_and_wakes_a_work
             job = ship.enqueue(7, connection=connection)
             run = flow.start(order=8, connection=connection)
             assert not done.is_set()
+            for each in (job, run):
+                with pytest.raises(NotFound):
+                    each.result(PATIENCE)
         assert done.wait(PATIENCE)
         assert (job.result(PATIENCE), run.result(PATIENCE)) == (7, 8)
 

@@ -126,6 +126,10 @@ def test_what_is_in_a_loop_is_called_by_its_address(engine: Engine) -> None:
         "build.2 is queued, not running (in progress 0/2)",
         "no worker runs it: it ends with its children",
     )
+    assert told(engine, tasks.task(run.id, "build.3").id)[1:] == (
+        "its loop starts it when its turn has come",
+        [],
+    )
     lines = str(engine.why_run(run.id)).splitlines()
     assert any("build.1.implement is queued, not running (ready)" in line for line in lines)
     take(engine, tasks.task(run.id, "build.1.implement").id)

@@ -37,7 +37,7 @@ class Startable(Recurring):
         if key is not None:
             run = replace(run, key=key)
         engine = self._engine()
-        since = engine.outcomes.looks
+        since = engine.outcomes.looks if connection is None else None
 
         def handle(created: Created) -> RunHandle:
             made = created.created

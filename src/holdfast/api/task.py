@@ -85,7 +85,7 @@ class TaskFunction(Recurring, Generic[P, R, T]):
         """
         payload = self.signature.bind_call(args, kwargs)
         engine = self._engine()
-        since = engine.outcomes.looks
+        since = engine.outcomes.looks if connection is None else None
 
         def handle(created: list[Created]) -> Handle[T]:
             return self._handle(engine, created[0], since)
@@ -102,13 +102,13 @@ class TaskFunction(Recurring, Generic[P, R, T]):
         bind = self.signature.bind_call
         payloads = [bind((), call) for call in calls]
         engine = self._engine()
-        since = engine.outcomes.looks
+        since = engine.outcomes.looks if connection is None else None
         created = engine.calling.submit_many(self._prepared, payloads, connection=connection)
         return then(
             created, lambda replies: [self._handle(engine, each, since) for each in replies]
         )
 
-    def _handle(self, engine: Engine, created: Created, since: int) -> Handle[T]:
+    def _handle(self, engine: Engine, created: Created, since: int | None) -> Handle[T]:
         return Handle(engine, created.id, self._result, created=created.created, since=since)
 
     def _result(self, row: Row) -> T:

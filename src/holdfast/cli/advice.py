@@ -84,9 +84,13 @@ def tell(error: HoldfastError) -> str:
     detail = in_commands(error.detail, with_store)
     details = [detail, STOP if late and STOP not in error.detail else ""]
     told = "; ".join(each for each in details if each)
-    asked = called_command.get() == "guard"
-    what = "may not act any more" if asked else "was left as it is"
-    return f"{error.identifier} {what}: {error.reason}" + (f", {told}" if told else "")
+    return f"{error.identifier} {_became(error)}: {error.reason}" + (f", {told}" if told else "")
+
+
+def _became(error: Refused) -> str:
+    if error.reason == "invalid_output":
+        return "has failed in this attempt"
+    return "may not act any more" if called_command.get() == "guard" else "was left as it is"
 
 
 def view_error(error: HoldfastError) -> dict[str, Any]:

@@ -10,12 +10,14 @@ from math import inf
 
 from holdfast.errors import NotFound, ShuttingDown
 from holdfast.store.database import Database, Row
+from holdfast.store.process import HomeProcess
 from holdfast.threads import Loop, Threads
 
 log = logging.getLogger("holdfast.engine")
 # Between two looks, and more for each row: others commit as often as they like, and most of what
 # they commit ends nothing that somebody waits for here.
 REST, REST_PER_ROW = 0.002, 0.000_02
+CLOSED = "closed while waiting for a result"
 
 
 class Outcomes:
@@ -28,6 +30,8 @@ class Outcomes:
         self._database = database
         self._lock = threads.lock()
         self._waiting: dict[str, list[Future[Row]]] = {}
+        self._home = HomeProcess()
+        self._closed = False
         self._looks = 0
         self._loop = Loop(threads, "holdfast-outcomes", self._hear, rest=self._rest)
         self.start = self._loop.start
@@ -44,8 +48,12 @@ class Outcomes:
 
         Of one that was made after so many `looks`, and none since, it is known that it has not.
         """
+        # In a forked child nobody would ever answer.
+        self._home.check()
         future: Future[Row] = Future()
         with self._lock:
+            if self._closed:
+                raise ShuttingDown(CLOSED)
             self._waiting.setdefault(identifier, []).append(future)
             is_new = since == self._looks
         future.add_done_callback(partial(self._forget, identifier))
@@ -57,11 +65,12 @@ class Outcomes:
         """Tell everyone who still waits that no answer will come from here."""
         self._loop.close()
         with self._lock:
+            self._closed = True
             left = [future for futures in self._waiting.values() for future in futures]
             self._waiting.clear()
         for future in left:
             if future.set_running_or_notify_cancel():
-                future.set_exception(ShuttingDown("closed while waiting for a result"))
+                future.set_exception(ShuttingDown(CLOSED))
 
     def look(self, identifiers: Iterable[str] | None = None) -> None:
         """Read the rows that somebody waits for, and answer those that have ended.

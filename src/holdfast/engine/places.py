@@ -9,6 +9,8 @@ from holdfast.engine.looking import place_of_item
 from holdfast.store.database import Row, Transaction
 
 _PLACE = re.compile("[0-9]{1,9}")
+# So many of those that one address leads to are named.
+NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,6 +20,8 @@ class Sought:
     found: Row | None
     above: Row | None = None
     rest: tuple[str, ...] = ()
+    # That it leads to more than one.
+    several: str | None = None
 
 
 def seek(tx: Transaction, run_id: str, address: str) -> Sought:
@@ -28,6 +32,8 @@ def seek(tx: Transaction, run_id: str, address: str) -> Sought:
     while found and rest:
         above = found[0]
         found = _below(tx, above, rest[0])
+        if len(found) > 1:
+            return Sought(found=None, above=above, several=_several(address, found))
         rest = rest[1:] if found else rest
     return Sought(found=found[0] if found else None, above=above, rest=tuple(rest))
 
@@ -38,6 +44,13 @@ def _below(tx: Transaction, row: Row, part: str) -> list[Row]:
     if row["item"] is None and is_number(part):
         return tx.read("item_of", parent_id=row["id"], place=place_of_item(part))
     return tx.read("task_of_item", parent_id=row["id"], step=part)
+
+
+def _several(address: str, found: list[Row]) -> str:
+    """What a step has made of one function, as `map` does, has one address and several ids."""
+    told = ", ".join(f"{row['id']} ({row['status']})" for row in found[:NAMED])
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return f"{address} leads to {len(found)} tasks; give the id of one: {told}{more}"
 
 
 def called_run(tx: Transaction, row: Row) -> str | None:

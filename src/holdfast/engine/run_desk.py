@@ -212,6 +212,8 @@ class Runs:
             sought = places.seek(tx, identifier, place)
             if sought.found is not None:
                 return sought.found
+            if sought.several is not None:
+                raise InvalidInput("address", sought.several)
             if not tx.read("run_by_id", run_id=identifier):
                 raise NotFound(identifier)
             missing = unmade.tell_missing(tx, identifier, sought)

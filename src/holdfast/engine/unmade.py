@@ -39,6 +39,8 @@ def tell_missing(tx: Transaction, run_id: str, sought: Sought) -> Missing:
 
 def tell_unknown(tx: Transaction, run_id: str, address: str, sought: Sought) -> str:
     """Why nothing can begin again at an address; of a step in a loop, which item could be meant."""
+    if sought.several is not None:
+        return sought.several
     inner = tx.read("task_in_run", run_id=run_id, step=address)
     if not inner:
         missing = tell_missing(tx, run_id, sought)
@@ -118,7 +120,7 @@ def _made_steps(tx: Transaction, run_id: str, parent: str | None) -> list[str]:
 
 
 def _list_steps(steps: Iterable[str]) -> str:
-    names = ", ".join(steps)
+    names = ", ".join(dict.fromkeys(steps))
     return f"the steps there are {names}" if names else "there is nothing below a step"
 
 

@@ -202,6 +202,8 @@ class TaskReading:
         if self._is_plan:
             return explain_plan(self._tx, task)
         match task.status:
+            case Status.IDLE if task.item is not None:
+                return "its loop starts it when its turn has come", ""
             case Status.IDLE:
                 alone = ("it is not in the queue", f'hf.tasks.enqueue("{task.id}")')
                 return explain_wait(self._tx, task.id) or alone

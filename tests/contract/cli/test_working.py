@@ -20,6 +20,13 @@ steps:
   - {id: make, agent: cook, prompt: "Make {{ input.task }}"}
 """
 
+COUNTING = """\
+name: counting
+agents: {cook: {external: true}}
+steps:
+  - {id: count, agent: cook, prompt: count, outputs: {words: integer}}
+"""
+
 
 def claim(typed: Typed, *arguments: str) -> dict[str, Any]:
     said = typed("work", "claim", *arguments)
@@ -52,6 +59,19 @@ def test_a_script_claims_renews_logs_and_completes(
     assert "result_conflict" in told
     following = claim(typed)
     assert following["task"]["payload"]["steps"] == {"plan": {"stories": 3}}
+
+
+def test_a_result_that_does_not_fit_is_said_to_have_failed_the_attempt(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    path = tmp_path / "counting.yaml"
+    path.write_text(COUNTING)
+    typed.ok("run", str(path))
+    got = claim(typed, "--agent", "cook")
+    attempt = (got["task"]["id"], "--token", got["token"])
+    told = typed.refused(1, "work", "complete", *attempt, "--output", '{"words": "five"}')
+    assert f"{got['task']['id']} has failed in this attempt: invalid_output, output.words" in told
+    assert engine.tasks.get(got["task"]["id"]).failures == 1
 
 
 def test_every_verb_of_a_late_worker_is_refused_and_says_to_stop(
