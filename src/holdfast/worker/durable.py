@@ -88,7 +88,7 @@ class Memory:
 
     @property
     def left(self) -> Suspended | None:
-        """The wait for which the function, or an effect around what asks, was left by now."""
+        """The wait for which the effect around what asks, or else the function, was left by now."""
         return self.waits.left(self.places.effects_around())
 
     def effect(self, name: str, call: Callable[[], Any]) -> Flow[Any]:

@@ -6,10 +6,10 @@ import asyncio
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import MappingProxyType
+from typing import NamedTuple
 
 from holdfast.errors import InvalidInput
 from holdfast.model.text import MAX_NAME, clean_key, digest
@@ -67,16 +67,20 @@ class Places:
     def effect_here(self, name: object) -> str:
         """The place of the effect of a name that is under way here; else of the next of it."""
         own = _of_user(name)
-        return _UNDER_WAY.get().get((self, own)) or _place(own, self._counts[own] + 1)
+        here = [each.place for each in self._around() if each.own == own]
+        return here[-1] if here else _place(own, self._counts[own] + 1)
 
     def effects_around(self) -> list[str]:
-        """The places of the effects that are under way around what asks."""
-        return [place for (places, _), place in _UNDER_WAY.get().items() if places is self]
+        """The places of the effects that are under way around what asks, the innermost last."""
+        return [each.place for each in self._around()]
+
+    def _around(self) -> list[_UnderWay]:
+        return [each for each in _UNDER_WAY.get() if each.places is self]
 
     @contextmanager
     def under_way(self, name: object, place: str) -> Iterator[None]:
         before = _UNDER_WAY.get()
-        _UNDER_WAY.set({**before, (self, _of_user(name)): place})
+        _UNDER_WAY.set((*before, _UnderWay(self, _of_user(name), place)))
         try:
             yield
         finally:
@@ -84,10 +88,14 @@ class Places:
             _UNDER_WAY.set(before)
 
 
+class _UnderWay(NamedTuple):
+    places: Places
+    own: str
+    place: str
+
+
 # By context, because coroutines of one function may each have an effect of one name under way.
-_UNDER_WAY: ContextVar[Mapping[tuple[Places, str], str]] = ContextVar(
-    "effects_under_way", default=MappingProxyType({})
-)
+_UNDER_WAY: ContextVar[tuple[_UnderWay, ...]] = ContextVar("effects_under_way", default=())
 
 
 def _branch() -> object:

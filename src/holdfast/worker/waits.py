@@ -47,11 +47,16 @@ class Waits:
         self._left = False
         self._inside: dict[str, Suspended] = {}
 
-    def left(self, effects: Collection[str] = ()) -> Suspended | None:
-        """What the function was left by, or one of the effects around what asks; else nothing."""
-        if self._left:
-            return join(self._waiting)
-        return next((join([self._inside[each]]) for each in effects if each in self._inside), None)
+    def left(self, effects: Sequence[str]) -> Suspended | None:
+        """What the innermost of the effects around what asks was left by, or else the function.
+
+        Of an effect that was not, nothing is broken off by what is left around it: it is under
+        way, and done again if it is not remembered.
+        """
+        if not effects:
+            return join(self._waiting) if self._left else None
+        inside = self._inside.get(effects[-1])
+        return None if inside is None else join([inside])
 
     def leave(self, suspended: Suspended) -> Suspended:
         """What to leave a plain function by: all that its threads have come to wait for."""
