@@ -178,8 +178,11 @@ class Execution:
         caught = self.context.refusal or self.context.left
         if caught is None:
             self.leave(self.complete, invocation, result)
-        else:
-            self._leave_by(caught)
+            return
+        if isinstance(caught, Suspended):
+            reason = "it runs again when that is over, and `why` names it"
+            log.warning("%s returned after it was left for a wait: %s", self, reason)
+        self._leave_by(caught)
 
     def _leave_by(self, raised: BaseException) -> None:
         # A function that catches these, as `return_exceptions=True` does, would go on without them.
