@@ -41,6 +41,26 @@ def test_items_that_were_moved_begin_in_that_order_and_give_in_that_of_the_list(
     assert of(engine, run, "build")[0].output == ["one a", "one b", "one c"]
 
 
+def test_items_moved_to_one_place_begin_in_the_order_of_the_list(engine: Engine) -> None:
+    run = begin(engine, loop("input", body=ONE), given=["a", "b", "c"])
+    _, _, second, third = of(engine, run, "build")
+    # The one that comes first is written last, where a database might look for it last.
+    for item, place in ((third, 1), (second, 2), (second, 1)):
+        assert engine.tasks.edit(item.id, {"position": place}).ok
+    assert work_off(engine, run) == ["one 0", "one 1", "one 2"]
+
+
+@pytest.mark.parametrize("address", ["build.3", "build.3.one"])
+def test_an_item_that_was_moved_keeps_its_name(engine: Engine, address: str) -> None:
+    run = begin(engine, loop("input", body=ONE), given=["a", "b", "c"])
+    moved = of(engine, run, "build")[3]
+    assert engine.tasks.edit(moved.id, {"position": 0}).ok
+    assert engine.runs.task(run, "build.3").id == moved.id
+    work_off(engine, run)
+    assert engine.runs.retry(run, step=address).ok
+    assert work_off(engine, run) == ["one 2"]
+
+
 @pytest.mark.parametrize("ended", [False, True])
 def test_an_item_begun_again_is_done_only_by_its_steps(engine: Engine, *, ended: bool) -> None:
     run = begin(engine, loop("input", body=ONE), Step(id="last", needs=("build",)), given=["a"])

@@ -240,7 +240,7 @@ WHERE id IN (
       AND status = 'idle'
       AND NOT blocked
       AND position >= :first
-    ORDER BY position LIMIT :count)
+    ORDER BY position, id LIMIT :count)
 
 -- name: let_items_in
 -- purpose: idle → queued, beyond what may be under way, for items that those wait for who have the places

@@ -204,10 +204,9 @@ WHERE run_id = :run_id
   AND parent_id IS NULL
 
 -- name: item_of
--- purpose: one item of a loop, by its place in the list
+-- purpose: one item of a loop, by its place in the list, whatever place in line it was moved to
 SELECT * FROM holdfast_task
 WHERE parent_id = :parent_id
-  AND position = :place
   AND item = :place
   AND NOT superseded
 
