@@ -85,6 +85,26 @@ def test_a_rejection_reaches_the_work_that_its_verifier_needs_no_more(engine: En
     assert ready(engine, run) == ["implement None", "verify None"]
 
 
+def test_who_begins_an_item_again_is_told_that_the_whole_loop_began_again_without_it(
+    engine: Engine,
+) -> None:
+    run = begin(
+        engine,
+        loop("input", body=(Step(id="one"),)),
+        Step(id="verify", verifies="build", max_rounds=1),
+        given=["a"],
+    )
+    assert engine.tasks.unblock(current(engine, run, "verify").id).ok
+    do(engine, run, "one")
+    assert judge(engine, run, REJECT).ok
+    item = engine.runs.task(run, "build.1").id
+    # Its verifier, which needs it no more, is tried again too, and no item is left to judge.
+    answer = engine.tasks.reopen(item)
+    assert answer.ok
+    assert answer.status == engine.tasks.get(item).status == "cancelled"
+    assert engine.runs.task(run, "build.1").id != item
+
+
 def test_what_needs_the_work_past_its_verifier_waits_for_it_again(engine: Engine) -> None:
     run = begin(engine, MAKE, Step(id="verify", verifies="implement"), Step(id="aside"))
     aside = current(engine, run, "aside").id
