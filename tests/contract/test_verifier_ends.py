@@ -105,6 +105,19 @@ def test_who_begins_an_item_again_is_told_that_the_whole_loop_began_again_withou
     assert engine.runs.task(run, "build.1").id != item
 
 
+def test_an_item_that_is_sent_back_is_held_as_its_run_is_by_then(engine: Engine) -> None:
+    steps = (loop("input", body=(Step(id="one"),)), Step(id="verify", verifies="build"))
+    run = begin(engine, *steps, given=["a"])
+    attempt = take(engine, current(engine, run, "one").id)
+    assert engine.runs.hold(run, "paused").ok
+    assert engine.work.complete(attempt.task.id, attempt.token, "made").ok
+    assert engine.runs.unhold(run, "paused").ok
+    assert judge(engine, run, REJECT).ok
+    assert engine.runs.task(run, "build.1").state == "in progress 0/1"
+    diagnosis = engine.doctor()
+    assert diagnosis.ok, str(diagnosis)
+
+
 def test_what_needs_the_work_past_its_verifier_waits_for_it_again(engine: Engine) -> None:
     run = begin(engine, MAKE, Step(id="verify", verifies="implement"), Step(id="aside"))
     aside = current(engine, run, "aside").id

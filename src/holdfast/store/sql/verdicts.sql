@@ -148,10 +148,11 @@ WHERE id IN (
 -- guards: items of this loop that count and have ended, named by their places or all
 -- changes: task
 -- event: 'task.reset'
--- data: '{"epoch":' || epoch || '}'
+-- data: '{"epoch":' || epoch || ',"run_holds":' || run_holds || '}'
 -- returning: kind
 UPDATE holdfast_task SET
   status = 'idle', generation = generation + 1, epoch = epoch + 1,
+  run_holds = (SELECT run.holds FROM holdfast_run AS run WHERE run.id = run_id),
   feedback = :feedback, output = NULL, error = NULL, finished_at = NULL,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
