@@ -42,7 +42,8 @@ def _below(tx: Transaction, row: Row, part: str) -> list[Row]:
     if row["calls"] is not None:
         return tx.read("task_at_top", run_id=called_run(tx, row) or "", step=part)
     if row["item"] is None and is_number(part):
-        return tx.read("item_of", parent_id=row["id"], place=place_of_item(part))
+        asked = {"parent_id": row["id"], "place": place_of_item(part)}
+        return tx.read("item_of", **asked) or tx.read("moved_item_of", **asked)
     return tx.read("task_of_item", parent_id=row["id"], step=part)
 
 

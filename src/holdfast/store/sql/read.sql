@@ -204,7 +204,16 @@ WHERE run_id = :run_id
   AND parent_id IS NULL
 
 -- name: item_of
--- purpose: one item of a loop, by its place in the list, whatever place in line it was moved to
+-- purpose: one item of a loop, by its place in the list, where it stands in line unless it was moved
+SELECT * FROM holdfast_task
+WHERE parent_id = :parent_id
+  AND position = :place
+  AND item = :place
+  AND NOT superseded
+
+-- name: moved_item_of
+-- purpose: one item of a loop, by its place in the list, wherever in line: for those that were moved,
+--   because it goes through all of them
 SELECT * FROM holdfast_task
 WHERE parent_id = :parent_id
   AND item = :place
