@@ -8,9 +8,11 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.why import Clause, Explanation
 from holdfast.errors import NotFound
+from holdfast.model.declared import Declared
 from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
+from holdfast.model.work import Work
 from tests.contract.stages import CHAIN, MISSING_TASK, break_for_good, bring, create, start, take
 
 CLAUSES = ["status", "kind", "needs", "holds", "run", "due", "agent", "usage", "tags", "slot"]
@@ -57,6 +59,20 @@ def test_a_task_that_names_no_function_is_for_whoever_claims_it(engine: Engine) 
     assert engine.tasks.hold(task_id, "version").ok
     (clause,) = failing(engine.why(task_id))
     assert "hold: version; it names no function" in clause.detail
+    assert clause.fix == f'hf.tasks.unhold("{task_id}", "version")'
+
+
+def test_a_step_that_its_file_gives_no_program_is_for_whoever_claims_it(engine: Engine) -> None:
+    step = Step(id="make", agent="cook", work=Work(prompt="Make it"))
+    meal = Workflow.define("meal", (step,), declared=Declared(input={"type": "object"}))
+    task_id = start(engine, meal, input={}).steps["make"]
+    left = "its workflow file gives it no program: no worker runs it, and whoever claims it does"
+    assert str(engine.why(task_id)).endswith(
+        f'Nothing stands in its way; {left}.\nFix:   hf.work.claim(…, agents=["cook"])'
+    )
+    assert engine.tasks.hold(task_id, "version").ok
+    (clause,) = failing(engine.why(task_id))
+    assert clause.detail == f"hold: version; {left}"
     assert clause.fix == f'hf.tasks.unhold("{task_id}", "version")'
 
 

@@ -13,7 +13,7 @@ from holdfast.engine.looking import look_at, name_tasks
 from holdfast.engine.why_budget import explain_budget
 from holdfast.engine.why_plan import explain_plan, explain_wait
 from holdfast.engine.why_slot import explain_slot, explain_turn
-from holdfast.engine.why_taker import TakenBy, tell_taker, who_takes
+from holdfast.engine.why_taker import TakenBy, tell_left, tell_taker, who_takes
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.awaited import read_awaited
 from holdfast.model.duration import tell_duration
@@ -23,7 +23,6 @@ from holdfast.model.task import Task
 from holdfast.store.database import Database, Row, Transaction
 
 _FREE = "Nothing stands in its way: the next worker that serves it may take it."
-UNNAMED = "it names no function: no worker runs it, and whoever claims it does"
 _ENDS = {"released": "was given back", "lost": "was lost: its worker fell silent"}
 
 
@@ -57,10 +56,14 @@ class Explanation:
             for clause in self.clauses
         ]
         if self.claimable:
-            unnamed = self.task.step is None
-            marks.append(f"Nothing stands in its way; {UNNAMED}." if unnamed else _FREE)
+            marks.append(f"Nothing stands in its way; {self.left}." if self.left else _FREE)
         fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), self.fix])
         return "\n".join([self.summary, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
+
+    @property
+    def left(self) -> str | None:
+        """Why every worker leaves it to whoever claims it, if they do."""
+        return tell_left(self.task, self.taken_by)
 
     @property
     def given_back(self) -> bool:
@@ -308,8 +311,8 @@ class TaskReading:
     def _version(self, names: str) -> tuple[str, str]:
         task = self._task
         lift = f'hf.tasks.unhold("{task.id}", "version")'
-        if task.step is None:
-            return f"hold: {names}; {UNNAMED}", lift
+        if left := tell_left(task, self._taken_by):
+            return f"hold: {names}; {left}", lift
         found = self._tx.read("run_by_id", run_id=task.run_id or "")
         of = f" of {found[0]['workflow']}@{found[0]['workflow_version'][:8]}" if found else ""
         detail = f"hold: {names}; the worker that claimed it has no function {task.step!r}{of}"

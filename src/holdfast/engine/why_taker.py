@@ -35,6 +35,14 @@ def who_takes(tx: Transaction, row: Row) -> TakenBy:
     return TakenBy.PROGRAM if workflow.declared is None else TakenBy.CLAIMANT
 
 
+def tell_left(task: Task, taken_by: TakenBy) -> str | None:
+    """Why no worker runs it, though one may serve its agent."""
+    if taken_by is not TakenBy.CLAIMANT:
+        return None
+    lacks = "it names no function" if task.step is None else "its workflow file gives it no program"
+    return f"{lacks}: no worker runs it, and whoever claims it does"
+
+
 def tell_taker(task: Task, taken_by: TakenBy) -> str:
     """The call that takes it."""
     offer = f"agents={json.dumps([task.agent])}"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.why import UNNAMED, Explanation
+from holdfast.engine.why import Explanation
 from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.why_taker import TakenBy
 from holdfast.model.status import Kind, Status
-from holdfast.model.task import Task
 from holdfast.model.worker import LiveWorker
 from holdfast.service.views import View
 from holdfast.service.wording import PROGRAM, Typed, in_commands
@@ -27,13 +26,13 @@ def explain(
     workers = engine.workers.list()
     if identifier.startswith("t_"):
         told = engine.why(identifier, agents=agents, tags=tags)
-        return _view_task(told, _served(told.task, workers), typed)
+        return _view_task(told, _served(told, workers), typed)
     return _view_run(engine.why_run(identifier, agents=agents, tags=tags), workers, typed)
 
 
 def _view_run(told: RunExplanation, workers: Sequence[LiveWorker], typed: Typed) -> View:
     free = [each for each in told.tasks if each.claimable]
-    alone = {each.task.id: served for each in free if (served := _unserved(each.task, workers))}
+    alone = {each.task.id: served for each in free if (served := _unserved(each, workers))}
     fixes = _commands(told.fix)
     fixes += [fix for each in told.tasks for fix in _fixes(each, *each.own_fixes)]
     fixes += [f"holdfast logs {each.task.id}" for each in free if each.given_back]
@@ -58,9 +57,9 @@ def _view_run(told: RunExplanation, workers: Sequence[LiveWorker], typed: Typed)
     }
 
 
-def _unserved(task: Task, workers: Sequence[LiveWorker]) -> list[str]:
+def _unserved(told: Explanation, workers: Sequence[LiveWorker]) -> list[str]:
     """That no live worker would take it, in words."""
-    served = _served(task, workers)
+    served = _served(told, workers)
     return [] if served is None or served["ok"] else [served["detail"]]
 
 
@@ -85,12 +84,13 @@ def _view_task(told: Explanation, served: View | None, typed: Typed) -> View:
     }
 
 
-def _served(task: Task, workers: Sequence[LiveWorker]) -> View | None:
+def _served(told: Explanation, workers: Sequence[LiveWorker]) -> View | None:
     """Whether a live worker would take a task that waits for one."""
+    task = told.task
     if task.kind is not Kind.WORK or task.status is not Status.QUEUED:
         return None
-    if task.step is None:
-        return {"name": "worker", "ok": False, "detail": UNNAMED}
+    if told.left:
+        return {"name": "worker", "ok": False, "detail": told.left}
     fit = [each for each in workers if task.agent in each.agents and {*task.tags} <= {*each.tags}]
     serve = [each for each in fit if each.told is None and each.pausing is None]
     wanted = f'"{task.agent}"' + (f" with {', '.join(task.tags)}" if task.tags else "")

@@ -300,11 +300,16 @@ def test_why_a_run_waits_names_the_worker_that_is_missing(
     (tmp_path / "asking.yaml").write_text(ASKING)
     typed.ok("run", "asking.yaml")
     shown = typed.ok("why", "@last")
-    assert 'make is queued, not running (ready): 0 of 0 live workers serve "cook"\n' in shown
+    left = "its workflow file gives it no program: no worker runs it, and whoever claims it does"
+    assert f"make is queued, not running (ready): {left}\n" in shown
     assert "serve is queued, not running (blocked): waits for make (queued)\n" in shown
     assert shown.endswith("Fix:   holdfast work claim --agent cook\n")
+    # A worker of its agent's name is no help.
     engine.workers.register("w", agents=["cook"])
-    assert "Fix:" not in typed.ok("why", "@last")
+    assert typed.ok("why", "@last") == shown
+    told = typed.json("why", "@last:make")
+    assert told["clauses"][-1] == {"name": "worker", "ok": False, "detail": left}
+    assert told["fixes"] == ["holdfast work claim --agent cook"]
 
 
 def test_how_to_start_a_workflow_names_what_it_must_be_given(typed: Typed, tmp_path: Path) -> None:
