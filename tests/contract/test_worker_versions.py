@@ -11,8 +11,12 @@ import pytest
 from holdfast import Holdfast
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.model.declared import Declared
+from holdfast.model.graph import Step, Workflow
 from holdfast.model.task import Assignment, NewTask
+from holdfast.model.work import Work
 from holdfast.worker.versions import LOOK_EVERY, Versions
+from tests.contract.raw import raw
 from tests.contract.stages import create, start
 from tests.contract.test_planning import plan
 from tests.contract.workers import OneFunction
@@ -139,6 +143,55 @@ def test_a_step_that_its_file_gives_no_program_is_left_to_whoever_claims_it(
             assert given.task.id == task.id
             assert hf.work.complete(given.task.id, given.token, {}).ok
         assert eventually(lambda: hf.runs.get(run.id).status == "completed")
+
+
+def test_an_external_step_of_a_run_begun_before_they_were_told_apart_is_left_to_claims_too(
+    hf: Holdfast, store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "feature.yaml"
+    path.write_text(FEATURE)
+    first, second = (hf.workflow_file(path).start().task("plan").id for _ in range(2))
+    # As a worker of an earlier release left it.
+    assert hf.tasks.hold(second, "version").ok
+    with raw(store_url) as run:
+        run("UPDATE holdfast_task SET bare = false")
+    with Holdfast(store_url) as other:
+
+        @other.workflow("feature").step
+        def plan() -> str:
+            return "by a function of these names"
+
+        @other.task(agent="planner")
+        def marker() -> None: ...
+
+        with other.worker(agents=["planner"], concurrency=1):
+            # Both stand before it in the queue.
+            marker.enqueue().result(PATIENCE)
+            given = hf.work.claim("me", agents=["planner"], count=2)
+            assert [each.task.id for each in given] == [first, second]
+    for task_id in (first, second):
+        outcomes = [each.outcome for each in hf.tasks.attempts(task_id)]
+        assert outcomes == ["released", None]
+        assert hf.tasks.get(task_id).failures == 0
+    assert (
+        f"attempt 1 of plan ({first}) is given back: its workflow file gives it no" in caplog.text
+    )
+
+
+def test_anybody_lifts_what_no_program_runs_in_that_version_of_its_workflow(
+    engine: Engine,
+) -> None:
+    works = (Work(prompt="think"), Work(command=("think",)), None)
+    tasks = []
+    for work in works:
+        declared = None if work is None else Declared()
+        step = Step(id="plan", agent="planner", work=work)
+        run = start(engine, Workflow.define("feature", (step,), declared=declared), input={})
+        tasks.append(run.steps["plan"])
+        assert engine.tasks.hold(tasks[-1], "version").ok
+    Versions(engine, Program(has_functions=False)).lift()
+    holds = [engine.tasks.get(each).holds.names for each in tasks]
+    assert holds == [(), ("version",), ("version",)]
 
 
 def test_a_task_that_a_worker_passes_is_left_to_others(engine: Engine) -> None:

@@ -272,8 +272,7 @@ class Tasks:
     @reading
     def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> Wanted:
         """The functions that the next so many tasks on hold `version` wait for."""
-        rows = self._desk.view(lambda tx: tx.read("functions_wanted", after=after, count=count))
-        return read_wanted(rows, after=after, count=count)
+        return self._desk.view(lambda tx: read_wanted(tx, after=after, count=count))
 
     @operation
     def unhold_known(
@@ -281,7 +280,7 @@ class Tasks:
     ) -> Future[Page[TransitionResult]]:
         """Lift `version` from the tasks of a page that want these functions and are known."""
         page = {"after": wanted.after, "until": wanted.until}
-        want = list(wanted.functions)
+        want = [(each.workflow, each.version, each.step) for each in wanted.functions]
         rows = self._desk.view(lambda tx: tx.read("tasks_wanting", rows=want, **page))
         found = [
             UnholdTask(task_id=row["id"], actor=USER, reason=Hold.VERSION)

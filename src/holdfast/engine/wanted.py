@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
-from holdfast.store.database import Row
+from holdfast.model.graph_text import read_steps
+from holdfast.model.step import every
+from holdfast.store.database import Row, Transaction
 
+KEPT = 100
 WANTED_AT_ONCE = 5_000
 
-Function = tuple[str | None, str | None]
+
+class Function(NamedTuple):
+    """A step of a version of a workflow, or a lone task's; `external` is one that no program has.
+
+    Its workflow file leaves it to whoever claims it, so that there is nothing to wait for.
+    """
+
+    workflow: str | None
+    version: str | None
+    step: str | None
+    external: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """The functions (workflow, step) of the tasks after one id up to another, each once.
+    """The functions of the tasks after one id up to another, each once.
 
     `following` is where the next page begins, which is the first one when there is no other.
     """
@@ -25,12 +40,30 @@ class Wanted:
     following: str
 
 
-def read_wanted(rows: Sequence[Row], *, after: str, count: int) -> Wanted:
+def read_wanted(tx: Transaction, *, after: str, count: int) -> Wanted:
+    rows = tx.read("functions_wanted", after=after, count=count)
     until = max((row["last"] for row in rows), default=after)
     whole = sum(row["tasks"] for row in rows) < count
     return Wanted(
-        functions=tuple((row["workflow"], row["step"]) for row in rows if row["open"]),
+        functions=_functions(tx, [row for row in rows if row["open"]]),
         after=after,
         until=until,
         following="" if whole else until,
     )
+
+
+def _functions(tx: Transaction, rows: Sequence[Row]) -> tuple[Function, ...]:
+    found = [Function(row["workflow"], row["version"], row["step"]) for row in rows]
+    external = {flow: _external_steps(tx, *flow) for flow in {each[:2] for each in found}}
+    return tuple(each._replace(external=each.step in external[each[:2]]) for each in found)
+
+
+def _external_steps(tx: Transaction, name: str | None, version: str | None) -> frozenset[str]:
+    rows = tx.read("workflow_definition", name=name, version=version) if name is not None else []
+    return frozenset().union(*(_read(row["definition"]) for row in rows))
+
+
+@lru_cache(maxsize=KEPT)
+def _read(definition: str) -> frozenset[str]:
+    steps = every(read_steps(definition))
+    return frozenset(step.id for step in steps if step.work is not None and step.work.external)

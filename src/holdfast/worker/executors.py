@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.model.task import Assignment
 from holdfast.worker.asked import Asked
 from holdfast.worker.context import Context
-from holdfast.worker.execution import Functions, Invocation, StepFailed
+from holdfast.worker.execution import Functions, Invocation, StepFailed, UnknownFunction
 from holdfast.worker.office import Office
 from holdfast.worker.post import Post
 from holdfast.worker.secrets import Secrets
@@ -69,7 +69,7 @@ class Executors:
         if work.workflow is not None:
             message = f"a worker cannot start the workflow {work.workflow} as a step yet"
             raise StepFailed(message, retryable=False)
-        return self._functions.bind(assignment, context)
+        raise UnknownFunction("its workflow file gives it no program; whoever claims it does it")
 
     def clean(self, value: Any) -> Any:  # noqa: ANN401 - JSON is any value
         """A value without the secrets that are known by now."""

@@ -39,22 +39,36 @@ class Versions:
         return tuple(self._passed)
 
     def hold(self, assignment: Assignment) -> None:
-        """Put a task on hold until a program with its function comes along."""
-        task_id = assignment.task_id
-        self._engine.tasks.hold(task_id, "version", actor="worker")
-        self._passed[task_id] = self._functions.knows(assignment.workflow, assignment.step)
+        """Put a task on hold until a program with its function comes along.
+
+        One that no program has is only left to others: of a run that an earlier release began, it
+        stands among those that workers run.
+        """
+        task_id, work = assignment.task_id, assignment.work
+        external = work is not None and work.external
+        if not external:
+            self._engine.tasks.hold(task_id, "version", actor="worker")
+        known = self._functions.knows(assignment.workflow, assignment.step)
+        self._passed[task_id] = known and not external
         while len(self._passed) > REMEMBERED:
             del self._passed[next(iter(self._passed))]
 
     def lift(self) -> None:
-        """Look for tasks on hold that this program has the functions of: some, not too often."""
+        """Look for tasks on hold that this program has the functions of: some, not too often.
+
+        And for those that an earlier release put on hold though no program has them.
+        """
         now = self._engine.clock.monotonic()
         if self._looked is not None and now < self._looked + LOOK_EVERY:
             return
         self._looked = now
         wanted = self._engine.tasks.wanted(after=self._after, count=self._at_once)
         self._after = wanted.following
-        known = tuple(each for each in wanted.functions if self._functions.knows(*each))
+        known = tuple(
+            each
+            for each in wanted.functions
+            if each.external or self._functions.knows(each.workflow, each.step)
+        )
         if known:
             self._engine.tasks.unhold_known(replace(wanted, functions=known), self._is_to_lift)
 

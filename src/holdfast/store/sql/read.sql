@@ -314,25 +314,27 @@ WHERE NOT EXISTS (
 -- name: functions_wanted
 -- purpose: which functions a page of the tasks on hold version want; what has ended may keep that
 --   hold, so it counts as part of the page
-SELECT workflow, step, open, count(*) AS tasks, max(id) AS last
+SELECT workflow, version, step, open, count(*) AS tasks, max(id) AS last
 FROM (
   SELECT task.id, task.step, task.status IN ('idle', 'queued') AS open,
-    CASE WHEN task.parent_epoch IS NULL OR task.item IS NOT NULL THEN run.workflow END AS workflow
+    CASE WHEN task.parent_epoch IS NULL OR task.item IS NOT NULL THEN run.workflow END AS workflow,
+    CASE WHEN task.parent_epoch IS NULL OR task.item IS NOT NULL THEN run.workflow_version END AS version
   FROM (
     SELECT id, step, status, run_id, parent_epoch, item FROM holdfast_task
     WHERE (holds & 128) <> 0 AND id > :after
     ORDER BY id LIMIT :count) AS task
   LEFT JOIN holdfast_run AS run ON run.id = task.run_id) AS held
-GROUP BY workflow, step, open
+GROUP BY workflow, version, step, open
 
 -- name: tasks_wanting
 -- purpose: the tasks of such a page that want some of those functions
--- rows: flow text, function text
+-- rows: flow text, edition text, function text
 SELECT task.id
 FROM holdfast_task AS task
 LEFT JOIN holdfast_run AS run ON run.id = task.run_id
 JOIN {rows} AS r ON task.step IS NOT DISTINCT FROM r.function
   AND CASE WHEN task.parent_epoch IS NULL OR task.item IS NOT NULL THEN run.workflow END IS NOT DISTINCT FROM r.flow
+  AND CASE WHEN task.parent_epoch IS NULL OR task.item IS NOT NULL THEN run.workflow_version END IS NOT DISTINCT FROM r.edition
 WHERE (task.holds & 128) <> 0
   AND task.id > :after
   AND task.id <= :until
