@@ -152,11 +152,15 @@ def test_a_claim_from_one_line_takes_nobody_of_another(engine: Engine) -> None:
     assert claim(engine, line='["linux"]') == {tagged}
 
 
-def test_who_has_not_looked_is_stopped_by_a_task_with_tags(engine: Engine) -> None:
-    tagged, free = create(engine, tags=("gpu",)), create(engine)
-    assert claim(engine, keys=[], peeked=False) == set()
+def test_who_has_not_looked_is_stopped_by_a_task_with_tags_unless_it_is_bare(
+    engine: Engine,
+) -> None:
+    create(engine, tags=("gpu",))
+    tagged, free = create(engine, step="pack", tags=("gpu",)), create(engine, step="pack")
+    unseen = {"keys": [], "peeked": False, "bare": False}
+    assert claim(engine, **unseen) == set()
     assert engine.tasks.cancel(tagged).ok
-    assert claim(engine, keys=[], peeked=False) == {free}
+    assert claim(engine, **unseen) == {free}
 
 
 def test_no_more_of_a_key_are_claimed_at_once_than_it_has_room_for(engine: Engine) -> None:
@@ -221,9 +225,9 @@ def test_who_has_not_looked_is_stopped_only_by_a_task_with_a_key_that_could_run(
     engine: Engine, hand: Raw, arrange: Arrange
 ) -> None:
     task_id = arrange(engine, hand)
-    hand("UPDATE holdfast_task SET concurrency_key = ? WHERE id = ?", KEY, task_id)
+    hand("UPDATE holdfast_task SET concurrency_key = ?, bare = false WHERE id = ?", KEY, task_id)
     free = create(engine)
     assert claim(engine, keys=[], peeked=False) == {free}
     create(engine)
-    create(engine, concurrency=TWO)
+    create(engine, step="pack", concurrency=TWO)
     assert claim(engine, keys=[], peeked=False) == set()

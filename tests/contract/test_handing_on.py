@@ -116,6 +116,9 @@ def test_bare_tasks_are_not_handed_on_and_stand_before_none(engine: Engine, hand
     run, other = planned(engine), planned(engine)
     # It is older, and waits for others than workers.
     assert engine.tasks.run_now(create(engine)).ok
+    # So do these, whose tags and key a claim would have to look at.
+    create(engine, tags=("gpu",))
+    create(engine, concurrency=clauses.TWO)
     hand("UPDATE holdfast_task SET bare = true WHERE id = ?", other.steps["work"])
     assert hand_on(engine, other) == {"work": "queued"}
     assert hand_on(engine, run) == {"work": "running"}
@@ -244,10 +247,11 @@ def test_with_somebody_in_line_who_has_a_key_or_tags_it_is_left_to_a_claim_who_c
     run = planned(engine)
     tagged = arrange is clauses.with_another_tag
     task_id = arrange(engine, hand)
+    hand("UPDATE holdfast_task SET bare = false WHERE id = ?", task_id)
     if not tagged:
         hand("UPDATE holdfast_task SET concurrency_key = ? WHERE id = ?", clauses.KEY, task_id)
     assert hand_on(engine, run) == {"work": "queued" if tagged else "running"}
     other = planned(engine)
-    create(engine, concurrency=clauses.TWO)
+    create(engine, step="pack", concurrency=clauses.TWO)
     assert hand_on(engine, other) == {"work": "queued"}
     hand("UPDATE holdfast_task SET concurrency_key = NULL, parked = false WHERE id = ?", task_id)

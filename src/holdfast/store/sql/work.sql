@@ -2,8 +2,8 @@
 -- purpose: queued → running: hand the first ready tasks of one line to a worker
 -- guards: every clause of the picked row itself, re-checked when its lock is taken; of those with
 --   a concurrency key, the ones whose counter this transaction holds; for one who has not looked
---   which keys and tags there are, nothing while there are any; for an agent at its usage limit,
---   nothing, without a walk through who waits for it. Whether there are needs is asked of
+--   which keys and tags there are, nothing while a worker could run any; for an agent at its usage
+--   limit, nothing, without a walk through who waits for it. Whether there are needs is asked of
 --   a row alone that nothing changed since it was made: of another, some may be too new to be seen.
 --   Of a line, one half: what is bare, or what is not
 -- changes: task
@@ -29,7 +29,7 @@ WITH candidate AS MATERIALIZED (
     AND NOT parked
     AND bare = :bare
     AND id NOT IN (SELECT value FROM {each passed})
-    AND (:peeked OR NOT EXISTS (SELECT 1 FROM holdfast_task AS special WHERE special.agent = :agent AND (special.concurrency_key IS NOT NULL OR special.tags <> '[]') AND special.status = 'queued' AND special.kind = 'work' AND NOT special.blocked AND special.holds = 0 AND special.run_holds = 0 AND special.due AND NOT special.parked))
+    AND (:peeked OR NOT EXISTS (SELECT 1 FROM holdfast_task AS special WHERE special.agent = :agent AND (special.concurrency_key IS NOT NULL OR special.tags <> '[]') AND special.status = 'queued' AND special.kind = 'work' AND NOT special.blocked AND special.holds = 0 AND special.run_holds = 0 AND special.due AND NOT special.parked AND NOT special.bare))
   ORDER BY run_now DESC, priority DESC, position, id
   LIMIT CASE WHEN EXISTS (SELECT 1 FROM holdfast_limit AS reached WHERE reached.agent = :agent AND reached.until > (SELECT holdfast_now())) THEN 0 ELSE :count END {skip_locked}
 ),
@@ -109,7 +109,7 @@ taken AS (
     AND concurrency_key IS NULL
     AND NOT EXISTS (SELECT 1 FROM ripe AS other WHERE other.kind <> 'work' OR other.conditional)
     AND (front.id IS NULL OR (front.run_now, front.priority, holdfast_task.position, holdfast_task.id) < (holdfast_task.run_now, holdfast_task.priority, front.position, front.id))
-    AND NOT EXISTS (SELECT 1 FROM holdfast_task AS special WHERE special.agent = :agent AND (special.concurrency_key IS NOT NULL OR special.tags <> '[]') AND special.status = 'queued' AND special.kind = 'work' AND NOT special.blocked AND special.holds = 0 AND special.run_holds = 0 AND special.due AND NOT special.parked)
+    AND NOT EXISTS (SELECT 1 FROM holdfast_task AS special WHERE special.agent = :agent AND (special.concurrency_key IS NOT NULL OR special.tags <> '[]') AND special.status = 'queued' AND special.kind = 'work' AND NOT special.blocked AND special.holds = 0 AND special.run_holds = 0 AND special.due AND NOT special.parked AND NOT special.bare)
   ORDER BY holdfast_task.run_now DESC, holdfast_task.priority DESC, holdfast_task.position, holdfast_task.id
   LIMIT :count
 )

@@ -15,8 +15,9 @@ CREATE INDEX holdfast_task_parked
   ON holdfast_task (concurrency_key, agent, tags, bare, run_now DESC, priority DESC, position, id)
   WHERE parked AND status = 'queued' AND kind = 'work' AND NOT blocked
     AND holds = 0 AND run_holds = 0 AND due;
--- After the line's: of two that look as good to it, SQLite takes the newer one.
+-- A key or tags of theirs are no matter of workers. After the line's: of two that look as good to it,
+-- SQLite takes the newer one.
 DROP INDEX holdfast_task_special;
 CREATE INDEX holdfast_task_special ON holdfast_task (agent)
   WHERE (concurrency_key IS NOT NULL OR tags <> '[]') AND status = 'queued' AND kind = 'work' AND NOT blocked
-    AND holds = 0 AND run_holds = 0 AND due AND NOT parked;
+    AND holds = 0 AND run_holds = 0 AND due AND NOT parked AND NOT bare;
