@@ -11,6 +11,7 @@ from holdfast import Holdfast
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
+from holdfast.model.text import MAX_NAME
 from holdfast.model.work import Work
 from tests.acceptance.watching import alive
 from tests.contract.file_steps import file_steps
@@ -171,6 +172,12 @@ def test_a_second_worker_of_a_name_is_listed_and_told_under_one_of_its_own_and_s
             assert eventually(lambda: second.stopping)
             assert not first.stopping
         assert eventually(lambda: names(hf.engine) == ["anna"])
+
+
+def test_a_second_worker_of_the_longest_name_there_may_be_is_listed_too(sqlite_url: str) -> None:
+    name = "n" * MAX_NAME
+    with Holdfast(sqlite_url) as hf, hf.worker(name=name), hf.worker(name=name):
+        assert names(hf.engine) == [f"{name[:-2]}-2", name]
 
 
 def test_a_drained_worker_finishes_what_it_runs_and_claims_nothing_more(store_url: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from holdfast.engine import validation
 from holdfast.model.size import parse_size
-from holdfast.model.text import clean_name
+from holdfast.model.text import MAX_NAME, clean_name
 from holdfast.settings import LEAST_DISK
 
 MAX_CONCURRENCY = 10_000
@@ -45,10 +45,15 @@ class WorkerOptions:
         return self.slot(1)
 
     def slot(self, number: int) -> str:
-        """The name of the so many-th worker of its name, or of its service on this host."""
-        if self.name is None:
-            return f"{self.service}-{_host()}-{number}"
-        return self.name if number == 1 else f"{self.name}-{number}"
+        """The name of the so many-th worker of its name, or of its service on this host.
+
+        Shortened where its number would make it longer than a name may be.
+        """
+        if self.name is not None and number == 1:
+            return self.name
+        end = f"-{number}"
+        whole = f"{self.service}-{_host()}" if self.name is None else self.name
+        return whole[: MAX_NAME - len(end)] + end
 
     @property
     def share(self) -> int:
