@@ -47,7 +47,7 @@ class RemoteWorkers:
 
     @reading
     def list(self) -> Living:
-        """A worker's token does not show the others: who has taken a name is told by the server."""
+        """A worker's token does not show the others: whoever starts them has to tell them apart."""
         return []
 
     @operation
