@@ -386,4 +386,5 @@ def test_only_what_has_not_begun_below_a_plan_and_needs_nothing_is_unblocked(
     assert change(engine, "unblock_children", parent) == set()
     assert engine.tasks.get(free).version == 1
     for each in (three, stranger):
+        assert engine.tasks.block(each, on=[gone]).ok
         assert engine.tasks.unblock(each).ok

@@ -87,7 +87,7 @@ def test_a_claim_that_waited_for_a_need_to_be_added_says_that_there_is_one(
         claiming = Future[list[Row]]()
 
         def block(tx: Transaction) -> None:
-            asked = {"task_id": task_id, "ids": [needed], "actor": "user"}
+            asked = {"task_id": task_id, "ids": [needed], "linked": None, "actor": "user"}
             assert tx.change("block_task", **asked)
             tx.run("insert_needs", rows=[(task_id, needed, 1)])
             pool.submit(lambda: claiming.set_result(_claim(engine, task_id)))

@@ -150,6 +150,8 @@ WITHOUT_A_CHANGE = {
     ("unhold", "idle"),
     ("unhold", "queued"),
     ("unhold", "running"),
+    ("unblock", "idle"),
+    ("unblock", "queued"),
     ("release", "queued"),
     ("renew", "running"),
     ("guard", "running"),

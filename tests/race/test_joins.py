@@ -42,6 +42,21 @@ def test_a_task_that_comes_to_need_one_which_completes_meanwhile_is_ready(stage:
     stage.explore(scenario)
 
 
+@pytest.mark.parametrize("again", [BlockTask, UnblockTask])
+def test_two_who_link_or_unlink_the_same_tasks_write_it_once(
+    stage: Stage, again: type[BlockTask | UnblockTask]
+) -> None:
+    def scenario(world: World) -> Plans:
+        need = world.task("need")
+        last = world.task("last") if again is BlockTask else world.task("last", "need")
+        ask = again(task_id=last, actor="user", on=(need,))
+        return [ask], [ask]
+
+    told = "task.blocked" if again is BlockTask else "task.unblocked"
+    for outcome in stage.explore(scenario):
+        assert outcome.history("last").count(told) == 1
+
+
 def test_a_task_that_no_longer_needs_one_while_the_other_completes(stage: Stage) -> None:
     def scenario(world: World) -> Plans:
         left = world.task("left")

@@ -83,7 +83,7 @@ def unblock(bench: Bench, *, pick: int, other: int | None) -> Ask:
         phase=Phase.STEER,
         keys=frozenset({task}),
         submit=lambda: bench.engine.tasks.unblock.submit(task, on),
-        expect=lambda _: steering.unblock(bench.world, task, on),
+        expect=lambda _: _or_error(steering.unblock(bench.world, task, on)),
     )
 
 

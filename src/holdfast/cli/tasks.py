@@ -143,15 +143,16 @@ def block(address: TaskAddress, needs: Needs = None, json: Json = False) -> None
         say_answer(service.commands.block(found, needed), json=json)
 
 
-@command("unblock", of=task, example="holdfast task unblock t_… --needs @last:plan")
+@command("unblock", of=task, example="holdfast task unblock t_… --needs t_…")
 def unblock(
     address: TaskAddress,
     needs: Annotated[
-        list[str] | None, typer.Option("--needs", help="A task to wait for no more; else all.")
+        list[str] | None,
+        typer.Option("--needs", help="A task that it was linked to; else all of those."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Have a task wait for others no more."""
+    """Have a task wait no more for others that it was linked to by hand."""
     with opened() as service:
         find = service.addresses.task
         found, needed = find(address), [find(each) for each in needs or ()]

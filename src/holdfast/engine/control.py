@@ -6,13 +6,12 @@ import json
 from functools import singledispatch
 from typing import Any
 
-from holdfast.engine import circles, conflicts, heirs, people, planning, refusals, reopening
+from holdfast.engine import conflicts, links, people, planning, refusals, reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.expect_operations import Meant
 from holdfast.engine.group import Group
 from holdfast.engine.operations import (
     AnswerTask,
-    BlockTask,
     CancelTask,
     Controlled,
     DeleteTask,
@@ -24,11 +23,9 @@ from holdfast.engine.operations import (
     RetryTask,
     RunNow,
     SettleTask,
-    UnblockTask,
     UnholdTask,
 )
 from holdfast.engine.records import read_task
-from holdfast.errors import InvalidInput
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import TERMINAL, Kind, PlanningPhase
 from holdfast.store.database import Row
@@ -54,6 +51,8 @@ def control(operation: Controlled, group: Group) -> TransitionResult:
     raise TypeError(message)
 
 
+control.register(links.block)
+control.register(links.unblock)
 control.register(planning.start)
 control.register(planning.reorder)
 control.register(planning.finalize)
@@ -252,60 +251,6 @@ def _held(group: Group, operation: HoldTask | UnholdTask, rows: list[Row]) -> Tr
     if task["status"] in TERMINAL:
         return refuse(Refusal.ALREADY_TERMINAL, task["status"], refusals.ended(task))
     return TransitionResult(ok=True, repeated=True, status=task["status"])
-
-
-@control.register
-def _block(operation: BlockTask, group: Group) -> TransitionResult:
-    task = _task(group, operation.task_id)
-    if task is None:
-        return refuse(Refusal.NOT_FOUND, None)
-    _check_needs(group, operation, task)
-    if task["planning_phase"] == PlanningPhase.ACTIVE:
-        planning.refuse_parts(group, operation.task_id, operation.on)
-    rows = group.change_tasks(
-        "block_task", task_id=operation.task_id, ids=operation.on, actor=operation.actor
-    )
-    if rows:
-        # What has never run needed them from the beginning: no plan that is reset forgets that.
-        since = rows[0]["version"] if task["attempt"] else 1
-        added = [(operation.task_id, need, since) for need in operation.on]
-        group.tx.run("insert_needs", rows=added)
-        if task["run_id"] is not None:
-            # What a step has made may have failed, and matters to the run from now on.
-            group.broken.add(task["run_id"])
-            group.touched.add(task["run_id"])
-        if task["planning_phase"] == PlanningPhase.FINALIZED:
-            planning.pass_on(group, [operation.task_id], operation.actor)
-    return _answer(group, operation, rows, str(task["status"]))
-
-
-def _check_needs(group: Group, operation: BlockTask, task: Row) -> None:
-    needed = {row["id"]: row for row in group.tx.read("lock_needed", ids=operation.on)}
-    for need in operation.on:
-        if need not in needed:
-            raise InvalidInput("needs", f"{need} is not a task of this store")
-        if needed[need]["run_id"] != task["run_id"]:
-            raise InvalidInput("needs", f"{need} belongs to another run than {task['id']}")
-        heirs.refuse_lost(needed[need])
-    if (reason := circles.tell(group, operation.task_id, operation.on)) is not None:
-        raise InvalidInput("needs", reason)
-
-
-@control.register
-def _unblock(operation: UnblockTask, group: Group) -> TransitionResult:
-    on = operation.on
-    if on is None:
-        rows = group.tx.read("needs_of", task_id=operation.task_id)
-        on = tuple(row["need_id"] for row in rows)
-    rows = group.change_tasks(
-        "unblock_task", task_id=operation.task_id, ids=on, actor=operation.actor
-    )
-    if rows:
-        group.tx.run("delete_needs", task_id=operation.task_id, ids=on)
-        if rows[0]["run_id"] is not None:
-            reopening.lift_run(group, rows[0]["run_id"], operation.actor)
-        reopening.consider(group, rows)
-    return _answer(group, operation, rows, "queued")
 
 
 @control.register

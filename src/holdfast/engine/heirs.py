@@ -52,7 +52,8 @@ def _pass_on(group: Group, rows: Sequence[Row], actor: str) -> list[Row]:
         heirs = [each for each in sorted(found) if circles.tell(group, task_id, [each]) is None]
         gone = [row["need_id"] for row in needs]
         if any(found[each] != "done" for each in heirs):
-            group.change_tasks("block_task", task_id=task_id, ids=heirs, actor=actor)
+            asked = {"task_id": task_id, "ids": heirs, "linked": None}
+            group.change_tasks("block_task", actor=actor, **asked)
         else:
             freed += group.change_tasks("unblock_task", task_id=task_id, ids=gone, actor=actor)
         if heirs:

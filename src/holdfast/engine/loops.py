@@ -174,7 +174,7 @@ def _await_list(group: Group, loop: Row, step: Step) -> bool:
         judges = group.tx.read("verifiers_of", run_id=loop["run_id"], task_id=source["id"])
         needs = sorted([source["id"], *(row["id"] for row in judges)])
         if circles.tell(group, loop["id"], needs) is None:
-            named = {"task_id": loop["id"], "ids": needs, "actor": "advance"}
+            named = {"task_id": loop["id"], "ids": needs, "linked": None, "actor": "advance"}
             (row,) = group.change_tasks("block_task", **named)
             added = [(loop["id"], need, row["version"]) for need in needs]
             group.tx.run("insert_needs", rows=added)

@@ -177,6 +177,7 @@ class BlockTask(Controlled):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnblockTask(Controlled):
     on: tuple[str, ...] | None = None
+    by_hand: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

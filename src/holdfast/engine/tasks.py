@@ -242,11 +242,17 @@ class Tasks:
 
     @operation
     def unblock(
-        self, task_id: str, on: Sequence[str] | None = None, *, actor: str = USER
+        self,
+        task_id: str,
+        on: Sequence[str] | None = None,
+        *,
+        by_hand: bool = False,
+        actor: str = USER,
     ) -> Future[TransitionResult]:
-        """Stop a task from needing the given others, or any."""
+        """Stop a task from needing the given others, or any; `by_hand`, only what was linked so."""
         needed = None if on is None else validation.needs(on)
-        return self._desk.submit(UnblockTask(**_about(task_id, actor), on=needed))
+        about = _about(task_id, actor)
+        return self._desk.submit(UnblockTask(**about, on=needed, by_hand=bool(by_hand)))
 
     @operation
     def edit(

@@ -75,10 +75,14 @@ class Planning(Toolbox):
         self,
         task_id: TaskId,
         needs: Annotated[
-            list[str] | None, Field(description="The tasks that it is not to wait for; else any")
+            list[str] | None,
+            Field(description="The tasks that it is not to wait for; else all linked so"),
         ] = None,
     ) -> View:
-        """Have a task that has not begun wait for some others no more, or for none at all."""
+        """Take away links made by hand; what its workflow or plan has a task wait for stays.
+
+        That is passed by its own end alone: an approval by the word of a person.
+        """
         chosen = None if needs is None else self.tasks("needs", needs)
         return self.service.commands.unblock(self.task(task_id), chosen)
 

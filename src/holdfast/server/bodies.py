@@ -117,7 +117,9 @@ class Block(Body):
 class Unblock(Body):
     needs: Annotated[
         list[str] | None,
-        Field(max_length=MOST, description="Tasks that it is not to wait for; else any"),
+        Field(
+            max_length=MOST, description="Tasks that it was linked to by hand; else all of those"
+        ),
     ] = None
 
 

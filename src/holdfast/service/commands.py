@@ -106,9 +106,12 @@ class Commands:
         return self._changed(task_id, self._engine.tasks.block, _some(needs))
 
     def unblock(self, task_id: str, needs: Sequence[str] | None = None) -> View:
-        """Have a task wait for some others no more, or for none at all."""
+        """Have a task wait for some others no more, or for none that it was linked to by hand.
+
+        What its workflow or plan has it wait for stays: somebody's approval may be among that.
+        """
         chosen = None if needs is None else _some(needs)
-        return self._changed(task_id, self._engine.tasks.unblock, chosen)
+        return self._changed(task_id, self._engine.tasks.unblock, chosen, by_hand=True)
 
     def edit(self, task_id: str, changes: dict[str, object], version: int | None = None) -> View:
         """Change a task that has not started; with a version, only while it is at that."""

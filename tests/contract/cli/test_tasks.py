@@ -152,6 +152,19 @@ def test_a_task_is_linked_to_another_and_let_go(engine: Engine, typed: Typed) ->
     assert typed.ok("task", "block", third, "--needs", second) == f"third {third} is blocked\n"
 
 
+def test_the_order_of_a_workflow_is_kept_and_a_link_asked_for_twice_is_as_before(
+    engine: Engine, typed: Typed
+) -> None:
+    run, second = start(engine), create(engine, "second", needs=(create(engine, "first"),))
+    plan, work = run.steps["plan"], run.steps["work"]
+    for more in ((), ("--needs", plan)):
+        kept = typed.refused(1, "task", "unblock", work, *more)
+        assert f"its workflow has it wait for plan {plan}; holdfast why {plan} says how" in kept
+    assert typed.ok("task", "block", work, "--needs", plan).endswith("is blocked (as before)\n")
+    assert typed.json("task", "unblock", second)["repeated"] is False
+    assert typed.json("task", "unblock", second)["repeated"] is True
+
+
 def test_a_link_that_cannot_be_says_why(engine: Engine, typed: Typed) -> None:
     first, second = create(engine, "first"), create(engine, "second")
     typed.ok("task", "block", second, "--needs", first)

@@ -134,7 +134,9 @@ def test_an_agent_links_tasks_and_may_ask_for_what_is_so_already(quick_server: S
             assert circle.startswith(f"invalid_input: needs: {first} would need itself through ")
             missing = await planner.refused("block_task", task_id=first, needs=["nonsense"])
             assert missing.startswith("invalid_input: needs: 'nonsense' names no run or task; ")
+            assert (await planner.use("block_task", **link))["repeated"]
             assert (await planner.use("unblock_task", **link))["task"]["blocked_by"] == []
+            assert (await planner.use("unblock_task", **link))["repeated"]
             told = [(await planner.use("cancel_task", task_id=second)) for _ in range(2)]
             assert [each["repeated"] for each in told] == [False, True]
             ended = await planner.refused("unblock_task", task_id=second)
@@ -145,6 +147,30 @@ def test_an_agent_links_tasks_and_may_ask_for_what_is_so_already(quick_server: S
             assert nobody.startswith("invalid_input: agents: must name at least one")
 
     asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_an_agent_does_not_get_past_an_approval(quick_server: Served) -> None:
+    server = quick_server
+    text = "name: release\nsteps: [{id: approve, approval: 'Go?'}, {id: deploy, agent: writer}]\n"
+    text += "agents: {writer: {external: true}}"
+    yaml = {"Content-Type": "application/yaml"}
+    server("admin").post("/workflows", content=text, headers=yaml).raise_for_status()
+    run = server("operator").post("/runs", json={"workflow": "release"}).json()["id"]
+    told = server("operator").get(f"/runs/{run}").json()["tasks"]
+    approve, deploy = (each["id"] for each in told)
+
+    async def story() -> None:
+        async with enter(server, server.tokens["operator"], "planner") as planner:
+            for needs in ({}, {"needs": [approve]}):
+                kept = await planner.refused("unblock_task", task_id=deploy, **needs)
+                assert f"its workflow has it wait for approve {approve}; holdfast approve" in kept
+            assert (await planner.use("get_task", task_id=deploy))["blocked_by"] == [approve]
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+    refused = server("operator").post(f"/tasks/{deploy}/unblock")
+    assert (refused.status_code, refused.json()["code"]) == (409, "invalid_transition")
+    unknown = server("operator").post(f"/tasks/{deploy}/unblock", json={"needs": ["t_" + "0" * 20]})
+    assert (unknown.status_code, unknown.json()["field"]) == (422, "needs")
 
 
 def test_calls_at_once_are_each_made_in_the_name_of_who_makes_them(quick_server: Served) -> None:

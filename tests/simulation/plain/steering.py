@@ -106,10 +106,11 @@ def block(world: World, task_id: str, on: Collection[str]) -> Answer:
         return ("not_found", None)
     if any(need not in world.tasks or world.tasks[need].run != task.run for need in on):
         return ("InvalidInput", None)
-    if any(world.tasks[need].superseded and world.tasks[need].status != "done" for need in on):
+    lost = any(world.tasks[need].superseded and world.tasks[need].status != "done" for need in on)
+    if lost or world.behind(task_id) & set(on):
         return ("InvalidInput", None)
-    if world.behind(task_id) & set(on):
-        return ("InvalidInput", None)
+    if task.status in WAITING and task.needs >= set(on):
+        return ("repeated", task.status)
     if task.status not in WAITING or (task.is_item and task.begun):
         return refuse(task)
     task.needs |= set(on)
@@ -118,9 +119,14 @@ def block(world: World, task_id: str, on: Collection[str]) -> Answer:
 
 def unblock(world: World, task_id: str, on: Collection[str] | None) -> Answer:
     task = world.tasks.get(task_id)
+    if task is not None and any(need not in world.tasks for need in on or ()):
+        return ("InvalidInput", None)
     if task is None or task.status not in WAITING:
         return refuse(task)
-    task.needs -= task.needs if on is None else set(on)
+    gone = task.needs if on is None else task.needs & set(on)
+    if not gone:
+        return ("repeated", task.status)
+    task.needs = task.needs - gone
     return ("ok", task.status)
 
 

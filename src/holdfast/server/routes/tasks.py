@@ -162,7 +162,7 @@ def block_task(task_id: TaskId, body: bodies.Block, asks: AsksAs) -> Answer:
 
 @table.route("POST", "/tasks/{task_id}/unblock", STEERERS, answers=answers.Changed)
 def unblock_task(task_id: TaskId, asks: AsksAs, body: bodies.Unblock | None = None) -> Answer:
-    """Have a task wait for some others no more, or for none at all."""
+    """Have a task wait no more for others that it was linked to by hand."""
     return Answer(asks.service.commands.unblock(task_id, body.needs if body else None))
 
 

@@ -438,7 +438,7 @@ WHERE id IN (
 -- guards: not started; an item has, once its loop has let it begin, and so has a call
 -- changes: task
 -- event: 'task.blocked'
--- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || '}'
+-- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || COALESCE(',"linked":' || CAST(:linked AS text), '') || '}'
 UPDATE holdfast_task SET
   blocked = blocked OR EXISTS (
     SELECT 1 FROM holdfast_task AS needed

@@ -238,6 +238,14 @@ ORDER BY need.task_id, needed.id
 -- purpose: everything a task needs, met or not
 SELECT need_id FROM holdfast_need WHERE task_id = :task_id ORDER BY need_id
 
+-- name: links_of
+-- purpose: everything a task needs, since when, how that stands, and what was said when it was linked by hand
+SELECT need.need_id, need.since, needed.kind, needed.status, linked.data
+FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
+  LEFT JOIN holdfast_event AS linked ON linked.entity = need.task_id AND linked.version = need.since AND linked.type = 'task.blocked'
+WHERE need.task_id = :task_id
+ORDER BY need.need_id
+
 -- name: entity_events
 -- purpose: the history of one task or one run alone
 SELECT * FROM holdfast_event WHERE entity = :entity ORDER BY version
