@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.looking import name_tasks
@@ -16,14 +18,17 @@ from holdfast.engine.operations import (
     RunNow,
     UnblockTask,
 )
+from holdfast.engine.reopening import ENDED_BADLY
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import TERMINAL, Kind, PlanningPhase
+from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase
 from holdfast.store.database import Row
 
 _OVER = "it was made in an epoch that is over, and counts no more"
+_ASKED = Hold.APPROVAL | Hold.QUESTION
+_BROUGHT_BACK = frozenset({"task.retried", "task.reopened"})
 
 
-def _is_so(operation: Controlled, task: Row) -> bool:
+def _is_so(group: Group, operation: Controlled, task: Row) -> bool:
     """Whether a task stands already where it was asked to."""
     status, planned = task["status"], task["planning_phase"] == PlanningPhase.FINALIZED
     match operation:
@@ -33,12 +38,25 @@ def _is_so(operation: Controlled, task: Row) -> bool:
             return bool(status == "queued")
         case ResetTask():
             return bool(status == "idle" and not planned)
-        case RetryTask() | ReopenTask(follow_up=None):
-            # It has come back from an end, and is under way.
-            under_way = status in {"queued", "running"} or (status == "idle" and planned)
-            return bool(under_way and task["generation"] > 1)
+        case RetryTask():
+            return _came_back(group, task, ENDED_BADLY)
+        case ReopenTask(follow_up=None):
+            return _came_back(group, task, TERMINAL)
         case _:
             return False
+
+
+def _came_back(group: Group, task: Row, ended: Collection[str]) -> bool:
+    """Whether a task has come back from such an end, and nothing but a claim has moved it since.
+
+    What an attempt left behind, or a person has to say, is no answer to who wants it tried again.
+    """
+    if task["status"] in TERMINAL or task["holds"] & _ASKED:
+        return False
+    moves = group.tx.read("last_moves", task_id=task["id"])
+    if task["status"] == "running":
+        del moves[:1]
+    return any(row["type"] in _BROUGHT_BACK and row["from_status"] in ended for row in moves[:1])
 
 
 def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> TransitionResult:
@@ -55,12 +73,14 @@ def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> 
             detail = _not_queued(task)
         case RetryTask():
             detail = _not_retried(task)
+        case ReopenTask() if status not in TERMINAL:
+            detail = _instead(task) or f"it has not ended; it is {status}"
         case BlockTask() | UnblockTask():
             how = f"it has ended {status}" if status in TERMINAL else "it has begun"
             detail = f"{how}, and waits for nothing more"
         case _:
             detail = f"invalid transition {status} → {target}"
-    return refuse(reason, status, detail, repeated=_is_so(operation, task))
+    return refuse(reason, status, detail, repeated=_is_so(group, operation, task))
 
 
 def ended(task: Row) -> str:
@@ -89,7 +109,21 @@ def _not_retried(task: Row) -> str:
     """Why a task is not tried again: it has not failed, or what it gave counts no more."""
     if task["status"] == "done":
         return f'it is done; hf.tasks.reopen("{task["id"]}") does it again'
-    return _OVER if task["superseded"] else f"it has not failed; it is {task['status']}"
+    if task["superseded"]:
+        return _OVER
+    return _instead(task) or f"it has not failed; it is {task['status']}"
+
+
+def _instead(task: Row) -> str:
+    """What would have an open task go on of which an attempt has failed, or which asks somebody."""
+    named = task["id"]
+    if task["holds"] & Hold.QUESTION:
+        return f'it waits for an answer: hf.answer("{named}", …)'
+    if task["holds"] & Hold.APPROVAL:
+        return f'it has failed, and waits for approval: hf.approve("{named}")'
+    if task["status"] == "queued" and task["failures"] and not task["due"]:
+        return f'it is tried again by itself; hf.tasks.run_now("{named}") does so at once'
+    return ""
 
 
 def _not_reset(task: Row) -> str:

@@ -11,10 +11,11 @@ from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.looking import name_tasks
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import RUN_TERMINAL, Kind, RunStatus
+from holdfast.model.status import RUN_TERMINAL, Hold, Kind, RunStatus
 from holdfast.store.database import Row
 
 ENDED_BADLY = ("failed", "cancelled")
+MOST_ASKED = 1_000
 # The tasks that are named, those behind whom all begins again, and in which statuses that may be.
 Chosen = dict[str, Sequence[str]]
 STARTED = ("queued", "running", "done", "failed", "cancelled")
@@ -319,5 +320,15 @@ def _nothing_to_retry(group: Group, run_id: str, named: str | None) -> Transitio
         return refuse(Refusal.NOT_FOUND, None)
     status = found[0]["status"]
     again = named is None and status == RunStatus.RUNNING and found[0]["generation"] > 1
-    detail = "nothing of this run has failed or been cancelled"
-    return refuse(Refusal.INVALID_TRANSITION, status, detail, repeated=again)
+    detail = _asked_about(group, run_id) if status == RunStatus.RUNNING else ""
+    told = detail or "nothing of this run has failed or been cancelled"
+    return refuse(Refusal.INVALID_TRANSITION, status, told, repeated=again and not detail)
+
+
+def _asked_about(group: Group, run_id: str) -> str:
+    """Which task of a run has failed and waits for a person, whom no retry spares the word."""
+    for row in group.tx.read("tasks_of_run_for_people", run_id=run_id, count=MOST_ASKED):
+        if row["holds"] & Hold.APPROVAL:
+            named = f"{name_tasks(group.tx, [row['id']])[row['id']]} {row['id']}"
+            return f'{named} has failed, and waits for approval: hf.approve("{row["id"]}")'
+    return ""

@@ -246,6 +246,13 @@ FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need
 WHERE need.task_id = :task_id
 ORDER BY need.need_id
 
+-- name: last_moves
+-- purpose: by which two events a task came to the status that it has, the newest first
+SELECT type, from_status, to_status FROM holdfast_event
+WHERE entity = :task_id
+  AND from_status <> to_status
+ORDER BY version DESC LIMIT 2
+
 -- name: entity_events
 -- purpose: the history of one task or one run alone
 SELECT * FROM holdfast_event WHERE entity = :entity ORDER BY version
