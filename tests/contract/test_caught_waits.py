@@ -51,6 +51,15 @@ def is_parked(story: Story) -> bool:
     return not story.goes_on()
 
 
+def ends_late(story: Story, clock: ManualClock, wait: str) -> None:
+    """It is parked until its wait is over, and only then ends."""
+    assert story.goes_on()
+    assert is_parked(story)
+    come(story, clock, wait)
+    assert story.goes_on()
+    assert story.output == "late"
+
+
 @WAIT
 @pytest.mark.parametrize("then", ["return", "raise"])
 def test_a_plain_function_that_catches_its_wait_is_parked(
@@ -65,12 +74,7 @@ def test_a_plain_function_that_catches_its_wait_is_parked(
             return "early"
         return "late"
 
-    story = Story(engine, work)
-    assert story.goes_on()
-    assert is_parked(story)
-    come(story, clock, wait)
-    assert story.goes_on()
-    assert story.output == "late"
+    ends_late(Story(engine, work), clock, wait)
 
 
 @WAIT
@@ -86,12 +90,7 @@ def test_a_gather_that_keeps_exceptions_is_parked_until_its_wait_is_over(
             return "early"
         return "late"
 
-    story = Story(engine, work)
-    assert story.goes_on()
-    assert is_parked(story)
-    come(story, clock, wait)
-    assert story.goes_on()
-    assert story.output == "late"
+    ends_late(Story(engine, work), clock, wait)
 
 
 def test_all_that_a_gather_waits_for_is_remembered_though_it_keeps_the_exceptions(

@@ -76,6 +76,14 @@ def test_closing_waits_for_what_was_begun_and_what_waits() -> None:
     assert done == ["first", "second"]
 
 
+def ends_after(closer: threading.Thread, go_on: threading.Event) -> None:
+    closer.join(0.05)
+    assert closer.is_alive()
+    go_on.set()
+    closer.join(PATIENCE)
+    assert not closer.is_alive()
+
+
 class Slow:
     """A thread that tells who started it of its life when something has happened, if it may."""
 
@@ -121,11 +129,7 @@ def test_closing_waits_for_who_was_started_while_another_is_noted() -> None:
     stuck.set()
     closer = threading.Thread(target=crew.close)
     closer.start()
-    closer.join(0.05)
-    assert closer.is_alive()
-    go_on.set()
-    closer.join(PATIENCE)
-    assert not closer.is_alive()
+    ends_after(closer, go_on)
 
 
 def test_closing_waits_for_who_is_started_meanwhile() -> None:
@@ -149,11 +153,7 @@ def test_closing_waits_for_who_is_started_meanwhile() -> None:
     while not crew._closed:  # noqa: SLF001 - until it waits
         pass
     stuck.set()
-    closer.join(0.05)
-    assert closer.is_alive()
-    go_on.set()
-    closer.join(PATIENCE)
-    assert not closer.is_alive()
+    ends_after(closer, go_on)
 
 
 def test_a_job_for_which_there_is_no_thread_can_be_taken_back() -> None:

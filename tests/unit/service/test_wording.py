@@ -26,6 +26,10 @@ SAID = [
     ('hf.tasks.unhold("t_1")', "holdfast resume t_1"),
     ('hf.tasks.unhold("t_1", "limit")', "holdfast resume t_1"),
     ('hf.tasks.unhold("t_1", "version")', "holdfast resume t_1"),
+    (
+        'hf.approve("t_1") or hf.reject("t_1") settles that',
+        "holdfast approve t_1 or holdfast reject t_1 settles that",
+    ),
     ('hf.work.claim(…, agents=["a"])', "holdfast work claim --agent a"),
     ('hf.work.claim(…, agents=["a"], tags=["x"])', "holdfast work claim --agent a --tag x"),
     ('hf.tasks.lift_limit("writer")', "holdfast resume --agent writer"),
