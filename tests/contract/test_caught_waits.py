@@ -111,6 +111,17 @@ def test_all_that_a_gather_waits_for_is_remembered_though_it_keeps_the_exception
     assert story.output == ["None", "7", "None"]
 
 
+def begins_nothing(story: Story, clock: ManualClock) -> None:
+    """It is parked, has done nothing of what stands after its wait, and ends when that is over."""
+    story.signal("other")
+    assert story.goes_on()
+    assert is_parked(story)
+    clock.advance(HOUR)
+    assert story.goes_on()
+    assert story.output is None
+    assert not story.engine.tasks.list(parent=story.task_id)
+
+
 NEXT: dict[str, Operation] = {
     "effect": lambda ctx: ctx.effect("mail", str, "mailed"),
     "spawn": lambda ctx: ctx.spawn(Children("other"), 1),
@@ -130,14 +141,7 @@ def test_a_plain_function_begins_nothing_after_a_wait_that_it_caught(
             return
         NEXT[after](ctx)
 
-    story = Story(engine, work)
-    story.signal("other")
-    assert story.goes_on()
-    assert is_parked(story)
-    clock.advance(HOUR)
-    assert story.goes_on()
-    assert story.output is None
-    assert not engine.tasks.list(parent=story.task_id)
+    begins_nothing(Story(engine, work), clock)
 
 
 @AFTER
@@ -154,14 +158,7 @@ def test_a_coroutine_begins_nothing_after_a_wait_that_it_caught(
             return
         await (following or NEXT[after](ctx))
 
-    story = Story(engine, work)
-    story.signal("other")
-    assert story.goes_on()
-    assert is_parked(story)
-    clock.advance(HOUR)
-    assert story.goes_on()
-    assert story.output is None
-    assert not engine.tasks.list(parent=story.task_id)
+    begins_nothing(Story(engine, work), clock)
 
 
 def test_a_step_that_caught_its_wait_may_not_act(engine: Engine) -> None:
