@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -52,6 +52,8 @@ class Query:
     counted: bool = False
     # Where the events of what it inserted are written after it: the statement that does.
     recorded: str = ""
+    # How many changed rows are told at once, where that is another text.
+    together: transitions.Together | None = None
 
 
 @dataclass(kw_only=True)
@@ -176,16 +178,19 @@ def _compile(source: Source, dialect: Dialect) -> Query:
         columns = macros.parse_columns(headers.get("rows", ""))
         body = "\n".join(source.body).strip().removesuffix(";")
         changes = _entity(headers)
-        if changes is not None:
-            body = transitions.compose(body, headers, changes, dialect)
         wide = macros.is_wide(columns, headers)
+        together = None
+        if changes is not None:
+            if dialect == "sqlite" and not wide:
+                together = _together(body, headers, changes, columns)
+            body = transitions.compose(body, headers, changes, dialect)
         expanded = macros.expand(body, dialect, columns, wide=wide)
     except ValueError as error:
         raise MalformedQuery(source.place, f"{source.name}: {error}") from error
     text, timed, recorded = expanded.text, False, ""
     if dialect == "sqlite":
         # A function of ours would want the interpreter back in the middle of a statement.
-        text = text.replace(_ASK_TIME, f":{TIME}")
+        text = _take_time(text)
         timed = text != expanded.text
         if changes is not None and transitions.is_counted(headers):
             recorded = transitions.record_new(headers, changes)
@@ -202,7 +207,25 @@ def _compile(source: Source, dialect: Dialect) -> Query:
         lists=expanded.lists,
         counted=transitions.is_counted(headers),
         recorded=recorded,
+        together=together,
     )
+
+
+def _together(
+    body: str, headers: Mapping[str, str], entity: Entity, columns: tuple[Column, ...]
+) -> transitions.Together | None:
+    composed = transitions.compose_together(body, headers, entity)
+    if composed is None:
+        return None
+    change, record, tell = (
+        _take_time(macros.expand(text, "sqlite", columns, wide=False).text)
+        for text in (composed.change, composed.record, composed.tell)
+    )
+    return replace(composed, change=change, record=record, tell=tell)
+
+
+def _take_time(text: str) -> str:
+    return text.replace(_ASK_TIME, f":{TIME}")
 
 
 def _entity(headers: Mapping[str, str]) -> Entity | None:

@@ -41,6 +41,12 @@ RECORD = f"{_INTO} VALUES "
 # How many rows were inserted, and what marks one of them.
 _COUNT = "count(*) OVER () AS inserted, entity, version, changed_at, type"
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\b(\w+)\.")
+_UPDATE = re.compile(r"UPDATE\s+\w+(?:\s+AS\s+\w+)?\s+SET\b", re.IGNORECASE)
+_ITEM = re.compile(r"'(?:[^']|'')*'|(?P<open>\()|(?P<close>\))|(?P<comma>,)")
+_NAMED = re.compile(r"(?s)(?P<value>.*?)(?:\s+AS\s+(?P<name>\w+))?\s*\Z")
+# Where the ids of changed rows are noted, and the column whose being set has them noted.
+CHANGED = "temp.holdfast_changed"
+NOTED = "body_digest"
 _SCAN = re.compile(
     r"""
       '(?:[^']|'')*' | --[^\n]*
@@ -73,6 +79,41 @@ class Mark:
 
     def as_parameters(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Together:
+    """An UPDATE in SQLite by three statements, the last of which tells all it changed in one row.
+
+    Which rows that are, a trigger notes; it fires when a column is set that never changes.
+    """
+
+    change: str
+    record: str
+    tell: str
+    names: tuple[str, ...] = ()
+
+
+def compose_together(body: str, headers: Mapping[str, str], entity: str) -> Together | None:
+    """The statements of a transition that changes rows which are there; of another there are none.
+
+    Each row that RETURNING gives hands the interpreter over to other threads and back.
+    """
+    holder = f"holdfast_{entity}"
+    start, table = _main_statement(body, holder)
+    update = _UPDATE.match(body, start)
+    if update is None or is_counted(headers):
+        return None
+    items = _items(_rename(_returning(headers, entity, table), table, holder))
+    values, names = zip(*items, strict=True)
+    changed = f"FROM {CHANGED} AS changed CROSS JOIN {holder} ON {holder}.id = changed.changed_id"
+    return Together(
+        change=f"{body[: update.end()]} {NOTED} = {table}.{NOTED},{body[update.end() :]}",
+        record=f"{_INTO}\nSELECT {', '.join(values[: len(RETURNED)])}\n{changed}",
+        tell=f"SELECT json_group_array(json_array({', '.join(values)}))\n{changed}"
+        "\nWHERE changed.place BETWEEN :first AND :last",
+        names=names,
+    )
 
 
 def compose(body: str, headers: Mapping[str, str], entity: str, dialect: Dialect) -> str:
@@ -152,3 +193,21 @@ def _returning(headers: Mapping[str, str], entity: str, table: str) -> str:
 
 def _rename(expressions: str, alias: str, table: str) -> str:
     return _TOKEN.sub(lambda found: f"{table}." if found[1] == alias else found[0], expressions)
+
+
+def _items(expressions: str) -> list[tuple[str, str]]:
+    """The expressions of a list, each with its name: the one it is given, or its own."""
+    pieces, begin, depth = [], 0, 0
+    for match in _ITEM.finditer(expressions):
+        depth += (match["open"] is not None) - (match["close"] is not None)
+        if match["comma"] is not None and depth == 0:
+            pieces.append(expressions[begin : match.start()])
+            begin = match.end()
+    pieces.append(expressions[begin:])
+    return [_item(piece.strip()) for piece in pieces]
+
+
+def _item(expression: str) -> tuple[str, str]:
+    found = _NAMED.match(expression)
+    value, name = (found["value"], found["name"]) if found else (expression, None)
+    return value, name or value

@@ -22,6 +22,7 @@ from holdfast.store.process import HomeProcess, note_closed, note_open, refuse_i
 from holdfast.store.sqlite.checkpoints import Checkpoints
 from holdfast.store.sqlite.connection import connect, create, refuse_unsafe
 from holdfast.store.sqlite.migrator import SqliteMigrator
+from holdfast.store.sqlite.together import Gathering
 from holdfast.store.sqlite.transaction import Catalogue, SqliteTransaction
 from holdfast.store.standing import Standing
 from holdfast.store.transitions import Mark
@@ -59,6 +60,7 @@ class SqliteDatabase:
         self._catalogue = Catalogue(queries=known, columns={}, clock=surroundings.clock)
         self._pace = Pace(first=0.0005, longest=0.002, total=surroundings.settings.patience)
         self._checkpoints = Checkpoints(self._path)
+        self._gathering = Gathering()
         self._writer: apsw.Connection | None = None
         self._given: set[apsw.Connection] = set()
         self._views = Pool(
@@ -180,8 +182,9 @@ class SqliteDatabase:
         connection = self._opened_writer()
         # Before it and not after: whoever waits for the last one has its answer.
         self._checkpoints.step(connection)
+        self._gathering.begin(connection)
         connection.execute("BEGIN IMMEDIATE")
-        transaction = SqliteTransaction(connection, self._catalogue)
+        transaction = SqliteTransaction(connection, self._catalogue, self._gathering)
         try:
             result = work(transaction)
             transaction.check()

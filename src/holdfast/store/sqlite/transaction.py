@@ -13,8 +13,10 @@ from holdfast.errors import StoreError
 from holdfast.store.database import Row, Rows
 from holdfast.store.parameters import bind, check, counted, encode, plain, transition
 from holdfast.store.queries import TIME, Query
+from holdfast.store.sqlite import together
+from holdfast.store.sqlite.together import Gathering
 from holdfast.store.sqlite.wide import AT_ONCE, WideQuery
-from holdfast.store.transitions import RECORD, RETURNED, Mark
+from holdfast.store.transitions import RECORD, RETURNED, Mark, Together
 
 EVENT = len(RETURNED)
 RECORDS = {count: RECORD + ", ".join([f"({', '.join('?' * EVENT)})"] * count) for count in AT_ONCE}
@@ -33,9 +35,15 @@ class Catalogue:
 
 
 class SqliteTransaction:
-    def __init__(self, connection: apsw.Connection, catalogue: Catalogue) -> None:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        catalogue: Catalogue,
+        gathering: Gathering | None = None,
+    ) -> None:
         self._connection = connection
         self._catalogue = catalogue
+        self._gathering = gathering or Gathering()
         self.mark: Mark | None = None
         self._failed = False
 
@@ -43,7 +51,12 @@ class SqliteTransaction:
         return self._rows(plain(self._catalogue.queries[query]), rows, parameters)
 
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
-        changed = self._rows(transition(self._catalogue.queries[query]), rows, parameters)
+        known = transition(self._catalogue.queries[query])
+        told = self._gathering.choose(self._connection, known, rows, parameters)
+        if told is None:
+            changed = self._rows(known, rows, parameters)
+        else:
+            changed = self._change_together(known, told, rows, parameters)
         if changed:
             self.mark = Mark.of(changed[-1])
         return changed
@@ -82,13 +95,28 @@ class SqliteTransaction:
                 for text, bound in self._parts(query, rows, parameters):
                     found += self._run(query, text, bound)
                 return found
-            given = bind(query, rows, parameters)
-            if query.timed:
-                given[TIME] = self._catalogue.clock.now()
-            return self._run(query, query.text, given)
+            return self._run(query, query.text, self._bind(query, rows, parameters))
         except apsw.Error:
             self._failed = True
             raise
+
+    def _change_together(
+        self, query: Query, told: Together, rows: Rows | None, parameters: dict[str, object]
+    ) -> list[Row]:
+        given = self._bind(query, rows, parameters)
+        try:
+            return together.change(self._connection, told, given)
+        except apsw.Error:
+            self._failed = True
+            raise
+
+    def _bind(
+        self, query: Query, rows: Rows | None, parameters: dict[str, object]
+    ) -> dict[str, object]:
+        given = bind(query, rows, parameters)
+        if query.timed:
+            given[TIME] = self._catalogue.clock.now()
+        return given
 
     def _run(self, query: Query, text: str, bound: apsw.Bindings) -> list[Row]:
         cursor = self._connection.execute(text, bound)

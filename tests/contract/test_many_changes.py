@@ -1,0 +1,179 @@
+"""Many rows changed by one statement: each told and recorded as if it had been changed alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.model.result import Refusal
+from holdfast.model.task import NewTask
+from holdfast.randomness import SeededRandomness
+from holdfast.store import queries
+from holdfast.store.database import Row, Transaction
+from holdfast.store.sqlite import together
+from holdfast.store.sqlite.database import SqliteDatabase
+from tests.contract.raw import dump
+from tests.contract.stages import CHAIN, FORK, create, start
+from tests.engines import opened
+
+# More than are told with one statement.
+COUNT = 2 * together.AT_ONCE + 3
+LEASE = 30_000_000
+
+
+class Undone(Exception):
+    """Raised to leave nothing behind."""
+
+
+def fill(engine: Engine, count: int) -> list[str]:
+    made = [engine.tasks.create.submit(NewTask(title=f"task {n}")) for n in range(count)]
+    return [each.result().id for each in made]
+
+
+def claim(tx: Transaction, count: int) -> list[Row]:
+    return tx.change(
+        "claim_tasks",
+        agent="default",
+        line="[]",
+        bare=True,
+        tags="[]",
+        count=count,
+        keys=[],
+        peeked=True,
+        passed=[],
+        worker="worker",
+        lease=LEASE,
+    )
+
+
+def warm(engine: Engine) -> None:
+    """From now on, what is changed together is told together."""
+    assert engine.database.transact(lambda tx: claim(tx, COUNT)) == []
+
+
+def test_many_are_claimed_and_reported_each_by_its_own_attempt(engine: Engine) -> None:
+    warm(engine)
+    tasks = fill(engine, COUNT)
+    held = engine.work.claim("worker", count=COUNT)
+    assert [each.task_id for each in held] == tasks
+    late = set(tasks[::7])
+    for each in held:
+        if each.task_id in late:
+            assert engine.tasks.cancel(each.task_id).ok
+    told = [
+        engine.work.complete.submit(each.task_id, each.token, {"n": n, "text": 'a "b" \\ ü\n'})
+        for n, each in enumerate(held)
+    ]
+    for each, answer in zip(held, told, strict=True):
+        refused = Refusal.ALREADY_TERMINAL if each.task_id in late else None
+        assert answer.result().reason == refused
+    for n, each in enumerate(held):
+        if each.task_id not in late:
+            assert engine.tasks.get(each.task_id).output == {"n": n, "text": 'a "b" \\ ü\n'}
+
+
+def play(url: str) -> None:
+    """The life of many tasks and runs, in groups that hold many of a kind."""
+    clock = ManualClock()
+    with opened(url, clock=clock, randomness=SeededRandomness(3)) as engine:
+        warm(engine)
+        runs = [start(engine, each).id for each in (CHAIN, FORK) * 10]
+        tasks = fill(engine, 40)
+        for number in range(12):
+            held = engine.work.claim("worker", count=50)
+            reports = [
+                engine.work.fail.submit(each.task_id, each.token, "broken", retryable=n % 2 == 0)
+                if n % 5 == 4
+                else engine.work.complete.submit(each.task_id, each.token, n)
+                for n, each in enumerate(held)
+            ]
+            for report in reports:
+                assert report.result().ok
+            if number == 3:
+                for run in runs[::4]:
+                    engine.runs.cancel(run)
+                for task in tasks[::9]:
+                    engine.tasks.retry(task)
+            if number == 6:
+                for run in runs:
+                    engine.runs.retry(run)
+            clock.advance(600)
+
+
+def history(url: str) -> dict[str, list[Row]]:
+    """All that is in a store but its secret, and which events of one group were written first."""
+    tables = dump(url)
+    del tables["holdfast_meta"]
+    events = [{**row, "seq": None} for row in tables["holdfast_event"]]
+    return {**tables, "holdfast_event": sorted(events, key=lambda e: (e["entity"], e["version"]))}
+
+
+@pytest.mark.parametrize("many", [1, 5])
+def test_the_same_is_written_however_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr(together, "MANY", 10**9)
+    one_by_one, at_once = (f"sqlite:///{tmp_path}/{name}.db" for name in ("one", "many"))
+    play(one_by_one)
+    monkeypatch.setattr(together, "MANY", many)
+    monkeypatch.setattr(together, "AT_ONCE", 7)
+    play(at_once)
+    written = history(one_by_one)
+    assert written == history(at_once)
+    assert {row["status"] for row in written["holdfast_task"]} == {"done", "failed"}
+
+
+def test_what_is_rolled_back_is_not_told_again(engine: Engine) -> None:
+    warm(engine)
+    tasks = fill(engine, COUNT)
+
+    def give_up(tx: Transaction) -> None:
+        assert len(claim(tx, COUNT - 1)) == COUNT - 1
+        raise Undone
+
+    with pytest.raises(Undone):
+        engine.database.transact(give_up)
+    first, second = engine.database.transact(
+        lambda tx: (claim(tx, together.MANY), claim(tx, together.MANY))
+    )
+    assert [row["entity"] for row in (*first, *second)] == tasks[: 2 * together.MANY]
+
+
+def test_a_connection_that_is_opened_again_notes_what_is_changed_too(sqlite_url: str) -> None:
+    with opened(sqlite_url) as engine:
+        warm(engine)
+        tasks = fill(engine, COUNT)
+        assert len(engine.work.claim("worker", count=20)) == 20
+        assert isinstance(engine.database, SqliteDatabase)
+        engine.database._close_writer()  # noqa: SLF001 - as after a COMMIT that failed
+        assert [each.task_id for each in engine.work.claim("worker", count=20)] == tasks[20:40]
+        writer = engine.database._opened_writer()  # noqa: SLF001
+        assert writer.execute("SELECT name FROM temp.sqlite_schema").fetchall()
+
+
+def test_a_transaction_of_the_application_is_told_of_row_by_row(sqlite_url: str) -> None:
+    with opened(sqlite_url) as engine:
+        warm(engine)
+        (need,) = fill(engine, 1)
+        waiting = [create(engine, f"after {n}", needs=[need]) for n in range(20)]
+        with engine.database.begin() as connection:
+            joined = engine.database.join(connection)
+            changed = claim(joined, 1)
+            assert [row["entity"] for row in changed] == [need]
+            assert joined.change("complete_tasks", rows=[report(changed[0])])
+            assert len(joined.change("unblock_dependents", ids=[need] * 20)) == len(waiting)
+
+
+def report(row: Row) -> tuple[object, ...]:
+    return (row["entity"], row["attempt"], "null", "digest", None, False, False)
+
+
+def test_what_is_told_together_is_told_as_text_and_numbers() -> None:
+    """A value that is JSON to SQLite would come back taken apart."""
+    for query in queries.load("sqlite").values():
+        if query.together is not None:
+            assert "json" not in query.together.tell.partition("json_array(")[2], query.name
+            assert "->" not in query.together.tell, query.name
