@@ -53,6 +53,8 @@ def main() -> int:
         facts = places.facts()
         for name, value in facts.items():
             print(f"{name}: {value}", flush=True)
+        # First, while nothing else has put the server to work.
+        waits = _waits(places, sizes)
         scenarios = Scenarios(places, sizes)
         print(f"writing {sizes.finished:,} finished tasks into each database", flush=True)
         with scenarios.filled(DATABASES) as full:
@@ -60,7 +62,7 @@ def main() -> int:
             lines = _measure(_named(scenarios, sizes), options.pairs)
         lines += _measure(_grown(scenarios, sizes), 1)
         figures = [_beside_commit(line) for line in lines if line.what == ALONE]
-        figures += _waits(places, sizes)
+        figures += waits
     print(f"\n{report.draw_lines(lines)}\n\n{report.draw_figures(figures)}")
     if options.write:
         command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])

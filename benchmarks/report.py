@@ -37,7 +37,8 @@ commit, one row and its event, as often; and then the same pipeline by hand, in 
 A task waits from before `enqueue` is called to the first line of its function. In one process that
 takes one commit, from another process two. One comes as soon as the one before has ended, or after
 a pause in which the machine's cores go to sleep: then each thread and server that has to be woken
-costs several times as much, and so does a bare commit.
+costs several times as much, and so does a bare commit. Tasks and bare commits take five turns each,
+before anything else is measured: the worker is idle, and so is the server.
 """
 
 

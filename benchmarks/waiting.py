@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median, quantiles
 
@@ -17,6 +17,7 @@ from benchmarks.program import Program, program
 
 MILLISECONDS = 1_000
 WARM = 5
+TURNS = 5
 # As often as a task comes to a worker that is really idle: the machine goes to sleep in between.
 PAUSE = 0.02
 
@@ -36,10 +37,12 @@ def dispatch(places: Places, database: str, count: int, *, pause: float = 0) -> 
 
     With a pause it is idle before each one, and so is whoever makes the bare commits.
     """
-    with places.new(database) as url, places.new(database) as bare:
-        commits = _commits(bare, count, pause)
-        with program(url) as made, made.hf.worker(concurrency=1):
-            waits = [_wait(made) for _ in _paced(count, pause)][WARM:]
+    waits: list[float] = []
+    commits: list[float] = []
+    with _idle_worker(places, database) as (made, _), places.new(database) as bare:
+        for part in _turns(count):
+            commits += _commits(bare, part, pause)
+            waits += [_wait(made) for _ in _paced(part, pause)][WARM:]
     how = f"one every {pause * MILLISECONDS:g} ms" if pause else "one process"
     return [
         _figure(f"enqueue to handler, {how}, p50", database, median(waits), median(commits)),
@@ -49,18 +52,18 @@ def dispatch(places: Places, database: str, count: int, *, pause: float = 0) -> 
 
 def dispatch_across(places: Places, database: str, count: int) -> list[Figure]:
     """The same from another process, and until it has the result: both read the machine's clock."""
-    with places.new(database) as url, places.new(database) as bare:
-        commits = _commits(bare, count)
-        with program(url) as made, made.hf.worker(concurrency=1), ExitStack() as stack:
-            command = [sys.executable, "-m", "benchmarks.caller", url, str(WARM + count)]
-            caller = stack.enter_context(
-                subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-            )
-            told, _ = caller.communicate()
-            calls = [tuple(map(float, line.split())) for line in told.splitlines()]
+    starts: list[float] = []
+    ends: list[float] = []
+    commits: list[float] = []
+    with _idle_worker(places, database) as (made, url), places.new(database) as bare:
+        for part in _turns(count):
+            commits += _commits(bare, part)
+            made.began.clear()
+            calls = _call_from_elsewhere(url, WARM + part)
             assert len(calls) == len(made.began), (len(calls), len(made.began))
-            waits = [began - asked for (asked, _), began in zip(calls, made.began, strict=True)]
-    starts, ends = waits[WARM:], [answered - asked for asked, answered in calls[WARM:]]
+            began = zip(calls[WARM:], made.began[WARM:], strict=True)
+            starts += [moment - asked for (asked, _), moment in began]
+            ends += [answered - asked for asked, answered in calls[WARM:]]
     return [
         _figure(
             f"enqueue to {what}, two processes, {named}", database, of(found), needed * of(commits)
@@ -69,6 +72,19 @@ def dispatch_across(places: Places, database: str, count: int) -> list[Figure]:
         for what, found, needed in (("handler", starts, 2), ("result", ends, 3))
         for named, of in (("p50", median), ("p99", p99))
     ]
+
+
+@contextmanager
+def _idle_worker(places: Places, database: str) -> Iterator[tuple[Program, str]]:
+    with places.new(database) as url, program(url) as made, made.hf.worker(concurrency=1):
+        yield made, url
+
+
+def _call_from_elsewhere(url: str, count: int) -> list[tuple[float, float]]:
+    """When another process has asked for each of so many tasks, and when it had the answer."""
+    command = [sys.executable, "-m", "benchmarks.caller", url, str(count)]
+    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [(float(asked), float(had)) for asked, had in map(str.split, told.splitlines())]
 
 
 def idle(places: Places, database: str, seconds: float) -> Figure:
@@ -94,6 +110,11 @@ def _wait(made: Program) -> float:
     asked = time.perf_counter()
     made.note_time.enqueue().result(60)
     return made.began[before] - asked
+
+
+def _turns(count: int) -> list[int]:
+    """How many are measured in each of the turns that tasks and bare commits take."""
+    return [max(1, count // TURNS)] * TURNS
 
 
 def _paced(count: int, pause: float) -> Iterator[None]:
