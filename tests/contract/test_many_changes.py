@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import apsw
 import pytest
 
 from holdfast.clock import ManualClock
@@ -152,6 +153,22 @@ def test_a_connection_that_is_opened_again_notes_what_is_changed_too(sqlite_url:
         assert [each.task_id for each in engine.work.claim("worker", count=20)] == tasks[20:40]
         writer = engine.database._opened_writer()  # noqa: SLF001
         assert writer.execute("SELECT name FROM temp.sqlite_schema").fetchall()
+
+
+def test_what_is_longer_together_than_any_text_is_told_in_parts(sqlite_url: str) -> None:
+    with opened(sqlite_url) as engine:
+        warm(engine)
+        made = [
+            engine.tasks.create.submit(NewTask(title=f"task {n}", payload='"' * 1_000 * (n % 7)))
+            for n in range(100)
+        ]
+        tasks = [each.result().id for each in made]
+        assert isinstance(engine.database, SqliteDatabase)
+        writer = engine.database._opened_writer()  # noqa: SLF001
+        writer.limit(apsw.SQLITE_LIMIT_LENGTH, 40_000)
+        held = engine.work.claim("worker", count=100)
+        assert [each.task_id for each in held] == tasks
+        assert [len(each.payload) for each in held] == [1_000 * (n % 7) for n in range(100)]
 
 
 def test_a_transaction_of_the_application_is_told_of_row_by_row(sqlite_url: str) -> None:

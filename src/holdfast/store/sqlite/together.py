@@ -12,7 +12,7 @@ from holdfast.store.transitions import CHANGED, NOTED, Together
 
 # Fewer are told sooner by RETURNING.
 MANY = 16
-# However large they are, so many are no longer than the longest text of SQLite.
+# So many large ones are still a text that memory has room for.
 AT_ONCE = 128
 _PREPARE = f"""
 CREATE TABLE {CHANGED} (place INTEGER PRIMARY KEY, changed_id TEXT NOT NULL);
@@ -59,11 +59,24 @@ def change(connection: apsw.Connection, together: Together, given: dict[str, obj
     connection.execute(together.record, given)
     found: list[Row] = []
     for first in range(1, changed + 1, AT_ONCE):
-        part = {**given, "first": first, "last": first + AT_ONCE - 1}
-        ((told,),) = connection.execute(together.tell, part).fetchall()
-        found += [dict(zip(together.names, row, strict=True)) for row in json.loads(str(told))]
+        found += _tell(connection, together, given, first, min(changed, first + AT_ONCE - 1))
     connection.execute(_FORGET)
     return found
+
+
+def _tell(
+    connection: apsw.Connection, together: Together, given: dict[str, object], first: int, last: int
+) -> list[Row]:
+    """Those at some places; in halves where together they are longer than any text may be."""
+    try:
+        told = connection.execute(together.tell, {**given, "first": first, "last": last}).get
+    except apsw.TooBigError:
+        if first == last:
+            raise
+        middle = (first + last) // 2
+        parts = ((first, middle), (middle + 1, last))
+        return [row for part in parts for row in _tell(connection, together, given, *part)]
+    return [dict(zip(together.names, row, strict=True)) for row in json.loads(str(told))]
 
 
 def _most(query: Query, rows: Rows | None, parameters: dict[str, object]) -> int:
