@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -53,9 +55,9 @@ def retry(
             how = " --again" if again else "" if step is None else f" --from {step}"
             say_preview(preview, "retry", f"{found}{how}", json=json)
         elif again:
-            _say_goes_on(service, service.commands.reopen(found), json=json)
+            _take_up(service, found, service.commands.reopen, json=json)
         else:
-            _say_goes_on(service, service.commands.retry(found, step=step), json=json)
+            _take_up(service, found, partial(service.commands.retry, step=step), json=json)
 
 
 @command("pause", example="holdfast pause @last")
@@ -155,7 +157,8 @@ def go_on(
     """Do an ended task again with a message to who did it, and all that needs it."""
     with opened() as service:
         found = service.addresses.task(address)
-        _say_goes_on(service, service.commands.follow_up(found, read_value(message)), json=json)
+        follow_up = partial(service.commands.follow_up, message=read_value(message))
+        _take_up(service, found, follow_up, json=json)
 
 
 @command("signal", example='holdfast signal @last courier.arrived \'{"at": "noon"}\'')
@@ -214,6 +217,20 @@ def _resume_agent(agent: str, *, dry_run: bool, json: bool) -> None:
         say(f"{escape(agent)} is at no limit")
     else:
         say(f"{escape(agent)} goes on, with {count(told['tasks'], 'task')} that waited for it")
+
+
+def _take_up(
+    service: Service, identifier: str, change: Callable[[str], View], *, json: bool
+) -> None:
+    """Have a run or a task begin again; with a task comes its run, and what had failed of that."""
+    from holdfast.cli.aftermath import run_around, say_came_back
+
+    of_task = identifier.startswith("t_") and not json
+    before = run_around(service, identifier) if of_task else None
+    answer = change(identifier)
+    _say_goes_on(service, answer, json=json)
+    if before is not None and not answer["repeated"]:
+        say_came_back(service, before, identifier)
 
 
 def _say_goes_on(service: Service, answer: View, *, json: bool) -> None:
