@@ -1,16 +1,18 @@
-"""What a command changed beside the task that it named."""
+"""What a command changed beside what it named, and what of that it left on hold."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.terminal import escape, say
-from holdfast.cli.words import count
+from holdfast.cli.session import with_store
+from holdfast.cli.terminal import escape, note, paint, say
+from holdfast.cli.words import count, one_line
 
 if TYPE_CHECKING:
     from holdfast.service.service import Service
 
 View = dict[str, Any]
+SHOWN = 5
 
 
 def run_around(service: Service, task_id: str) -> View | None:
@@ -42,3 +44,37 @@ def _reopened(before: View, now: View) -> set[str]:
         if task["kind"] != "group" and not task.get("superseded")
         if task["generation"] > known.get(task["id"], task["generation"])
     }
+
+
+def note_still_held(run: View) -> None:
+    """Say which tasks of a run that was resumed stay on hold by themselves, and what to type."""
+    from holdfast.cli.standing import tell_holds
+    from holdfast.service.outline import every_task, step_names
+
+    held = [task for task in every_task(run["tasks"]) if _is_held(task)]
+    if not held:
+        return
+    names = step_names(run["tasks"])
+    stay = "1 of its tasks stays" if len(held) == 1 else f"{len(held)} of its tasks stay"
+    lines = [f"{stay} on hold:"]
+    for task in held[:SHOWN]:
+        name = one_line(names[task["id"]], 60)
+        lines.append(f"  {name}  {tell_holds(task)}   {with_store(_how_to_let_go(task))}")
+    if len(held) > SHOWN:
+        more = f"holdfast why {run['id']}"
+        lines.append(f"  and {len(held) - SHOWN} more: {with_store(more)}")
+    for line in lines:
+        note(paint(line, "dim"))
+
+
+def _is_held(task: View) -> bool:
+    return bool(task["holds"]) and "finished_at" not in task and not task.get("superseded")
+
+
+def _how_to_let_go(task: View) -> str:
+    from holdfast.cli.standing import what_to_say
+
+    if "paused" in task["holds"]:
+        return f"holdfast resume {task['id']}"
+    asks = {"approval", "question"} & {*task["holds"]}
+    return what_to_say(task) if asks else f"holdfast why {task['id']}"

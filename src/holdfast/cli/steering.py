@@ -236,9 +236,12 @@ def _take_up(
 def _say_goes_on(service: Service, answer: View, *, json: bool) -> None:
     say_answer(answer, json=json)
     if not json:
+        from holdfast.cli.aftermath import note_still_held
         from holdfast.cli.helping import tell_unserved
 
         now = answer.get("run") or answer["task"]
+        if "run" in answer:
+            note_still_held(now)
         if "limit" in now["holds"]:
             lift = with_store(f"holdfast resume --agent {now['agent']}")
             note(paint(f"Its agent is at its usage limit; let that go on: {lift}", "dim"))

@@ -13,7 +13,7 @@ from holdfast.model.run import NewRun
 from holdfast.model.status import Status
 from holdfast.model.step import OnFailure
 from tests.contract.cli.typed import Typed
-from tests.contract.stages import break_for_good, bring, create, finish, start, take
+from tests.contract.stages import FORK, break_for_good, bring, create, finish, start, take
 from tests.contract.test_loops import begin, loop, work_off
 
 MERGE = Workflow.define(
@@ -212,6 +212,48 @@ def test_pause_and_resume_hold_a_run_or_a_task(engine: Engine, typed: Typed) -> 
     typed.ok("resume", run.id, lone)
     assert run.holds == []
     assert engine.tasks.get(lone).state == "ready"
+
+
+def test_a_run_that_is_resumed_says_which_of_its_tasks_stay_on_hold_and_what_to_type(
+    engine: Engine, typed: Typed
+) -> None:
+    run = start(engine, FORK)
+    asked = run.take("plan")
+    assert engine.work.ask(asked.task_id, asked.token, "which?").ok
+    left, right = run.steps["left"], run.steps["right"]
+    typed.ok("pause", run.id, left, right)
+    said = typed("resume", run.id)
+    assert said.out == f"fork {run.id} is running\n"
+    assert said.err.splitlines()[:4] == [
+        "3 of its tasks stay on hold:",
+        f"  plan  held: question   holdfast answer {asked.task_id} …",
+        f"  left  held: paused   holdfast resume {left}",
+        f"  right  held: paused   holdfast resume {right}",
+    ]
+    typed.ok("answer", asked.task_id, "this")
+    typed.ok("resume", right)
+    assert typed("resume", run.id).err.startswith("1 of its tasks stays on hold:\n  left  ")
+    assert typed.json("resume", run.id).keys() == {"ok", "repeated", "run"}
+    typed.ok("resume", left)
+    assert "on hold" not in typed("resume", run.id).err
+
+
+def test_of_many_tasks_that_stay_on_hold_the_first_are_named(engine: Engine, typed: Typed) -> None:
+    run = start(engine, Workflow.define("many", tuple(Step(id=f"s{n}") for n in range(7))))
+    typed.ok("pause", run.id, *run.steps.values())
+    told = typed("resume", run.id).err.splitlines()
+    assert told[0] == "7 of its tasks stay on hold:"
+    assert told[6] == f"  and 2 more: holdfast why {run.id}"
+
+
+def test_a_limit_that_stays_is_told_with_the_time_it_lifts(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    held = run.take("plan")
+    assert engine.work.reach_limit(held.task_id, held.token, "1h").ok
+    typed.ok("pause", run.id)
+    line = typed("resume", run.id).err.splitlines()[1]
+    assert line.startswith("  plan  held: limit, lifts in ")
+    assert line.endswith(f"   holdfast why {held.task_id}")
 
 
 def test_an_approval_is_settled_by_its_run_and_no_other_word_is_taken(
