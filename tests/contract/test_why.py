@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.clock import MICROSECONDS, ManualClock
+from holdfast.definition.reader import read_workflow_text
 from holdfast.engine.engine import Engine
 from holdfast.engine.why import Clause, Explanation
 from holdfast.errors import NotFound
@@ -13,7 +14,16 @@ from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.work import Work
-from tests.contract.stages import CHAIN, MISSING_TASK, break_for_good, bring, create, start, take
+from tests.contract.stages import (
+    CHAIN,
+    MISSING_TASK,
+    break_for_good,
+    bring,
+    create,
+    finish,
+    start,
+    take,
+)
 
 CLAUSES = ["status", "kind", "needs", "holds", "run", "due", "agent", "usage", "tags", "slot"]
 
@@ -225,3 +235,40 @@ def test_an_unknown_task_is_not_found(engine: Engine) -> None:
             read(MISSING_TASK)
     assert engine.tasks.events(MISSING_TASK) == []
     assert engine.tasks.attempts(MISSING_TASK) == []
+
+
+ASKS = """
+name: asks
+input: {task: string, names: [string]}
+agents: {doer: {external: true}}
+steps:
+  - {id: plan, agent: doer, prompt: plan, outputs: {size: int}}
+  - id: each
+    for_each: "{{ input.names }}"
+    steps:
+      - {id: do, agent: doer, prompt: do}
+      - {id: fine, approval: "Take {{ item }} of {{ steps.plan.size }}?"}
+  - {id: test, agent: doer, prompt: test, needs: [plan]}
+  - {id: merge, needs: [plan, test], approval: "Merge {{ steps.plan.size }} for {{ input.task }}?"}
+  - {id: ship, needs: [merge], approval: "Ship after {{ steps.test }}?"}
+"""
+
+
+def test_an_approval_that_waits_is_told_with_its_values_once_all_are_known(engine: Engine) -> None:
+    workflow = read_workflow_text(ASKS)
+    run = start(engine, workflow, input={"task": "SSO", "names": ["ada"]})
+
+    def asked(step: str) -> str:
+        (task,) = (task for task in engine.runs.tasks(run.id) if task.step == step)
+        assert task.blocked
+        (kind,) = (each for each in engine.why(task.id).clauses if each.name == "kind")
+        return kind.detail.removeprefix("a person settles it: ")
+
+    assert asked("merge") == "Merge {{ steps.plan.size }} for {{ input.task }}?"
+    finish(engine, run.steps["plan"], {"size": 3})
+    assert asked("merge") == "Merge 3 for SSO?"
+    assert asked("fine") == "Take ada of 3?"
+    assert asked("ship") == "Ship after {{ steps.test }}?"
+    assert "a person settles it: Merge 3 for SSO?" in str(engine.why_run(run.id))
+    assert engine.runs.retry(run.id, step="plan").ok
+    assert asked("merge") == "Merge {{ steps.plan.size }} for {{ input.task }}?"

@@ -75,7 +75,7 @@ def _scripts(group: Group, rows: list[Row]) -> dict[str, Script]:
         known = group.graphs.scripted(group.tx, run.workflow, run.version)
         if row["step"] in known:
             found.append((row, known[row["step"]], run))
-    return gather(group, found)
+    return gather(group.tx, found)
 
 
 def _told(step: Step, error: Unresolved) -> str:

@@ -261,7 +261,7 @@ def _scripts(group: Group, rows: list[Row], runs: Iterable[RunFacts]) -> dict[st
         run, known = written.get(row["run_id"], (None, {}))
         if run is not None and row["step"] in known and is_step(row):
             chosen.append((row | {"id": row["entity"]}, known[row["step"]], run))
-    return gather(group, chosen)
+    return gather(group.tx, chosen)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,14 +8,13 @@ from typing import Any
 
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.graphs import Scripted
-from holdfast.engine.group import Group
 from holdfast.engine.records import read_value
 from holdfast.model import shape, verdict
 from holdfast.model.feedback import in_words, nearest
 from holdfast.model.rendering import render_title, render_work, try_texts
 from holdfast.model.template import SKIPPED, Scope
 from holdfast.model.work import Work
-from holdfast.store.database import Row
+from holdfast.store.database import Row, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,19 +92,19 @@ def is_step(row: Row) -> bool:
     return row["parent_epoch"] is None or row["item"] is not None
 
 
-def gather(group: Group, tasks: Iterable[tuple[Row, Scripted, RunFacts]]) -> dict[str, Script]:
+def gather(tx: Transaction, tasks: Iterable[tuple[Row, Scripted, RunFacts]]) -> dict[str, Script]:
     """Scripts for tasks, each with its run, read together; the items around them too."""
     chosen = list(tasks)
     wanted = [(row["id"], name) for row, scripted, _ in chosen for name in scripted.wanted]
     seen: dict[str, dict[str, Row]] = {}
     if wanted:
         # The farthest first, so that the nearest of a name stays.
-        for found in group.tx.read("outputs_seen", rows=wanted):
+        for found in tx.read("outputs_seen", rows=wanted):
             seen.setdefault(found["root"], {})[found["wanted"]] = found
     parents = {row["parent_id"] for row, _, _ in chosen if row["parent_id"] is not None}
     around: dict[str, Row] = {}
     if parents:
-        for found in group.tx.read("items_around", ids=sorted(parents)):
+        for found in tx.read("items_around", ids=sorted(parents)):
             around.setdefault(found["root"], found)
     return {
         row["id"]: Script(
