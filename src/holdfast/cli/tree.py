@@ -143,8 +143,9 @@ def _waiting_last(nodes: Sequence[Node]) -> int:
 
 def draw_task(task: View) -> list[str]:
     """A task alone: how it stands, the tasks right below it, and every attempt it had."""
-    title = escape(task["title"])
-    lines = [f"{paint(title, 'bold')} {task['id']} · {coloured(task['state'])}"]
+    took = span(Node(task=task, address="", label="").took(now()))
+    head = [f"{paint(escape(task['title']), 'bold')} {task['id']}", coloured(task["state"]), took]
+    lines = [" · ".join(part for part in head if part)]
     place = [
         f"run {task['run_id']}" if "run_id" in task else "",
         f"step {escape(task['step'])}" if "step" in task else "",

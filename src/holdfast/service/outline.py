@@ -81,11 +81,15 @@ class Node:
         """How many right below it are done, and how many there are."""
         return sum(child.status == "done" for child in self.children), len(self.children)
 
+    @property
+    def begun(self) -> int | None:
+        """When it was first started, or the first of what is below it: no worker starts a group."""
+        started = [read_time(self.task.get("started_at")), *(each.begun for each in self.children)]
+        return min((each for each in started if each is not None), default=None)
+
     def took(self, now: int) -> int | None:
-        """Microseconds from its first start to its end, or to now."""
-        started = [read_time(leaf.task.get("started_at")) for leaf in self.leaves]
-        begun = min((each for each in started if each is not None), default=None)
-        if begun is None:
+        """Microseconds from its first start to its end, or to now; what it waited counts."""
+        if (begun := self.begun) is None:
             return None
         ended = read_time(self.task.get("finished_at"))
         return (now if ended is None else ended) - begun

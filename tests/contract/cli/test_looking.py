@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.tree import draw_task
 from holdfast.engine.engine import Engine
 from holdfast.engine.listing import PAGE
 from holdfast.model.graph import Step, Workflow
@@ -121,6 +122,17 @@ def test_a_task_shows_each_of_its_attempts(engine: Engine, typed: Typed) -> None
     assert "attempt 1  failed" in shown
     assert "by worker" in shown
     assert "attempt 1  failed" in typed.ok("logs", stage.task_id)
+
+
+def test_a_task_shows_how_long_it_took_in_all_with_what_it_waited_between_attempts(
+    engine: Engine, typed: Typed
+) -> None:
+    stage = bring(engine, Status.DONE)
+    times = {"started_at": "2030-01-01T00:00:00Z", "finished_at": "2030-01-01T00:14:00Z"}
+    head, *_, attempt = draw_task(typed.json("show", stage.task_id) | times)
+    assert head == f"task {stage.task_id} · done · 14m 00s"
+    assert "14m" not in attempt
+    assert typed.ok("show", create(engine)).splitlines()[0].endswith(" · ready")
 
 
 def test_a_plan_shows_its_children_in_their_order(engine: Engine, typed: Typed) -> None:

@@ -35,6 +35,20 @@ def test_items_stand_in_their_order_under_their_loop_without_the_superseded() ->
     assert step_names(LOOP)["6"] == "build.1.verify"
 
 
+def test_a_step_takes_from_its_first_start_to_its_end_with_what_it_waited() -> None:
+    begun, ended = "2030-01-01T00:00:00Z", "2030-01-01T00:14:00Z"
+    tasks = [
+        task("1", "ship", status="done", started_at=begun, finished_at=ended),
+        task("2", "pack", parent_id="1", status="done", started_at="2030-01-01T00:10:00Z"),
+        task("3", "nap", state="scheduled", started_at=begun, position=1),
+        task("4", "later", position=2),
+    ]
+    ship, nap, later = outline(tasks)
+    hour = 1_893_459_600_000_000
+    assert (ship.took(hour), nap.took(hour)) == (14 * 60_000_000, 60 * 60_000_000)
+    assert later.took(hour) is None
+
+
 def test_what_waits_for_a_limit_that_lifts_by_itself_needs_nobody() -> None:
     until = {"held_until": "2030-01-01T00:00:00Z"}
     tasks = [
