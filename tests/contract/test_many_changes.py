@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.errors import StoreError
 from holdfast.model.result import Refusal
 from holdfast.model.task import NewTask
 from holdfast.randomness import SeededRandomness
@@ -21,7 +22,7 @@ from tests.contract.stages import CHAIN, FORK, create, start
 from tests.engines import opened
 
 # More than are told with one statement.
-COUNT = 2 * together.AT_ONCE + 3
+COUNT = 2 * together.MOST + 3
 LEASE = 30_000_000
 
 
@@ -120,7 +121,8 @@ def test_the_same_is_written_however_it_is_told(
     one_by_one, at_once = (f"sqlite:///{tmp_path}/{name}.db" for name in ("one", "many"))
     play(one_by_one)
     monkeypatch.setattr(together, "MANY", many)
-    monkeypatch.setattr(together, "AT_ONCE", 7)
+    monkeypatch.setattr(together, "FIRST", 7)
+    monkeypatch.setattr(together, "MOST", 7)
     play(at_once)
     written = history(one_by_one)
     assert written == history(at_once)
@@ -194,3 +196,27 @@ def test_what_is_told_together_is_told_as_text_and_numbers() -> None:
         if query.together is not None:
             assert "json" not in query.together.tell.partition("json_array(")[2], query.name
             assert "->" not in query.together.tell, query.name
+
+
+def test_a_change_that_nobody_noted_is_not_written(sqlite_url: str) -> None:
+    with opened(sqlite_url) as engine:
+        warm(engine)
+        fill(engine, 20)
+        assert isinstance(engine.database, SqliteDatabase)
+        writer = engine.database._opened_writer()  # noqa: SLF001
+        engine.database.transact(lambda _: None)
+        writer.execute("DROP TRIGGER holdfast_task_changed")
+        with pytest.raises(StoreError, match="not noted"):
+            engine.work.claim("worker", count=20)
+        assert {row["status"] for row in dump(sqlite_url)["holdfast_task"]} == {"queued"}
+
+
+def test_what_was_half_prepared_is_prepared_another_time(sqlite_url: str) -> None:
+    with opened(sqlite_url) as engine:
+        warm(engine)
+        tasks = fill(engine, 20)
+        assert isinstance(engine.database, SqliteDatabase)
+        engine.database._close_writer()  # noqa: SLF001
+        writer = engine.database._opened_writer()  # noqa: SLF001
+        writer.execute("CREATE TABLE temp.holdfast_changed (place INTEGER PRIMARY KEY, changed_id)")
+        assert [each.task_id for each in engine.work.claim("worker", count=20)] == tasks

@@ -179,7 +179,8 @@ def test_recovery_goes_on_after_whatever_it_met(
         look = hf.engine.outcomes.look
 
         def fail_once() -> None:
-            if met.is_set():
+            # Not for who only hears of ends, who comes here too.
+            if met.is_set() or threading.current_thread().name != "holdfast-recovery":
                 return look()
             met.set()
             raise ZeroDivisionError

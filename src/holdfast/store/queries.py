@@ -31,6 +31,7 @@ HEADERS = frozenset(
 )
 TIME = "holdfast_now"
 _ASK_TIME = "(SELECT holdfast_now())"
+_WHOLE = re.compile(r"(?:\b(?:SELECT|RETURNING)\s+|\w\.)\*")
 _HEADER = re.compile(r"-- ([a-z]+):(.*)")
 _CONTINUATION = re.compile(r"--\s{2,}(\S.*)")
 
@@ -43,6 +44,8 @@ class Query:
     guards: str = ""
     columns: tuple[Column, ...] = ()
     wide: bool = False
+    # Gives all columns of a table, whichever those are by then.
+    whole: bool = False
     changes: Entity | None = None
     parameters: frozenset[str] = frozenset()
     lists: frozenset[str] = frozenset()
@@ -202,6 +205,7 @@ def _compile(source: Source, dialect: Dialect) -> Query:
         guards=headers.get("guards", ""),
         columns=columns,
         wide=wide,
+        whole=_WHOLE.search(text) is not None,
         changes=changes,
         parameters=expanded.parameters,
         lists=expanded.lists,

@@ -111,7 +111,7 @@ def compose_together(body: str, headers: Mapping[str, str], entity: str) -> Toge
         change=f"{body[: update.end()]} {NOTED} = {table}.{NOTED},{body[update.end() :]}",
         record=f"{_INTO}\nSELECT {', '.join(values[: len(RETURNED)])}\n{changed}",
         tell=f"SELECT json_group_array(json_array({', '.join(values)}))\n{changed}"
-        "\nWHERE changed.place BETWEEN :first AND :last",
+        "\nWHERE changed.place BETWEEN :holdfast_first AND :holdfast_last",
         names=names,
     )
 

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
+from math import inf
 
 import apsw
 
+from holdfast.errors import StoreError
 from holdfast.store.database import Row, Rows
 from holdfast.store.queries import Query
 from holdfast.store.transitions import CHANGED, NOTED, Together
 
 # Fewer are told sooner by RETURNING.
 MANY = 16
-# So many large ones are still a text that memory has room for.
-AT_ONCE = 128
+# How many are told first; after that about as many as these characters hold, and never more than
+# so many: who reads a text keeps all other threads waiting, and some may be larger than the first.
+FIRST = 16
+CHARACTERS = 1_000_000
+MOST = 256
 _PREPARE = f"""
-CREATE TABLE {CHANGED} (place INTEGER PRIMARY KEY, changed_id TEXT NOT NULL);
-CREATE TEMP TRIGGER holdfast_task_changed AFTER UPDATE OF {NOTED} ON main.holdfast_task
+CREATE TABLE IF NOT EXISTS {CHANGED} (place INTEGER PRIMARY KEY, changed_id TEXT NOT NULL);
+CREATE TEMP TRIGGER IF NOT EXISTS holdfast_task_changed
+AFTER UPDATE OF {NOTED} ON main.holdfast_task
 BEGIN INSERT INTO holdfast_changed (changed_id) VALUES (NEW.id); END;
-CREATE TEMP TRIGGER holdfast_run_changed AFTER UPDATE OF {NOTED} ON main.holdfast_run
+CREATE TEMP TRIGGER IF NOT EXISTS holdfast_run_changed
+AFTER UPDATE OF {NOTED} ON main.holdfast_run
 BEGIN INSERT INTO holdfast_changed (changed_id) VALUES (NEW.id); END;
 """  # noqa: S608 - names of ours
 _FORGET = f"DELETE FROM {CHANGED}"  # noqa: S608 - a name of ours
@@ -45,7 +52,7 @@ class Gathering:
         parameters: dict[str, object],
     ) -> Together | None:
         """The statements for a transition that may change many rows."""
-        if query.together is None or _most(query, rows, parameters) < MANY:
+        if query.together is None or _most(rows, parameters) < MANY:
             return None
         self._wanted = True
         return query.together if self._prepared is connection else None
@@ -57,33 +64,30 @@ def change(connection: apsw.Connection, together: Together, given: dict[str, obj
     if not changed:
         return []
     connection.execute(together.record, given)
+    if connection.changes() != changed:
+        # A migration that made a table anew has taken the trigger with it.
+        raise StoreError("SQLite: it was not noted which rows were changed; open the store again")
     found: list[Row] = []
-    for first in range(1, changed + 1, AT_ONCE):
-        found += _tell(connection, together, given, first, min(changed, first + AT_ONCE - 1))
+    part = FIRST
+    while len(found) < changed:
+        part = min(part, changed - len(found))
+        places = {"holdfast_first": len(found) + 1, "holdfast_last": len(found) + part}
+        try:
+            told = str(connection.execute(together.tell, given | places).get)
+        except apsw.TooBigError:
+            if part == 1:
+                raise
+            part //= 2
+            continue
+        found += [dict(zip(together.names, row, strict=True)) for row in json.loads(told)]
+        part = min(MOST, max(1, CHARACTERS * part // len(told)))
     connection.execute(_FORGET)
     return found
 
 
-def _tell(
-    connection: apsw.Connection, together: Together, given: dict[str, object], first: int, last: int
-) -> list[Row]:
-    """Those at some places; in halves where together they are longer than any text may be."""
-    try:
-        told = connection.execute(together.tell, {**given, "first": first, "last": last}).get
-    except apsw.TooBigError:
-        if first == last:
-            raise
-        middle = (first + last) // 2
-        parts = ((first, middle), (middle + 1, last))
-        return [row for part in parts for row in _tell(connection, together, given, *part)]
-    return [dict(zip(together.names, row, strict=True)) for row in json.loads(str(told))]
-
-
-def _most(query: Query, rows: Rows | None, parameters: dict[str, object]) -> int:
-    """How many rows a statement may change, as far as its parameters tell."""
+def _most(rows: Rows | None, parameters: dict[str, object]) -> float:
+    """How many rows a statement may change: ids may be of others, that any number hangs on."""
     if rows is not None:
         return len(rows)
-    lists = [parameters.get(name) for name in query.lists]
     count = parameters.get("count")
-    most = [len(each) for each in lists if isinstance(each, list | tuple)]
-    return max([*most, count if isinstance(count, int) else 0])
+    return count if isinstance(count, int) else inf

@@ -120,8 +120,9 @@ class SqliteTransaction:
 
     def _run(self, query: Query, text: str, bound: apsw.Bindings) -> list[Row]:
         cursor = self._connection.execute(text, bound)
-        names = self._catalogue.columns.get(query.name) or self._learn_names(query, cursor)
-        return self._recorded(query, names, cursor.fetchall())
+        # Whoever upgrades the store while this process goes on adds columns to whole rows.
+        names = None if query.whole else self._catalogue.columns.get(query.name)
+        return self._recorded(query, names or self._learn_names(query, cursor), cursor.fetchall())
 
     def _parts(
         self, query: Query, rows: Rows, parameters: dict[str, object]
@@ -158,4 +159,5 @@ class SqliteTransaction:
         except apsw.ExecutionCompleteError:
             # Without a row SQLite no longer says what its columns were.
             return ()
-        return self._catalogue.columns.setdefault(query.name, names)
+        self._catalogue.columns[query.name] = names
+        return names
