@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Holdfast, needs
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.declared import Declared
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.work import Work
+from holdfast.worker.options import WorkerOptions
 from holdfast.worker.versions import LOOK_EVERY, Versions
 from tests.contract.raw import raw
 from tests.contract.stages import create, start
@@ -43,13 +45,24 @@ class Program(OneFunction):
         return super().knows(workflow, step) and self.has_functions
 
 
+def versions_of(engine: Engine, program: OneFunction, **options: Any) -> Versions:
+    return Versions(engine, program, WorkerOptions(**options))
+
+
 def hold(engine: Engine, versions: Versions) -> Assignment:
     """Have a worker claim a task and put it on hold for want of a function."""
-    task_id = create(engine)
-    (assignment,) = engine.work.claim("worker", passing=versions.passed())
-    versions.hold(assignment)
-    assert engine.work.release(task_id, assignment.token).ok
+    create(engine)
+    (assignment,) = try_out(engine, versions)
     return assignment
+
+
+def try_out(engine: Engine, versions: Versions) -> list[Assignment]:
+    """Have a worker claim what it does not pass by, and give it back for want of a function."""
+    given = engine.work.claim("worker", passing=versions.passed())
+    for each in given:
+        versions.hold(each)
+        assert engine.work.release(each.task_id, each.token).ok
+    return given
 
 
 def held(engine: Engine, assignment: Assignment) -> bool:
@@ -82,7 +95,7 @@ def test_a_running_worker_lifts_the_hold_from_what_it_has_the_function_of(
     assert owners == ["unable", "able"]
 
 
-def test_a_worker_does_not_claim_again_what_it_has_put_on_hold(
+def test_a_worker_without_the_function_puts_back_the_hold_that_was_lifted_and_claims_no_more(
     hf: Holdfast, store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     @hf.task
@@ -97,10 +110,16 @@ def test_a_worker_does_not_claim_again_what_it_has_put_on_hold(
             handle = only_here.enqueue()
             assert eventually(lambda: hf.tasks.get(handle.id).state == "held")
             assert hf.tasks.unhold(handle.id, "version").ok
-            # It stands behind the other in the queue.
-            marker.enqueue().result(PATIENCE)
+            assert eventually(lambda: hf.tasks.get(handle.id).attempt == 2)
+            assert eventually(lambda: hf.tasks.get(handle.id).state == "held")
+            # Whatever a worker is that lifts it and does not come to it: it is left to that one.
+            hf.workers.register("busy", agents=["default"])
+            assert hf.tasks.unhold(handle.id, "version", actor="worker:busy").ok
+            for _ in range(2):
+                # It stands behind the other in the queue.
+                marker.enqueue().result(PATIENCE)
     assert hf.tasks.get(handle.id).state == "ready"
-    assert [each.outcome for each in hf.tasks.attempts(handle.id)] == ["released"]
+    assert [each.outcome for each in hf.tasks.attempts(handle.id)] == ["released"] * 2
     assert (
         f"attempt 1 of only_here ({handle.id}) is given back: this program has no function "
         "'only_here'; it is held until a worker of a program starts that can run it"
@@ -189,7 +208,7 @@ def test_anybody_lifts_what_no_program_runs_in_that_version_of_its_workflow(
         run = start(engine, Workflow.define("feature", (step,), declared=declared), input={})
         tasks.append(run.steps["plan"])
         assert engine.tasks.hold(tasks[-1], "version").ok
-    Versions(engine, Program(has_functions=False)).lift()
+    versions_of(engine, Program(has_functions=False)).lift()
     holds = [engine.tasks.get(each).holds.names for each in tasks]
     assert holds == [(), ("version",), ("version",)]
 
@@ -204,8 +223,8 @@ def test_a_task_that_a_worker_passes_is_left_to_others(engine: Engine) -> None:
 def test_a_hold_is_looked_for_no_more_than_once_a_second(
     engine: Engine, clock: ManualClock
 ) -> None:
-    unable = Versions(engine, Program(has_functions=False))
-    able = Versions(engine, Program(has_functions=True))
+    unable = versions_of(engine, Program(has_functions=False))
+    able = versions_of(engine, Program(has_functions=True))
     able.lift()
     assignment = hold(engine, unable)
     able.lift()
@@ -230,7 +249,7 @@ def test_what_is_on_hold_is_looked_through_a_page_at_a_time_and_from_the_start_a
         assert engine.tasks.hold(task_id, "version").ok
         if step == "ended":
             assert engine.tasks.cancel(task_id).ok
-    versions = Versions(engine, Knowing(lambda ctx: ctx.attempt), at_once=4)
+    versions = Versions(engine, Knowing(lambda ctx: ctx.attempt), WorkerOptions(), at_once=4)
     lifted = []
     for _ in range(5):
         versions.lift()
@@ -253,7 +272,7 @@ def test_a_step_is_lifted_by_a_program_that_has_it_in_that_workflow(
     alone = create(engine, step="plan")
     for task_id in (run.steps["plan"], alone):
         assert engine.tasks.hold(task_id, "version").ok
-    versions = Versions(engine, program)
+    versions = versions_of(engine, program)
     for workflow, held_still in (("other", 2), ("chain", 1), (None, 0)):
         program.workflow = workflow
         versions.lift()
@@ -266,7 +285,7 @@ def test_a_worker_lifts_its_own_hold_only_when_it_has_got_the_function(
     engine: Engine, clock: ManualClock
 ) -> None:
     program = Program(has_functions=False)
-    versions = Versions(engine, program)
+    versions = versions_of(engine, program)
     assignment = hold(engine, versions)
     versions.lift()
     assert held(engine, assignment)
@@ -281,10 +300,152 @@ def test_a_worker_does_not_lift_what_its_own_function_could_not_run(
     engine: Engine, clock: ManualClock
 ) -> None:
     program = Program(has_functions=True)
-    versions = Versions(engine, program)
+    versions = versions_of(engine, program)
     assignment = hold(engine, versions)
     clock.advance(LOOK_EVERY)
     versions.lift()
     assert held(engine, assignment)
-    Versions(engine, program).lift()
+    versions_of(engine, program).lift()
     assert not held(engine, assignment)
+
+
+def test_what_somebody_has_freed_is_tried_again_by_the_worker_that_gave_it_back(
+    hf: Holdfast,
+) -> None:
+    order = hf.workflow("order")
+
+    @order.step
+    def pack() -> str:
+        return "parcel"
+
+    @order.step
+    def ship(parcel: str = needs(pack)) -> str:
+        return f"{parcel} sent"
+
+    run = order.start()
+    box, van = (run.task(step).id for step in ("pack", "ship"))
+    assert hf.tasks.unblock(van, [box]).ok
+    with hf.worker(name="able", concurrency=1):
+        assert eventually(lambda: hf.tasks.get(box).status == "done")
+        assert eventually(lambda: hf.tasks.get(van).state == "held")
+        assert hf.tasks.block(van, [box]).ok
+        assert hf.tasks.unhold(van, "version").ok
+        assert run.result(PATIENCE) == "parcel sent"
+    told = [(each.owner, each.outcome) for each in hf.tasks.attempts(van)]
+    assert told == [("able", "released"), ("able", "completed")]
+
+
+def test_each_worker_tries_once_what_a_person_has_freed(engine: Engine, clock: ManualClock) -> None:
+    program = Program(has_functions=True)
+    workers = [versions_of(engine, program, name=name) for name in ("one", "two")]
+    for each in ("one", "two"):
+        engine.workers.register(each, agents=["default"])
+    task_id = create(engine)
+    for lifts in (1, 2, 3):
+        # However often they look, and whoever was first.
+        for versions in workers * 3:
+            clock.advance(LOOK_EVERY)
+            versions.lift()
+            try_out(engine, versions)
+        assert engine.tasks.get(task_id).holds.names == ("version",)
+        assert engine.tasks.get(task_id).attempt == 2 * lifts
+        assert engine.tasks.unhold(task_id, "version").ok
+        workers.reverse()
+
+
+def test_a_worker_hears_of_a_lift_though_another_has_put_the_hold_back(
+    engine: Engine,
+) -> None:
+    first, second = (versions_of(engine, Program(has_functions=True)) for _ in range(2))
+    assignment = hold(engine, first)
+    assert engine.tasks.unhold(assignment.task_id, "version", actor="ada").ok
+    try_out(engine, second)
+    assert held(engine, assignment)
+    assert first.lift()
+    assert first.passed() == ()
+    assert not held(engine, assignment)
+
+
+def test_what_is_freed_of_another_hold_is_not_tried_again(
+    engine: Engine,
+) -> None:
+    versions = versions_of(engine, Program(has_functions=True))
+    assignment = hold(engine, versions)
+    assert engine.tasks.hold(assignment.task_id).ok
+    assert engine.tasks.unhold(assignment.task_id).ok
+    assert not versions.lift()
+    assert versions.passed() == (assignment.task_id,)
+    assert held(engine, assignment)
+
+
+def test_a_hold_that_a_worker_put_back_before_it_left_is_lifted_by_nobody_who_tried(
+    engine: Engine, clock: ManualClock
+) -> None:
+    first, second = (
+        versions_of(engine, Program(has_functions=True), name=name) for name in ("one", "two")
+    )
+    assignment = hold(engine, first)
+    second.lift()
+    try_out(engine, second)
+    clock.advance(LOOK_EVERY)
+    assert not first.lift()
+    assert held(engine, assignment)
+    assert engine.tasks.get(assignment.task_id).attempt == 2
+
+
+def test_what_a_worker_lifted_and_a_person_paused_is_not_tried_by_others(engine: Engine) -> None:
+    unable = versions_of(engine, Program(has_functions=False))
+    engine.workers.register("able", agents=["default"])
+    assignment = hold(engine, unable)
+    versions_of(engine, Program(has_functions=True), name="able").lift()
+    assert engine.tasks.hold(assignment.task_id).ok
+    assert not unable.lift()
+    assert unable.passed() == (assignment.task_id,)
+
+
+@pytest.mark.parametrize("how", ["left", "died", "told to go"])
+def test_what_a_worker_lifted_is_left_to_it_while_it_lives(
+    engine: Engine, clock: ManualClock, how: str
+) -> None:
+    unable = versions_of(engine, Program(has_functions=False))
+    able = versions_of(engine, Program(has_functions=True), name="able")
+    found = engine.workers.register("able", agents=["default"])
+    assert found is not None
+    assignment = hold(engine, unable)
+    able.lift()
+    (told,) = [each for each in engine.tasks.events(assignment.task_id) if "unheld" in each.type]
+    assert told.actor == "worker:able"
+    assert not unable.lift()
+    assert unable.passed() == (assignment.task_id,)
+    match how:
+        case "left":
+            assert engine.workers.forget("able", found["started_at"]).ok
+        case "died":
+            clock.advance(engine.settings.lease)
+        case _:
+            assert engine.workers.drain("able").ok
+    clock.advance(LOOK_EVERY)
+    assert unable.lift()
+    try_out(engine, unable)
+    assert held(engine, assignment)
+    # Once: nobody has lifted it since.
+    clock.advance(LOOK_EVERY)
+    assert not unable.lift()
+
+
+@pytest.mark.parametrize(
+    ("agents", "tags", "lifted"),
+    [
+        (("painter",), ("gpu", "eu"), True),
+        (("default", "painter"), ("gpu",), True),
+        (("default",), ("gpu",), False),
+        (("painter",), (), False),
+    ],
+)
+def test_a_worker_lifts_only_what_it_would_take(
+    engine: Engine, agents: tuple[str, ...], tags: tuple[str, ...], *, lifted: bool
+) -> None:
+    task_id = create(engine, agent="painter", tags=("gpu",))
+    assert engine.tasks.hold(task_id, "version").ok
+    versions_of(engine, Program(has_functions=True), agents=agents, tags=tags).lift()
+    assert (engine.tasks.get(task_id).holds.names == ()) is lifted

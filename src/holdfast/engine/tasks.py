@@ -36,7 +36,7 @@ from holdfast.engine.operations import (
 from holdfast.engine.plan_operations import AdvancePlan
 from holdfast.engine.records import read_event
 from holdfast.engine.traced import Starting
-from holdfast.engine.wanted import WANTED_AT_ONCE, Wanted, read_wanted
+from holdfast.engine.wanted import WANTED_AT_ONCE, Lifter, Wanted, read_wanted
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import TaskIds
 from holdfast.model.attempts import read_attempts, with_stops
@@ -282,18 +282,31 @@ class Tasks:
 
     @operation
     def unhold_known(
-        self, wanted: Wanted, is_known: Callable[[str], bool]
+        self, wanted: Wanted, lifter: Lifter, is_known: Callable[[str], bool]
     ) -> Future[Page[TransitionResult]]:
-        """Lift `version` from the tasks of a page that want these functions and are known."""
-        page = {"after": wanted.after, "until": wanted.until}
-        want = [(each.workflow, each.version, each.step) for each in wanted.functions]
-        rows = self._desk.view(lambda tx: tx.read("tasks_wanting", rows=want, **page))
+        """Lift `version` from the tasks of a page that a worker has the functions of and serves."""
+        asked = {
+            "after": wanted.after,
+            "until": wanted.until,
+            "agents": validation.agents(lifter.agents),
+            "tags": validation.tags(lifter.tags),
+        }
+        rows = self._desk.view(lambda tx: tx.read("tasks_wanting", rows=wanted.functions, **asked))
         found = [
-            UnholdTask(task_id=row["id"], actor=USER, reason=Hold.VERSION)
+            UnholdTask(task_id=row["id"], actor=f"worker:{lifter.named}", reason=Hold.VERSION)
             for row in rows
             if is_known(row["id"])
         ]
         return self._desk.submit_all(found)
+
+    @reading
+    def lifted(self, attempts: Sequence[tuple[str, int]]) -> Page[str]:
+        """Of the tasks of some attempts, those that were freed of `version` for anybody since.
+
+        What a worker lifts is for that worker, as long as it lives.
+        """
+        rows = self._desk.view(lambda tx: tx.read("lifted_since", rows=attempts))
+        return [row["id"] for row in rows]
 
     @reading
     def get(self, task_id: str) -> Task:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from holdfast.model.graph_text import read_steps
 from holdfast.model.step import every
@@ -25,6 +25,17 @@ class Function(NamedTuple):
     version: str | None
     step: str | None
     external: bool = False
+
+
+class Lifter(Protocol):
+    """The worker that lifts a hold, to take the task itself."""
+
+    @property
+    def named(self) -> str: ...
+    @property
+    def agents(self) -> Sequence[str]: ...
+    @property
+    def tags(self) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -37,10 +37,12 @@ class Asking:
         self._asked_at = engine.clock.monotonic()
         self.hinted = True
 
-    def ask(self, taker: Taker) -> bool:
+    def ask(self, taker: Taker, *, hinted: bool = False) -> bool:
         """Ask after a hint, or when it was long ago; whether it did."""
         poll, now = self._engine.settings.poll, self._engine.clock.monotonic()
         with self._lock:
+            if hinted:
+                self.hinted = True
             wanted = self.hinted or now >= self._asked_at + poll
             waits = self._asked is not None and not self._asked.done()
             if waits or not wanted or not self._may():

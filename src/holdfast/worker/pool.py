@@ -75,7 +75,7 @@ class Worker(Startable):
         self._is_alone = self._has_one
         self._runner = Runner(engine.threads, self._take_up, self._give_up)
         self._heartbeat = Heartbeat(engine, self._executions)
-        self._versions = Versions(engine, functions)
+        self._versions = Versions(engine, functions, options)
         self._presence = Presence(engine, options)
         self._override = Override(engine, options, bare=self._versions.bare)
         self._disk = disk_of(engine, options)
@@ -87,11 +87,12 @@ class Worker(Startable):
                 raise InvalidInput("worker", "starts only once; make another with hf.worker()")
             self._started = True
         try:
-            self._versions.lift()
             self._disk.look()
             self._options = self._presence.begin()
             self._override.serve(self._options)
+            self._versions.begin(self._options)
         except BaseException:
+            self._presence.leave()
             self._stopped.set()
             raise
         # Before its first step says anything.
@@ -248,8 +249,7 @@ class Worker(Startable):
             self._obey(self._presence.step(self._disk.look()))
             self._begin_now()
             if not self._stopping.is_set():
-                self._versions.lift()
-                self._asking.ask(self._taker)
+                self._asking.ask(self._taker, hinted=self._versions.lift())
             pause = self._look()
         except ShuttingDown:
             self._stopping.set()

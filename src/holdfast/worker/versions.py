@@ -3,28 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from holdfast.engine.wanted import WANTED_AT_ONCE
 from holdfast.model.task import Assignment
 from holdfast.worker.execution import Functions
 from holdfast.worker.office import Office
+from holdfast.worker.options import WorkerOptions
 
 LOOK_EVERY = 1.0
 REMEMBERED = 1_000
 
 
+class Passed(NamedTuple):
+    """The attempt with which a task was given back, and whether its function was there."""
+
+    attempt: int
+    known: bool
+
+
 class Versions:
-    """Keeps a worker from taking again and again what it has put on hold `version` itself."""
+    """Keeps a worker from taking again and again what it has put on hold `version` itself.
+
+    When a person lifts the hold, every worker tries the task once more. When a worker does, it is
+    for that one to try, and the others leave it alone while that one lives.
+    """
 
     def __init__(
-        self, engine: Office, functions: Functions, *, at_once: int = WANTED_AT_ONCE
+        self,
+        engine: Office,
+        functions: Functions,
+        options: WorkerOptions,
+        *,
+        at_once: int = WANTED_AT_ONCE,
     ) -> None:
         self._engine = engine
         self._functions = functions
+        self._options = options
         self._at_once = at_once
         self._after = ""
         self._looked: float | None = None
-        self._passed: dict[str, bool] = {}
+        self._passed: dict[str, Passed] = {}
 
     @property
     def bare(self) -> bool:
@@ -33,6 +52,11 @@ class Versions:
         Most programs leave that to whoever claims it.
         """
         return self._functions.knows(None, None)
+
+    def begin(self, options: WorkerOptions) -> None:
+        """Lift for the first time, under the name by which others know that the worker lives."""
+        self._options = options
+        self.lift()
 
     def passed(self) -> tuple[str, ...]:
         """The tasks to leave to others."""
@@ -49,19 +73,37 @@ class Versions:
         if not external:
             self._engine.tasks.hold(task_id, "version", actor="worker")
         known = self._functions.knows(assignment.workflow, assignment.step)
-        self._passed[task_id] = known and not external
+        self._passed[task_id] = Passed(assignment.attempt, known and not external)
         while len(self._passed) > REMEMBERED:
             del self._passed[next(iter(self._passed))]
 
-    def lift(self) -> None:
+    def lift(self) -> bool:
         """Look for tasks on hold that this program has the functions of: some, not too often.
 
-        And for those that an earlier release put on hold though no program has them.
+        And for those that an earlier release put on hold though no program has them. The answer is
+        whether it leaves less to others than before.
         """
         now = self._engine.clock.monotonic()
         if self._looked is not None and now < self._looked + LOOK_EVERY:
-            return
+            return False
         self._looked = now
+        freed = self._forget_lifted()
+        self._lift_known()
+        return freed
+
+    def _forget_lifted(self) -> bool:
+        passed = dict(self._passed)
+        if not passed:
+            return False
+        attempts = [(task_id, each.attempt) for task_id, each in passed.items()]
+        lifted = self._engine.tasks.lifted(attempts)
+        for task_id in lifted:
+            # Unless it was given back with a later attempt while this was asked.
+            if self._passed.get(task_id) == passed[task_id]:
+                self._passed.pop(task_id, None)
+        return bool(lifted)
+
+    def _lift_known(self) -> None:
         wanted = self._engine.tasks.wanted(after=self._after, count=self._at_once)
         self._after = wanted.following
         known = tuple(
@@ -70,11 +112,14 @@ class Versions:
             if each.external or self._functions.knows(each.workflow, each.step)
         )
         if known:
-            self._engine.tasks.unhold_known(replace(wanted, functions=known), self._is_to_lift)
+            self._engine.tasks.unhold_known(
+                replace(wanted, functions=known), self._options, self._is_to_lift
+            )
 
     def _is_to_lift(self, task_id: str) -> bool:
         # What it had a function for when it put it on hold needs another program, or another run.
-        if self._passed.get(task_id):
+        passed = self._passed.get(task_id)
+        if passed is not None and passed.known:
             return False
         self._passed.pop(task_id, None)
         return True

@@ -342,8 +342,9 @@ FROM (
 GROUP BY workflow, version, step, open
 
 -- name: tasks_wanting
--- purpose: the tasks of such a page that want some of those functions
--- rows: flow text, edition text, function text
+-- purpose: the tasks of such a page that want some of those functions, and that a worker who serves
+--   these agents and tags would take; of those that no program has, all
+-- rows: flow text, edition text, function text, outside boolean
 SELECT task.id
 FROM holdfast_task AS task
 LEFT JOIN holdfast_run AS run ON run.id = task.run_id
@@ -354,4 +355,23 @@ WHERE (task.holds & 128) <> 0
   AND task.id > :after
   AND task.id <= :until
   AND task.status IN ('idle', 'queued')
+  AND (r.outside OR (task.agent IN (SELECT value FROM {each agents}) AND holdfast_within(task.tags, :tags)))
 ORDER BY task.id
+
+-- name: lifted_since
+-- purpose: which tasks were freed of the hold version since an attempt: by a person, or by a worker
+--   that is gone, or told to go, and has not taken what it lifted
+-- rows: task_id text, fence integer
+SELECT DISTINCT r.task_id AS id
+FROM {rows} AS r
+JOIN holdfast_task AS task ON task.id = r.task_id
+JOIN holdfast_event AS event ON event.entity = r.task_id
+WHERE event.type = 'task.unheld'
+  AND event.attempt >= r.fence
+  AND (CAST({data holds} AS integer) & 128) = 0
+  AND (event.actor NOT LIKE 'worker:%' OR (
+    (task.holds & 128) = 0 AND NOT EXISTS (
+      SELECT 1 FROM holdfast_worker AS lifter
+      WHERE event.actor = 'worker:' || lifter.name
+        AND lifter.told IS NULL
+        AND lifter.expires_at > (SELECT holdfast_now()))))

@@ -74,6 +74,11 @@ class RemoteTasks:
     def unhold_known(self, *_: Any) -> Future[list[TransitionResult]]:
         return _now([])
 
+    @reading
+    def lifted(self, *_: Any) -> list[str]:
+        """None: it has put no hold that anybody could lift."""
+        return []
+
 
 class RemoteOffice:
     def __init__(self, url: str, token: str, **settings: Any) -> None:
