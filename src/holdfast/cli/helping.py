@@ -82,6 +82,7 @@ def helped(service: Service, workflow: Workflow, program: Program | None) -> Ite
             helper.look()
             yield helper
         return
+    # Whoever lives: a worker says which agents it serves, and not which functions it has.
     with Beside(f"holdfast worker {program.name}") as beside:
         beside.add(_start(program.holdfast, workflow, wanted_agents(workflow)))
         yield beside

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +24,17 @@ from tests.contract.stages import finish, start
 from tests.engines import opened
 
 ONE = Workflow.define("one", (Step(id="a"),))
+PROGRAM = """
+import os
+from holdfast import Holdfast
+
+hf = Holdfast(os.environ["HOLDFAST_DB"])
+bread = hf.workflow("bread")
+
+@bread.step
+def bake() -> str:
+    return "a loaf"
+"""
 FILE = "name: w\nsteps: [{id: a, run: [echo, hi], tags: [gpu]}]\n"
 
 
@@ -39,6 +51,18 @@ def test_a_worker_that_cannot_do_the_steps_is_not_waited_for(
     (tmp_path / "w.yaml").write_text(FILE)
     engine.workers.register("one", agents=agents, tags=tags)
     assert "a  done" in typed.ok("run", "w.yaml", "--wait")
+
+
+def test_a_program_brings_its_worker_as_one_that_lives_may_not_have_its_functions(
+    engine: Engine, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bakery.py").write_text(PROGRAM)
+    monkeypatch.syspath_prepend(tmp_path)
+    engine.workers.register("of-another-program", agents=["default"])
+    try:
+        assert "bake  done" in typed.ok("run", "bakery:bread", "--wait")
+    finally:
+        sys.modules.pop("bakery", None)
 
 
 def test_who_reads_a_run_through_a_pipe_gets_its_id_what_it_asks_and_what_it_gave(
