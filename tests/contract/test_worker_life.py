@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,35 @@ def test_a_stopping_worker_finishes_what_it_runs_and_claims_nothing_more(hf: Hol
         thread.join(PATIENCE)
     assert running.result(PATIENCE) == "running"
     assert {hf.tasks.get(handle.id).state for handle in waiting} == {"ready"}
+
+
+def test_a_worker_has_stopped_when_it_is_no_longer_listed(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = hf.worker().start()
+    (listed,) = hf.workers.list()
+    write = hf.engine.database.transact
+    about_to, go_on, stopped = (threading.Event() for _ in range(3))
+
+    def wait_before(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever is written
+        about_to.set()
+        assert go_on.wait(PATIENCE)
+        return write(*given, **named)
+
+    worker.drain()
+    monkeypatch.setattr(hf.engine.database, "transact", wait_before)
+
+    def stop() -> None:
+        worker.stop()
+        stopped.set()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    assert about_to.wait(PATIENCE)
+    assert not stopped.wait(0.1)
+    go_on.set()
+    thread.join()
+    assert listed.name not in [each.name for each in hf.workers.list()]
 
 
 @pytest.mark.parametrize("begin", [Holdfast.worker, open_again])

@@ -403,6 +403,35 @@ def test_what_a_worker_lifted_and_a_person_paused_is_not_tried_by_others(engine:
     assert unable.passed() == (assignment.task_id,)
 
 
+def test_what_a_worker_lifted_and_a_person_paused_for_a_while_is_not_tried_by_others(
+    engine: Engine, clock: ManualClock
+) -> None:
+    unable = versions_of(engine, Program(has_functions=False))
+    engine.workers.register("able", agents=["default"])
+    assignment = hold(engine, unable)
+    versions_of(engine, Program(has_functions=True), name="able").lift()
+    assert engine.tasks.hold(assignment.task_id).ok
+    assert engine.tasks.unhold(assignment.task_id).ok
+    clock.advance(LOOK_EVERY)
+    assert not unable.lift()
+    assert unable.passed() == (assignment.task_id,)
+
+
+def test_what_a_worker_lifted_is_not_left_to_another_that_has_its_name_after_it(
+    engine: Engine, clock: ManualClock
+) -> None:
+    unable = versions_of(engine, Program(has_functions=False))
+    found = engine.workers.register("able", agents=["default"])
+    assert found is not None
+    hold(engine, unable)
+    versions_of(engine, Program(has_functions=True), name="able").lift()
+    assert engine.workers.forget("able", found["started_at"]).ok
+    clock.advance(LOOK_EVERY)
+    engine.workers.register("able", agents=["painter"])
+    assert unable.lift()
+    assert unable.passed() == ()
+
+
 @pytest.mark.parametrize("how", ["left", "died", "told to go"])
 def test_what_a_worker_lifted_is_left_to_it_while_it_lives(
     engine: Engine, clock: ManualClock, how: str

@@ -76,13 +76,13 @@ def _reason(mistake: Any) -> str:  # noqa: ANN401 - Typer's own
     return tell_mistakes(found())[0].message
 
 
-def _meant(option: str, possibilities: Sequence[str]) -> str:
+def _meant(option: str, possibilities: Sequence[str] | None) -> str:
     """The commands that have such an option, if they are few, or what it may be a slip of."""
     owners = _owners(option)
     if 0 < len(owners) <= FEW:
         return f"; {', '.join(owners)} {'has' if len(owners) == 1 else 'have'} one"
-    # Without the dashes, which would make any two short names alike.
-    names = {each.lstrip("-"): each for each in possibilities}
+    # Without the dashes, which would make any two short names alike; of a short one none are told.
+    names = {each.lstrip("-"): each for each in possibilities or ()}
     close = sorted(names[each] for each in get_close_matches(option.lstrip("-"), names))
     return f"; did you mean {' or '.join(close)}?" if close else ""
 

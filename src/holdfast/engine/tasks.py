@@ -300,12 +300,12 @@ class Tasks:
         return self._desk.submit_all(found)
 
     @reading
-    def lifted(self, attempts: Sequence[tuple[str, int]]) -> Page[str]:
-        """Of the tasks of some attempts, those that were freed of `version` for anybody since.
+    def lifted(self, seen: Sequence[tuple[str, int]]) -> Page[str]:
+        """Of tasks at some versions of theirs, those freed of the hold `version` for anybody since.
 
         What a worker lifts is for that worker, as long as it lives.
         """
-        rows = self._desk.view(lambda tx: tx.read("lifted_since", rows=attempts))
+        rows = self._desk.view(lambda tx: tx.read("lifted_since", rows=seen))
         return [row["id"] for row in rows]
 
     @reading

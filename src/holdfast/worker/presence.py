@@ -17,10 +17,12 @@ from holdfast.worker.options import WorkerOptions
 from holdfast.worker.origin import Origin
 
 log = logging.getLogger("holdfast.worker")
+# For how many seconds a worker that goes waits until that is known.
+LEAVING = 1.0
 
 
 class Presence:
-    """Speaks up as often as leases are renewed; it never waits for the store."""
+    """Speaks up as often as leases are renewed; until it leaves, it never waits for the store."""
 
     def __init__(self, engine: Office, options: WorkerOptions) -> None:
         self._engine = engine
@@ -77,10 +79,11 @@ class Presence:
         return told
 
     def leave(self) -> None:
-        """Say that it is gone; nobody waits for that."""
+        """Say that it is gone, and wait a little: a program may end with its worker."""
         if self._started_at is not None:
-            with suppress(HoldfastError):
-                self._engine.workers.forget.submit(self._options.named, self._started_at)
+            with suppress(HoldfastError, TimeoutError):
+                told = self._engine.workers.forget.submit(self._options.named, self._started_at)
+                told.result(LEAVING)
 
     def _say(self) -> Future[Row | None]:
         workers, options = self._engine.workers, self._options

@@ -16,9 +16,9 @@ REMEMBERED = 1_000
 
 
 class Passed(NamedTuple):
-    """The attempt with which a task was given back, and whether its function was there."""
+    """How a task stood when it was claimed to be given back, and whether its function was there."""
 
-    attempt: int
+    seen: int
     known: bool
 
 
@@ -73,7 +73,7 @@ class Versions:
         if not external:
             self._engine.tasks.hold(task_id, "version", actor="worker")
         known = self._functions.knows(assignment.workflow, assignment.step)
-        self._passed[task_id] = Passed(assignment.attempt, known and not external)
+        self._passed[task_id] = Passed(assignment.row["version"], known and not external)
         while len(self._passed) > REMEMBERED:
             del self._passed[next(iter(self._passed))]
 
@@ -95,10 +95,9 @@ class Versions:
         passed = dict(self._passed)
         if not passed:
             return False
-        attempts = [(task_id, each.attempt) for task_id, each in passed.items()]
-        lifted = self._engine.tasks.lifted(attempts)
+        lifted = self._engine.tasks.lifted([(each, at.seen) for each, at in passed.items()])
         for task_id in lifted:
-            # Unless it was given back with a later attempt while this was asked.
+            # Unless it was claimed and given back again while this was asked.
             if self._passed.get(task_id) == passed[task_id]:
                 self._passed.pop(task_id, None)
         return bool(lifted)

@@ -348,7 +348,7 @@ WHERE id = :task_id
 -- guards: open, and held for that reason
 -- changes: task
 -- event: 'task.unheld'
--- data: '{"holds":' || holds || '}'
+-- data: '{"holds":' || holds || ',"lifted":' || CAST(:reason AS text) || '}'
 -- returning: kind, conditional, blocked, parent_id, calls
 UPDATE holdfast_task SET
   holds = holds & ~:reason,

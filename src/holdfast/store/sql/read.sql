@@ -359,19 +359,19 @@ WHERE (task.holds & 128) <> 0
 ORDER BY task.id
 
 -- name: lifted_since
--- purpose: which tasks were freed of the hold version since an attempt: by a person, or by a worker
---   that is gone, or told to go, and has not taken what it lifted
--- rows: task_id text, fence integer
+-- purpose: which tasks were freed of the hold version since a version of theirs: by a person, or by a
+--   worker that is gone, or told to go, and has not taken what it lifted
+-- rows: task_id text, seen integer
 SELECT DISTINCT r.task_id AS id
 FROM {rows} AS r
 JOIN holdfast_task AS task ON task.id = r.task_id
-JOIN holdfast_event AS event ON event.entity = r.task_id
+JOIN holdfast_event AS event ON event.entity = r.task_id AND event.version > r.seen
 WHERE event.type = 'task.unheld'
-  AND event.attempt >= r.fence
-  AND (CAST({data holds} AS integer) & 128) = 0
-  AND (event.actor NOT LIKE 'worker:%' OR (
+  AND (CAST({data lifted} AS integer) & 128) <> 0
+  AND (substr(event.actor, 1, 7) <> 'worker:' OR (
     (task.holds & 128) = 0 AND NOT EXISTS (
       SELECT 1 FROM holdfast_worker AS lifter
       WHERE event.actor = 'worker:' || lifter.name
+        AND lifter.started_at <= event.at
         AND lifter.told IS NULL
         AND lifter.expires_at > (SELECT holdfast_now()))))

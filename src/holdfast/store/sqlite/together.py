@@ -44,6 +44,9 @@ class Gathering:
             connection.execute(_PREPARE)
             self._prepared = connection
 
+    def forget(self) -> None:
+        self._prepared = None
+
     def choose(
         self,
         connection: apsw.Connection,
@@ -66,7 +69,7 @@ def change(connection: apsw.Connection, together: Together, given: dict[str, obj
     connection.execute(together.record, given)
     if connection.changes() != changed:
         # A migration that made a table anew has taken the trigger with it.
-        raise StoreError("SQLite: it was not noted which rows were changed; open the store again")
+        raise StoreError("SQLite: it was not noted which rows were changed; try it again")
     found: list[Row] = []
     part = FIRST
     while len(found) < changed:

@@ -106,8 +106,10 @@ class SqliteTransaction:
         given = self._bind(query, rows, parameters)
         try:
             return together.change(self._connection, told, given)
-        except apsw.Error:
+        except (apsw.Error, StoreError):
             self._failed = True
+            # Whatever is missing there, the next transaction prepares it again.
+            self._gathering.forget()
             raise
 
     def _bind(
