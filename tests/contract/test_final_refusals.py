@@ -77,7 +77,7 @@ def test_a_wait_that_timed_out_is_not_tried_again_but_waits_anew_when_it_is_told
     assert (task.status, task.failures) == ("failed", 1)
     assert task.error["message"] == (
         "no signal 'go' came in time, which is remembered and not tried again: catch TimeoutError, "
-        f"or have it wait anew: `holdfast retry --again {story.task_id}`"
+        f"or have it begin anew, its effects too: `holdfast retry --again {story.task_id}`"
     )
     assert engine.tasks.reopen(story.task_id).ok
     assert story.goes_on()

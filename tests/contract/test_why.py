@@ -272,3 +272,12 @@ def test_an_approval_that_waits_is_told_with_its_values_once_all_are_known(engin
     assert "a person settles it: Merge 3 for SSO?" in str(engine.why_run(run.id))
     assert engine.runs.retry(run.id, step="plan").ok
     assert asked("merge") == "Merge {{ steps.plan.size }} for {{ input.task }}?"
+
+
+def test_what_has_ended_with_a_hold_is_not_told_to_be_resumed(engine: Engine) -> None:
+    workflow = read_workflow_text("name: asks\nsteps:\n  - {id: merge, approval: Merge?}\n")
+    run = start(engine, workflow)
+    assert engine.tasks.hold(run.steps["merge"]).ok
+    assert engine.tasks.approve(run.steps["merge"]).ok
+    fixes = [each.fix for each in engine.why(run.steps["merge"]).clauses if each.fix]
+    assert not [fix for fix in fixes if "unhold" in fix or "resume" in fix]

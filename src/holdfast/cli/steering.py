@@ -36,7 +36,11 @@ def retry(
         typer.Option("--from", help="This step of a run, or build.2.test, and all that needs it."),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="A task that is done too, and all that needs it.")
+        bool,
+        typer.Option(
+            "--again",
+            help="A task that is done too, and all that needs it; their effects are done again.",
+        ),
     ] = False,
     dry_run: DryRun = False,
     json: Json = False,

@@ -146,7 +146,9 @@ class TaskReading:
         if ok:
             return Clause(name=name, ok=True)
         detail, fix = self._explain_clause(name)
-        return Clause(name=name, ok=False, detail=detail, fix=fix)
+        # What has ended is only begun again, whatever else would be in its way.
+        over = self._task.terminal and name != "status"
+        return Clause(name=name, ok=False, detail=detail, fix="" if over else fix)
 
     def _explain_clause(self, name: str) -> tuple[str, str]:
         words: dict[str, Callable[[], tuple[str, str]]] = {

@@ -54,7 +54,8 @@ class SignalTimeout(TimeoutError):
 
     def __init__(self, signal: str, task_id: str) -> None:
         reason = f"no signal {signal!r} came in time, which is remembered and not tried again"
-        advice = f"or have it wait anew: `holdfast retry --again {task_id}`"
+        again = "or have it begin anew, its effects too"
+        advice = f"{again}: `holdfast retry --again {task_id}`"
         super().__init__(f"{reason}: catch TimeoutError, {advice}")
 
 
