@@ -73,7 +73,8 @@ class Versions:
         if not external:
             self._engine.tasks.hold(task_id, "version", actor="worker")
         known = self._functions.knows(assignment.workflow, assignment.step)
-        self._passed[task_id] = Passed(assignment.row["version"], known and not external)
+        # A server does not tell it; there no hold is put either that anybody could lift.
+        self._passed[task_id] = Passed(assignment.row.get("version", 0), known and not external)
         while len(self._passed) > REMEMBERED:
             del self._passed[next(iter(self._passed))]
 
