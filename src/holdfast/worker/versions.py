@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -73,8 +74,9 @@ class Versions:
         if not external:
             self._engine.tasks.hold(task_id, "version", actor="worker")
         known = self._functions.knows(assignment.workflow, assignment.step)
-        # A server does not tell it; there no hold is put either that anybody could lift.
-        self._passed[task_id] = Passed(assignment.row.get("version", 0), known and not external)
+        # A server tells no rows; of what is put on hold by none, nobody can lift a hold either.
+        row: Mapping[str, int] = getattr(assignment, "row", {})
+        self._passed[task_id] = Passed(row.get("version", 0), known and not external)
         while len(self._passed) > REMEMBERED:
             del self._passed[next(iter(self._passed))]
 
