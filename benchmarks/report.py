@@ -32,7 +32,8 @@ stores are looked at: the same rows, the same events, no invariant broken.
 
 A pipeline alone has nothing to share a commit with: it needs one for its start and one for the
 report of each step, and each of them starts the next step too. Beside it stands the smallest
-commit, one row and its event, as often; and then the same pipeline by hand, in as many commits.
+commit, one row and its event, as often; the same on a disk that takes longer for each commit, of
+both sides; and then the same pipeline by hand, in as many commits.
 
 A task waits from before `enqueue` is called to the first line of its function. In one process that
 takes one commit, from another process two. One comes as soon as the one before has ended, or after

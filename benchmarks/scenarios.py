@@ -16,12 +16,15 @@ from benchmarks.by_hand import RESULT, STEPS, WORKER, ByHand, in_batches
 from benchmarks.places import Places, contents, weigh
 from benchmarks.places import by_hand as open_by_hand
 from benchmarks.program import Program, program
+from benchmarks.slow_disk import slow_disk
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment, NewTask
 
 # The start, and each step's report; both bring the next step's start with them.
 COMMITS_OF_A_PIPELINE = 1 + len(STEPS)
 SMALL_LOOP = 2_000
+# How much longer a commit takes on a slow disk, in seconds.
+SLOWER = 0.004
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +98,13 @@ class Scenarios:
         """One pipeline at a time, nothing to share a commit with, beside as many bare commits."""
         with self._places.new(database) as ours, self._places.new(database) as theirs:
             return take(number, partial(self._run_alone, ours), partial(self._commits, theirs))
+
+    def alone_on_a_slow_disk(self, database: str, number: int) -> Pair:
+        """The same where the disk takes longer to keep what it is given."""
+        with self._places.new(database) as ours, self._places.new(database) as theirs:
+            subject, reference = partial(self._run_alone, ours), partial(self._commits, theirs)
+            with slow_disk(SLOWER, ours, theirs):
+                return take(number, subject, reference)
 
     def alone_by_hand(self, database: str, number: int) -> Pair:
         """One pipeline at a time, beside the same written by hand in as many commits."""
