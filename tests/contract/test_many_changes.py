@@ -232,5 +232,7 @@ def test_what_was_half_prepared_is_prepared_another_time(sqlite_url: str) -> Non
         assert isinstance(engine.database, SqliteDatabase)
         engine.database._close_writer()  # noqa: SLF001
         writer = engine.database._opened_writer()  # noqa: SLF001
-        writer.execute("CREATE TABLE temp.holdfast_changed (place INTEGER PRIMARY KEY, changed_id)")
+        writer.execute(
+            "CREATE TABLE temp.holdfast_changed (place INTEGER PRIMARY KEY, changed_row)"
+        )
         assert [each.task_id for each in engine.work.claim("worker", count=20)] == tasks

@@ -106,7 +106,9 @@ def compose_together(body: str, headers: Mapping[str, str], entity: str) -> Toge
         return None
     items = _items(_rename(_returning(headers, entity, table), table, holder))
     values, names = zip(*items, strict=True)
-    changed = f"FROM {CHANGED} AS changed CROSS JOIN {holder} ON {holder}.id = changed.changed_id"
+    changed = (
+        f"FROM {CHANGED} AS changed CROSS JOIN {holder} ON {holder}.rowid = changed.changed_row"
+    )
     return Together(
         change=f"{body[: update.end()]} {NOTED} = {table}.{NOTED},{body[update.end() :]}",
         record=f"{_INTO}\nSELECT {', '.join(values[: len(RETURNED)])}\n{changed}",

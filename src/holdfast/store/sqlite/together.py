@@ -20,13 +20,13 @@ FIRST = 16
 CHARACTERS = 1_000_000
 MOST = 256
 _PREPARE = f"""
-CREATE TABLE IF NOT EXISTS {CHANGED} (place INTEGER PRIMARY KEY, changed_id TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS {CHANGED} (place INTEGER PRIMARY KEY, changed_row INTEGER NOT NULL);
 CREATE TEMP TRIGGER IF NOT EXISTS holdfast_task_changed
 AFTER UPDATE OF {NOTED} ON main.holdfast_task
-BEGIN INSERT INTO holdfast_changed (changed_id) VALUES (NEW.id); END;
+BEGIN INSERT INTO holdfast_changed (changed_row) VALUES (NEW.rowid); END;
 CREATE TEMP TRIGGER IF NOT EXISTS holdfast_run_changed
 AFTER UPDATE OF {NOTED} ON main.holdfast_run
-BEGIN INSERT INTO holdfast_changed (changed_id) VALUES (NEW.id); END;
+BEGIN INSERT INTO holdfast_changed (changed_row) VALUES (NEW.rowid); END;
 """  # noqa: S608 - names of ours
 _FORGET = f"DELETE FROM {CHANGED}"  # noqa: S608 - a name of ours
 
