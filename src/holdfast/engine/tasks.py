@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from itertools import islice
 from typing import TypeVar
 
 from holdfast.engine import validation
@@ -282,9 +283,12 @@ class Tasks:
 
     @operation
     def unhold_known(
-        self, wanted: Wanted, lifter: Lifter, is_known: Callable[[str], bool]
+        self, wanted: Wanted, lifter: Lifter, is_known: Callable[[str], bool], *, most: int
     ) -> Future[Page[TransitionResult]]:
-        """Lift `version` from the tasks of a page that a worker has the functions of and serves."""
+        """Lift `version` from tasks of a page that a worker has the functions of and serves.
+
+        Those that come first in line, and at most so many.
+        """
         asked = {
             "after": wanted.after,
             "until": wanted.until,
@@ -294,8 +298,7 @@ class Tasks:
         rows = self._desk.view(lambda tx: tx.read("tasks_wanting", rows=wanted.functions, **asked))
         found = [
             UnholdTask(task_id=row["id"], actor=f"worker:{lifter.named}", reason=Hold.VERSION)
-            for row in rows
-            if is_known(row["id"])
+            for row in islice((row for row in rows if is_known(row["id"])), most)
         ]
         return self._desk.submit_all(found)
 

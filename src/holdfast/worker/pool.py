@@ -249,7 +249,8 @@ class Worker(Startable):
             self._obey(self._presence.step(self._disk.look()))
             self._begin_now()
             if not self._stopping.is_set():
-                self._asking.ask(self._taker, hinted=self._versions.lift())
+                freed = self._versions.lift(full=not self._may_ask())
+                self._asking.ask(self._taker, hinted=freed)
             pause = self._look()
         except ShuttingDown:
             self._stopping.set()
@@ -395,5 +396,5 @@ class Worker(Startable):
         # A report that was written has brought the next task with it.
         if execution.silent:
             self._hint()
-        elif self._stopping.is_set():
+        elif self._stopping.is_set() or self._versions.more:
             self._wake.set()

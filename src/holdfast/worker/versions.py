@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from holdfast.engine.wanted import WANTED_AT_ONCE
+from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.worker.execution import Functions
 from holdfast.worker.office import Office
@@ -14,6 +15,9 @@ from holdfast.worker.options import WorkerOptions
 
 LOOK_EVERY = 1.0
 REMEMBERED = 1_000
+# At most so many are lifted before the worker comes to them: another one without their functions
+# takes each of them once more, and must remember them all until then.
+LIFTED = REMEMBERED // 2
 
 
 class Passed(NamedTuple):
@@ -37,11 +41,15 @@ class Versions:
         options: WorkerOptions,
         *,
         at_once: int = WANTED_AT_ONCE,
+        lifted: int = LIFTED,
     ) -> None:
         self._engine = engine
         self._functions = functions
         self._options = options
         self._at_once = at_once
+        self._lifted = lifted
+        # Whether more is on hold that this program has the functions of, for when there is room.
+        self.more = False
         self._after = ""
         self._looked: float | None = None
         self._passed: dict[str, Passed] = {}
@@ -80,18 +88,22 @@ class Versions:
         while len(self._passed) > REMEMBERED:
             del self._passed[next(iter(self._passed))]
 
-    def lift(self) -> bool:
+    def lift(self, *, full: bool = False) -> bool:
         """Look for tasks on hold that this program has the functions of: some, not too often.
 
-        And for those that an earlier release put on hold though no program has them. The answer is
-        whether it leaves less to others than before.
+        And for those that an earlier release put on hold though no program has them. A worker that
+        is full lifts nothing: whoever has not the function would only take it and hold it again.
+        The answer is whether it leaves less to others than before.
         """
         now = self._engine.clock.monotonic()
-        if self._looked is not None and now < self._looked + LOOK_EVERY:
+        early = self._looked is not None and now < self._looked + LOOK_EVERY
+        if early and (full or not self.more):
             return False
-        self._looked = now
-        freed = self._forget_lifted()
-        self._lift_known()
+        freed = not early and self._forget_lifted()
+        if not early:
+            self._looked = now
+        if not full:
+            self._lift_known()
         return freed
 
     def _forget_lifted(self) -> bool:
@@ -107,16 +119,22 @@ class Versions:
 
     def _lift_known(self) -> None:
         wanted = self._engine.tasks.wanted(after=self._after, count=self._at_once)
-        self._after = wanted.following
         known = tuple(
             each
             for each in wanted.functions
             if each.external or self._functions.knows(each.workflow, each.step)
         )
+        lifted: Sequence[TransitionResult] = ()
         if known:
-            self._engine.tasks.unhold_known(
-                replace(wanted, functions=known), self._options, self._is_to_lift
+            lifted = self._engine.tasks.unhold_known(
+                replace(wanted, functions=known),
+                self._options,
+                self._is_to_lift,
+                most=self._lifted,
             )
+        self.more = len(lifted) == self._lifted
+        if not self.more:
+            self._after = wanted.following
 
     def _is_to_lift(self, task_id: str) -> bool:
         # What it had a function for when it put it on hold needs another program, or another run.

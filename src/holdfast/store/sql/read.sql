@@ -343,7 +343,7 @@ GROUP BY workflow, version, step, open
 
 -- name: tasks_wanting
 -- purpose: the tasks of such a page that want some of those functions, and that a worker who serves
---   these agents and tags would take; of those that no program has, all
+--   these agents and tags would take, the first in line first; of those that no program has, all
 -- rows: flow text, edition text, function text, outside boolean
 SELECT task.id
 FROM holdfast_task AS task
@@ -356,7 +356,7 @@ WHERE (task.holds & 128) <> 0
   AND task.id <= :until
   AND task.status IN ('idle', 'queued')
   AND (r.outside OR (task.agent IN (SELECT value FROM {each agents}) AND holdfast_within(task.tags, :tags)))
-ORDER BY task.id
+ORDER BY task.run_now DESC, task.priority DESC, task.position, task.id
 
 -- name: lifted_since
 -- purpose: which tasks were freed of the hold version since a version of theirs: by a person, or by a

@@ -71,7 +71,7 @@ class RemoteTasks:
         return Wanted(functions=(), after=after, until=after, following="")
 
     @operation
-    def unhold_known(self, *_: Any) -> Future[list[TransitionResult]]:
+    def unhold_known(self, *_: Any, **__: Any) -> Future[list[TransitionResult]]:
         return _now([])
 
     @reading

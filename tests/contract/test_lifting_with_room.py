@@ -1,0 +1,102 @@
+"""A worker that has the functions of what is on hold lifts as much of it as it can come to."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.clock import ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.worker import versions as module
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.versions import LOOK_EVERY, Versions
+from tests.contract.stages import create
+from tests.contract.workers import OneFunction
+from tests.race.racers import eventually
+
+PATIENCE = 30
+
+
+def able(engine: Engine, *, lifted: int) -> Versions:
+    program = OneFunction(lambda ctx: ctx.attempt)
+    return Versions(engine, program, WorkerOptions(name="able"), lifted=lifted)
+
+
+def put_on_hold(engine: Engine, *priorities: int) -> list[str]:
+    tasks = [create(engine, step="plan", priority=each) for each in priorities]
+    for each in tasks:
+        assert engine.tasks.hold(each, "version").ok
+    return tasks
+
+
+def held(engine: Engine, tasks: list[str]) -> list[bool]:
+    return [bool(engine.tasks.get(each).holds) for each in tasks]
+
+
+def test_a_full_worker_lifts_nothing_and_one_with_room_at_once(engine: Engine) -> None:
+    versions, tasks = able(engine, lifted=2), put_on_hold(engine, 0)
+    versions.lift(full=True)
+    assert held(engine, tasks) == [True]
+    assert not versions.more
+
+
+def test_a_worker_lifts_the_first_in_line_and_the_others_when_it_has_room_again(
+    engine: Engine, clock: ManualClock
+) -> None:
+    versions, tasks = able(engine, lifted=2), put_on_hold(engine, 0, 0, 9, 9, 0)
+    versions.lift()
+    assert held(engine, tasks) == [True, True, False, False, True]
+    assert versions.more
+    versions.lift(full=True)
+    assert held(engine, tasks) == [True, True, False, False, True]
+    # Without waiting for its next look, because it knows of them.
+    versions.lift()
+    assert held(engine, tasks) == [False, False, False, False, True]
+    versions.lift()
+    assert held(engine, tasks) == [False] * 5
+    assert not versions.more
+    (late,) = put_on_hold(engine, 0)
+    versions.lift()
+    assert held(engine, [late]) == [True]
+    clock.advance(LOOK_EVERY)
+    versions.lift()
+    assert held(engine, [late]) == [False]
+
+
+def test_what_a_full_worker_has_the_function_of_is_not_taken_and_held_by_another_without_end(
+    hf: Holdfast, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than the other remembers to pass by."""
+    monkeypatch.setattr(module, "REMEMBERED", 4)
+    monkeypatch.setattr(module, "LOOK_EVERY", 0.0)
+    began, go_on = threading.Event(), threading.Event()
+
+    @hf.task
+    def busy() -> None:
+        began.set()
+        assert go_on.wait(PATIENCE)
+
+    @hf.task
+    def only_here() -> str:
+        return "made"
+
+    with Holdfast(store_url) as other, hf.worker(name="able", concurrency=1):
+
+        @other.task
+        def marker() -> None: ...
+
+        busy.enqueue()
+        assert began.wait(PATIENCE)
+        with other.worker(name="unable", concurrency=1):
+            handles = [only_here.enqueue() for _ in range(12)]
+            assert eventually(lambda: all(hf.tasks.get(each.id).holds for each in handles))
+            for _ in range(3):
+                # Each brings both workers to look at what there is.
+                marker.enqueue().result(PATIENCE)
+            tries = Counter(hf.tasks.get(each.id).attempt for each in handles)
+            assert tries == {1: 12}
+            go_on.set()
+            assert [each.result(PATIENCE) for each in handles] == ["made"] * 12
