@@ -45,7 +45,7 @@ if __name__ == "__main__":
         while hf.tasks.get(job.id).waits_for is None:
             time.sleep(0.05)
         print(hf.why(job))
-        # The same by the command line: holdfast signal ID confirmed --payload '{"by": "mail"}'
+        # The same by the command line: holdfast signal ID confirmed '{"by": "mail"}'
         hf.signal(job, "confirmed", {"by": "mail"})
         print(job.result(timeout="1m"))
     print(", ".join(f"{what}: {often}" for what, often in happened.items()))

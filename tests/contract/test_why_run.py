@@ -10,7 +10,9 @@ from holdfast import Holdfast
 from holdfast.engine import why_run
 from holdfast.engine.engine import Engine
 from holdfast.errors import NotFound
+from holdfast.model.effect import Wait
 from holdfast.model.graph import Step
+from holdfast.model.task import NewTask
 from holdfast.service.queries import view_runs
 from tests.contract.stages import CHAIN, FORK, MISSING_RUN, finish, start
 from tests.contract.test_loops import loop, of, planned
@@ -46,6 +48,25 @@ def test_a_failed_run_tells_what_broke_it_and_how_to_try_again(engine: Engine) -
     assert told.summary.startswith(f"chain {run.id} is failed")
     assert told.tasks[0].line == "plan is failed: broken"
     assert told.fix == f'hf.runs.retry("{run.id}")'
+
+
+def test_a_run_tells_which_signals_would_have_its_steps_go_on(engine: Engine) -> None:
+    run = start(engine)
+    attempt = run.take("plan")
+    wait = Wait(target=run.id, signals=("go",), until=engine.clock.now() + 60_000_000)
+    assert engine.work.suspend(run.steps["plan"], attempt.token, wait).ok
+    told = str(engine.why_run(run.id))
+    assert "it waits for the signal 'go' or for its time, which comes in 1m" in told
+    assert told.endswith(f'Fix:   hf.signal("{run.id}", "go", …)')
+
+
+def test_a_run_tells_no_fix_for_what_waits_for_its_time_or_its_children(engine: Engine) -> None:
+    for wait in (Wait(children=True), Wait(until=engine.clock.now() + 60_000_000)):
+        run = start(engine)
+        attempt = run.take("plan")
+        engine.work.spawn(run.steps["plan"], attempt.token, [NewTask(title="part")], name="part")
+        assert engine.work.suspend(run.steps["plan"], attempt.token, wait).ok
+        assert "Fix:" not in str(engine.why_run(run.id))
 
 
 def test_a_completed_run_has_nothing_more_to_tell(engine: Engine) -> None:

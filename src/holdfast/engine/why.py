@@ -73,9 +73,13 @@ class Explanation:
 
     @property
     def own_fixes(self) -> list[str]:
-        """What would change a task that is held up by itself, its agent's limit or a person."""
+        """What would change a task that is held up by itself, its agent's limit or a person.
+
+        So does the signal that it waits for; a time comes by itself.
+        """
         own = () if self.task.terminal else self.clauses
-        return [each.fix for each in own if each.name in {"kind", "holds", "usage"} and each.fix]
+        names = {"kind", "holds", "usage", *(() if self.task.waits_for is None else ("due",))}
+        return [each.fix for each in own if each.name in names and each.fix]
 
     @property
     def line(self) -> str:
@@ -353,7 +357,7 @@ class TaskReading:
         parts += ["until its children have ended"] if children else []
         if self._task.scheduled_for is not None:
             parts.append(f"for its time, which comes in {self._seconds(self._task.scheduled_for)}")
-        fixes = [f'hf.signal("{target}", "{name}")' for name in signals]
+        fixes = [f'hf.signal("{target}", "{name}", …)' for name in signals]
         return f"it waits {' or '.join(parts)}", "; ".join(fixes)
 
     def _limit(self) -> tuple[str, str]:

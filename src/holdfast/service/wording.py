@@ -66,7 +66,8 @@ _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     (re.compile(rf"hf\.runs\.resume\({_QUOTED}((?:, add_[a-z]+=…)+)\)"), _resume),
     (re.compile(rf"hf\.(approve|reject|why)\({_QUOTED}\)"), r"holdfast \1 \2"),
     (re.compile(rf"hf\.answer\({_QUOTED}, …\)"), r"holdfast answer \1 …"),
-    (re.compile(rf"hf\.signal\({_QUOTED}, {_QUOTED}(?:, …)?\)"), r"holdfast signal \1 \2"),
+    (re.compile(rf"hf\.signal\({_QUOTED}, {_QUOTED}\)"), r"holdfast signal \1 \2"),
+    (re.compile(rf"hf\.signal\({_QUOTED}, {_QUOTED}, …\)"), r"holdfast signal \1 \2 [PAYLOAD]"),
     (re.compile(rf"hf\.runs\.retry\({_QUOTED}, step=…\)"), r"holdfast retry \1 --from STEP"),
     (
         re.compile(rf"hf\.runs\.retry\({_QUOTED}, step={_QUOTED}\)"),

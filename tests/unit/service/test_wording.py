@@ -42,7 +42,7 @@ SAID = [
     ('hf.approve("t_1")', "holdfast approve t_1"),
     ('hf.answer("t_1", …)', "holdfast answer t_1 …"),
     ('hf.signal("r_1", "go")', "holdfast signal r_1 go"),
-    ('hf.signal("r_1", "go", …)', "holdfast signal r_1 go"),
+    ('hf.signal("r_1", "go", …)', "holdfast signal r_1 go [PAYLOAD]"),
     ('hf.why("t_1") tells more', "holdfast why t_1 tells more"),
     ('print(hf.why("t_1")) tells more', "holdfast why t_1 tells more"),
     ('hf.runs.tasks("r_1")', "holdfast tasks --run r_1"),
