@@ -91,3 +91,11 @@ def test_a_claim_looks_up_what_it_takes_and_what_that_needs(engine: Engine, stor
         assert len(re.findall(r"SEARCH holdfast_need .*\(task_id=\?\)", plan)) == 1, plan
         assert "INDEX holdfast_task_ready (agent=? AND tags=? AND bare=?)" in plan, plan
         assert "SEARCH special USING INDEX holdfast_task_special (agent=?)" in plan, plan
+
+
+def test_what_is_waited_for_is_looked_up_by_its_target(engine: Engine, store_url: str) -> None:
+    create(engine)
+    asked = {"target": MISSING_RUN, "name": "go", "count": 1}
+    plan = plan_of(store_url, "signals_awaited", asked)
+    assert plan.count("holdfast_task_waiting") == 2, plan
+    assert "Seq Scan" not in plan, plan

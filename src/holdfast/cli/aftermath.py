@@ -1,7 +1,10 @@
-"""What a command changed beside what it named, and what of that it left on hold."""
+"""What a command changed beside what it named, what it left on hold, and what nobody waits for."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.session import with_store
@@ -78,3 +81,28 @@ def _how_to_let_go(task: View) -> str:
         return f"holdfast resume {task['id']}"
     asks = {"approval", "question"} & {*task["holds"]}
     return what_to_say(task) if asks else f"holdfast why {task['id']}"
+
+
+def note_unheard(target: str, name: str, awaited: Sequence[View], more: Sequence[str]) -> None:
+    """Say that nothing waits for a signal as it was typed, and what is waited for.
+
+    It may be early, and is kept; or it is misspelt, or meant for a run that this one has called.
+    """
+    kept = f"Nothing of {target} waits for {escape(name)} now; it is kept until something does."
+    note(paint(kept, "dim"))
+    if not awaited:
+        return
+    shown = [
+        escape(each["name"]) + ("" if each["target"] == target else f" of {each['target']}")
+        for each in awaited[:SHOWN]
+    ]
+    rest = [f"{len(awaited) - SHOWN} more"] if len(awaited) > SHOWN else []
+    note(paint(f"Waited for: {', '.join([*shown, *rest])}", "dim"))
+    for each in _nearest(name, awaited):
+        meant = shlex.join(["holdfast", "signal", each["target"], each["name"], *more])
+        note(paint(f"Did you mean: {with_store(escape(meant))}", "dim"))
+
+
+def _nearest(name: str, awaited: Sequence[View]) -> list[View]:
+    close = get_close_matches(name, [each["name"] for each in awaited], n=1)
+    return [each for each in awaited if each["name"] in close][:1]

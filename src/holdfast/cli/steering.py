@@ -180,8 +180,13 @@ def signal(
         sent = service.commands.signal(found, name, value, key)
     if json:
         say_json(sent)
-    else:
-        say(f"{found} got {escape(name)}" + (" before" if sent["repeated"] else ""))
+        return
+    say(f"{found} got {escape(name)}" + (" before" if sent["repeated"] else ""))
+    if not sent.get("waited_for", True):
+        from holdfast.cli.aftermath import note_unheard
+
+        more = [] if payload is None else [payload]
+        note_unheard(found, name, sent["awaited"], more + ([] if key is None else ["--key", key]))
 
 
 def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **options: Any) -> int:

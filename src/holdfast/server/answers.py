@@ -105,6 +105,22 @@ class Changed(Described):
     repeated: bool
 
 
+class Awaited(Described):
+    target: str = Field(description="A run, or a task without one, that the signal is for")
+    name: str
+
+
+class Signalled(Changed):
+    """A signal that was kept; one sent again under its key is told of as `repeated` alone."""
+
+    waited_for: bool | None = Field(
+        default=None, description="Whether something waited for it; it is kept until something does"
+    )
+    awaited: list[Awaited] | None = Field(
+        default=None, description="What was waited for, also in the runs that this one has called"
+    )
+
+
 class Schedule(Described):
     name: str
     cron: str

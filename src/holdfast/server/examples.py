@@ -11,6 +11,8 @@ _RUN_ID = "r_01m7grt6wxarbfxftyf2"
 _TOKEN = "1.f36cbad2299f61fe24fd7fd6beaa3d74"  # noqa: S105 - of nothing
 _VERSION = "1eb8a24047732df7ecc81d3ee33700ff"
 
+_AWAITED = {"target": _RUN_ID, "name": "courier.arrived"}
+
 _TASK: dict[str, Any] = {
     "id": _TASK_ID,
     "kind": "work",
@@ -143,6 +145,14 @@ ANSWERED: dict[str, Any] = {
     "Page": {"items": [{"name": "python-1", "agents": ["writer"], "seen_at": _AT}]},
     "Made": _TASK,
     "Changed": {"ok": True, "repeated": False, "task": _TASK},
+    "Awaited": _AWAITED,
+    "Signalled": {
+        "ok": True,
+        "repeated": False,
+        "run": _RUN,
+        "waited_for": True,
+        "awaited": [_AWAITED],
+    },
     "Schedule": {"name": "nightly", "cron": "30 2 * * *", "zone": "UTC", "workflow": "letters"},
     "Workflow": {"name": "letters", "version": _VERSION, "created": True},
     "Assignment": _ASSIGNMENT,

@@ -17,6 +17,7 @@ from holdfast.model.schedule import NewSchedule
 from holdfast.model.starting import place_paths
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
+from holdfast.service.awaiting import signals_awaited
 from holdfast.service.called import with_called
 from holdfast.service.expecting import await_version
 from holdfast.service.naming import renamed
@@ -90,7 +91,17 @@ class Commands:
     def signal(
         self, target: str, name: str, payload: object = None, key: str | None = None
     ) -> View:
-        return self._changed(target, self._engine.signals.send, name, payload, key=key)
+        """Send what is waited for, now or later; what was waited for when it came is told.
+
+        Whoever sends under a key again may well come when nobody waits any more.
+        """
+        signal = clean_name("name", name)
+        awaited = self._engine.database.view(lambda tx: signals_awaited(tx, target, signal))
+        sent = self._changed(target, self._engine.signals.send, name, payload, key=key)
+        if sent["repeated"]:
+            return sent
+        heard = {"target": target, "name": name} in awaited
+        return {**sent, "waited_for": heard, "awaited": awaited}
 
     def enqueue(self, task_id: str) -> View:
         return self._changed(task_id, self._engine.tasks.enqueue)

@@ -51,7 +51,8 @@ def test_a_workflow_is_defined_started_steered_and_told(server: Served) -> None:
     approval = next(each for each in told["tasks"] if each["step"] == "approve")
     early = operator.post(f"/tasks/{approval['id']}/approve")
     assert (early.status_code, early.json()["code"]) == (409, "invalid_transition")
-    assert operator.post(f"{place}/signals", json={"name": "go"}).json()["ok"]
+    sent = operator.post(f"{place}/signals", json={"name": "go"}).json()
+    assert (sent["ok"], sent["waited_for"], sent["awaited"]) == (True, False, [])
     cancelled = operator.post(f"{place}/cancel").json()
     assert (cancelled["ok"], cancelled["run"]["status"]) == (True, "cancelled")
     listed = operator.get("/runs", params={"status": "cancelled", "workflow": "hello"}).json()

@@ -84,7 +84,7 @@ def retry_run(run_id: RunId, asks: AsksAs, body: bodies.RetryRun | None = None) 
     return Answer(asks.service.commands.retry(run_id, step=body.step if body else None))
 
 
-@table.route("POST", "/runs/{run_id}/signals", STEERERS, answers=answers.Changed)
+@table.route("POST", "/runs/{run_id}/signals", STEERERS, answers=answers.Signalled)
 def signal_run(run_id: RunId, body: bodies.Signal, asks: AsksAs) -> Answer:
     """Send what a step waits for; it is kept until it is taken, once."""
     return Answer(asks.service.commands.signal(run_id, body.name, body.payload, body.key))

@@ -58,6 +58,21 @@ RETURNING id
 SELECT aim.value AS target, (SELECT string_agg(task.waits_for, ';') FROM holdfast_task AS task WHERE task.waits_for > aim.value || ' ,' AND task.waits_for < aim.value || ' -') AS texts
 FROM {each targets} AS aim
 
+-- name: signals_awaited
+-- purpose: what is waited for by those who wait for signals to a run or task: for one of that name
+--   alone, and the first of all, those for several things before the others
+SELECT waits_for FROM holdfast_task
+WHERE waits_for = :target || ' ' || :name
+  AND status = 'queued'
+UNION
+SELECT first.waits_for FROM (
+    SELECT DISTINCT waits_for FROM holdfast_task
+    WHERE waits_for > :target || ' '
+      AND waits_for < :target || '!'
+      AND status = 'queued'
+    ORDER BY waits_for LIMIT :count) AS first
+ORDER BY waits_for
+
 -- name: wake_for_signals
 -- purpose: make tasks due that wait for a signal which is there
 -- guards: waiting for it, and somebody has sent one that nobody has taken
