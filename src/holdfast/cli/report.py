@@ -70,19 +70,26 @@ def _say_happened(told: View, since: datetime) -> None:
     from holdfast.service.usage import usd
 
     counts = [f"{number} {coloured(status)}" for status, number in sorted(told["counts"].items())]
+    lone = len(told["failed_tasks"])
+    alone = f"; {count(lone, 'task')} without a run {coloured('failed')}" if lone else ""
     cost = money(usd(told["usage"]))
-    head = f"Since {since:%A %H:%M}: {', '.join(counts) or 'no run has ended'}"
+    head = f"Since {since:%A %H:%M}: {', '.join(counts) or 'no run has ended'}{alone}"
     say(head + (f" · {cost}" if cost else ""))
-    failed = [run for run in told["ended"] if run["status"] == "failed"]
-    for run in failed[:SHOWN]:
-        error = error_line(run["error"]) if run.get("error") is not None else ""
-        say(f"  {paint('✗', 'red')} {escape(run['workflow'])} {run['id']}  {error}".rstrip())
-    for task in told["failed_tasks"][:SHOWN]:
-        error = error_line(task["error"]) if task.get("error") is not None else ""
-        say(f"  {paint('✗', 'red')} {escape(task['title'])} {task['id']}  {error}".rstrip())
-    more = max(0, len(failed) - SHOWN) + max(0, len(told["failed_tasks"]) - SHOWN)
-    if more:
-        say(f"  and {more} more that failed")
+    _say_failed([(run["workflow"], run) for run in _failed_runs(told)], "run")
+    _say_failed([(task["title"], task) for task in told["failed_tasks"]], "task")
+
+
+def _failed_runs(told: View) -> list[View]:
+    return [run for run in told["ended"] if run["status"] == "failed"]
+
+
+def _say_failed(named: list[tuple[str, View]], noun: str) -> None:
+    for name, each in named[:SHOWN]:
+        error = error_line(each["error"]) if each.get("error") is not None else ""
+        say(f"  {paint('✗', 'red')} {escape(name)} {each['id']}  {error}".rstrip())
+    if (more := len(named) - SHOWN) > 0:
+        listed = with_store(f"holdfast {noun}s --status failed")
+        say(f"  and {more} more {noun}{'' if more == 1 else 's'} that failed: {listed}")
 
 
 def _say_running(running: list[View]) -> None:
@@ -120,10 +127,8 @@ def _say_needs(tasks: list[View], spent: list[View]) -> None:
 
 
 def _say_next(told: View) -> None:
-    failed = [run for run in told["ended"] if run["status"] == "failed"]
-    lines = (
-        [f"holdfast why {failed[0]['id']}", f"holdfast retry {failed[0]['id']}"] if failed else []
-    )
+    newest = [*_failed_runs(told)[:1], *told["failed_tasks"][:1]]
+    lines = [f"holdfast {verb} {each['id']}" for each in newest for verb in ("why", "retry")]
     if told["running"]:
         lines.append(f"holdfast show {told['running'][0]['id']} --follow")
     if not lines and not told["needs_you"]:

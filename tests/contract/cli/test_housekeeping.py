@@ -1,10 +1,10 @@
-"""The morning report, the doctor, schedules, leases, workflows, copies: by the command line."""
+"""The doctor, schedules, leases, workflows, copies: by the command line."""
 
 from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -21,24 +21,6 @@ from tests.contract.statements import complete, write
 from tests.contract.test_linked_loops import named
 from tests.contract.test_older_needs import stuck
 from tests.contract.test_planning import plan, states
-
-
-def test_the_report_tells_what_happened_what_runs_and_what_to_type(
-    engine: Engine, typed: Typed
-) -> None:
-    done, failed, running = start(engine), start(engine, FORK), start(engine)
-    done.finish("plan", "work", "review")
-    failed.break_for_good("plan")
-    shown = typed.ok()
-    assert "1 completed, 1 failed" in shown
-    assert f"✗ fork {failed.id}  broken" in shown
-    assert f"● chain {running.id}  0/3" in shown
-    assert f"next:  holdfast why {failed.id}" in shown
-    assert f"       holdfast show {running.id} --follow" in shown
-    told = typed.json()
-    assert told["counts"] == {"completed": 1, "failed": 1}
-    assert [each["id"] for each in told["running"]] == [running.id]
-    assert datetime.fromisoformat(told["since"]) < datetime.now(UTC)
 
 
 def test_the_doctor_finds_nothing_in_a_sound_store_and_names_what_is_wrong(

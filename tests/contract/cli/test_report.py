@@ -1,0 +1,60 @@
+"""`holdfast` alone: what happened, what runs, and what to type."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast.cli import report
+from holdfast.engine.engine import Engine
+from tests.contract.cli.typed import Typed
+from tests.contract.stages import FORK, break_for_good, create, start
+
+
+def test_the_report_tells_what_happened_what_runs_and_what_to_type(
+    engine: Engine, typed: Typed
+) -> None:
+    done, failed, running = start(engine), start(engine, FORK), start(engine)
+    done.finish("plan", "work", "review")
+    failed.break_for_good("plan")
+    shown = typed.ok()
+    assert "1 completed, 1 failed" in shown
+    assert f"✗ fork {failed.id}  broken" in shown
+    assert f"● chain {running.id}  0/3" in shown
+    assert f"next:  holdfast why {failed.id}" in shown
+    assert f"       holdfast show {running.id} --follow" in shown
+    told = typed.json()
+    assert told["counts"] == {"completed": 1, "failed": 1}
+    assert [each["id"] for each in told["running"]] == [running.id]
+    assert datetime.fromisoformat(told["since"]) < datetime.now(UTC)
+
+
+def test_the_report_points_at_a_task_without_a_run_that_failed(
+    engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lone = create(engine, "Send the mail")
+    break_for_good(engine, lone)
+    shown = typed.ok()
+    assert "no run has ended; 1 task without a run failed\n" in shown
+    assert shown.endswith(
+        f"  ✗ Send the mail {lone}  broken\n"
+        f"next:  holdfast why {lone}\n"
+        f"       holdfast retry {lone}\n"
+    )
+    run = start(engine)
+    run.break_for_good("plan")
+    newest = create(engine)
+    break_for_good(engine, newest)
+    monkeypatch.setattr(report, "SHOWN", 1)
+    shown = typed.ok()
+    assert "1 failed; 2 tasks without a run failed\n" in shown
+    assert "  and 1 more task that failed: holdfast tasks --status failed\n" in shown
+    assert shown.endswith(
+        f"next:  holdfast why {run.id}\n"
+        f"       holdfast retry {run.id}\n"
+        f"       holdfast why {newest}\n"
+        f"       holdfast retry {newest}\n"
+    )
+    start(engine).break_for_good("plan")
+    assert "  and 1 more run that failed: holdfast runs --status failed\n" in typed.ok()
