@@ -14,6 +14,7 @@ from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.work import Work
+from holdfast.service.queries import view_tasks
 from tests.contract.stages import (
     CHAIN,
     MISSING_TASK,
@@ -272,6 +273,30 @@ def test_an_approval_that_waits_is_told_with_its_values_once_all_are_known(engin
     assert "a person settles it: Merge 3 for SSO?" in str(engine.why_run(run.id))
     assert engine.runs.retry(run.id, step="plan").ok
     assert asked("merge") == "Merge {{ steps.plan.size }} for {{ input.task }}?"
+
+
+def test_an_approval_whose_values_are_made_anew_is_told_as_it_is_written(engine: Engine) -> None:
+    written = "Merge {{ steps.plan.size }} for {{ input.task }}?"
+    run = start(engine, read_workflow_text(ASKS), input={"task": "SSO", "names": []})
+    merge = run.steps["merge"]
+
+    def asked() -> set[str]:
+        (kind,) = (each for each in engine.why(merge).clauses if each.name == "kind")
+        (listed,) = (task for task in engine.runs.tasks(run.id) if task.id == merge)
+        (viewed,) = engine.database.view(lambda tx: view_tasks(tx, [engine.tasks.get(merge)]))
+        told = kind.detail.removeprefix("a person settles it: ")
+        return {told, listed.title, viewed["title"]}
+
+    finish(engine, run.steps["plan"], {"size": 3})
+    finish(engine, run.steps["test"])
+    assert asked() == {"Merge 3 for SSO?"}
+    assert engine.runs.retry(run.id, step="plan").ok
+    assert asked() == {written}
+    finish(engine, run.steps["plan"], {"size": 4})
+    assert asked() == {"Merge 4 for SSO?"}
+    finish(engine, run.steps["test"])
+    assert run.task("merge").state == "ready"
+    assert asked() == {"Merge 4 for SSO?"}
 
 
 def test_what_has_ended_with_a_hold_is_not_told_to_be_resumed(engine: Engine) -> None:

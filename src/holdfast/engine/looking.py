@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from holdfast.engine.approvals import mark_asked
 from holdfast.engine.records import read_task
 from holdfast.model.status import Hold, Kind, Status
 from holdfast.model.task import Task
@@ -13,7 +14,7 @@ from holdfast.store.database import Row, Transaction
 
 def look_at(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
     """The tasks of some rows; an open group with how many of its children are done."""
-    tasks = mark_limited(tx, mark_verified(tx, [read_task(row) for row in rows]))
+    tasks = mark(tx, [read_task(row) for row in rows])
     groups = [task.id for task in tasks if task.kind is Kind.GROUP and not task.terminal]
     if not groups:
         return tasks
@@ -23,6 +24,11 @@ def look_at(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
     }
     counted |= count_called(tx, tasks)
     return [_with_counts(task, *counted.get(task.id, (0, 0))) for task in tasks]
+
+
+def mark(tx: Transaction, tasks: list[Task]) -> list[Task]:
+    """The same tasks with what is not told by their rows alone."""
+    return mark_asked(tx, _mark_limited(tx, _mark_verified(tx, tasks)))
 
 
 def count_called(tx: Transaction, tasks: Iterable[Task]) -> dict[str, tuple[int, int]]:
@@ -44,14 +50,14 @@ def count_done(tx: Transaction, runs: Sequence[str]) -> dict[str, tuple[int, int
     return {row["run_id"]: (int(row["done"]), int(row["total"])) for row in rows}
 
 
-def mark_verified(tx: Transaction, tasks: list[Task]) -> list[Task]:
+def _mark_verified(tx: Transaction, tasks: list[Task]) -> list[Task]:
     """The same tasks; of steps and groups in runs, whether a verdict is what they wait for."""
     asked = [task.id for task in tasks if task.run_id is not None and _may_be_verified(task)]
     waiting = {row["id"] for row in tx.read("being_verified", ids=asked)} if asked else set()
     return [replace(task, verifying=True) if task.id in waiting else task for task in tasks]
 
 
-def mark_limited(tx: Transaction, tasks: list[Task]) -> list[Task]:
+def _mark_limited(tx: Transaction, tasks: list[Task]) -> list[Task]:
     """The same tasks; those are held that an agent's usage limit alone keeps from being claimed."""
     if not any(map(_may_be_limited, tasks)):
         return tasks

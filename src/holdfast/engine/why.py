@@ -9,8 +9,8 @@ from functools import cached_property
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine import validation
+from holdfast.engine.approvals import tell_asked
 from holdfast.engine.looking import look_at, name_tasks
-from holdfast.engine.why_approval import tell_asked
 from holdfast.engine.why_budget import explain_budget
 from holdfast.engine.why_plan import explain_plan, explain_wait
 from holdfast.engine.why_slot import explain_slot, explain_turn
@@ -232,7 +232,7 @@ class TaskReading:
             parts = "its items" if task.item is None and task.run_id is not None else "its children"
             return f"no worker runs it: it ends with {parts}", ""
         free = not (task.terminal or task.blocked or task.run_holds)
-        asked = tell_asked(self._tx, self._row)
+        asked = tell_asked(self._tx, [self._row])[task.id]
         return f"a person settles it: {asked}", f'hf.approve("{task.id}")' if free else ""
 
     def _call(self) -> tuple[str, str]:

@@ -9,8 +9,7 @@ from holdfast.engine.listing import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks,
 from holdfast.engine.looking import (
     count_called,
     count_done,
-    mark_limited,
-    mark_verified,
+    mark,
     name_tasks,
     read_limits,
 )
@@ -311,7 +310,7 @@ def view_rows(tx: Transaction, rows: Sequence[Row]) -> list[View]:
 
 
 def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any iterable of them
-    listed = mark_limited(tx, mark_verified(tx, list(tasks)))
+    listed = mark(tx, list(tasks))
     ids = [task.id for task in listed]
     waits: dict[str, list[str]] = {}
     blocked = [task.id for task in listed if task.blocked]
