@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli.session import with_store
 from holdfast.cli.terminal import escape, note, paint, say
 from holdfast.cli.words import count, one_line
+from holdfast.service.outline import every_task, name_task, step_names
 
 if TYPE_CHECKING:
     from holdfast.service.service import Service
@@ -18,28 +19,64 @@ View = dict[str, Any]
 SHOWN = 5
 
 
-def run_around(service: Service, task_id: str) -> View | None:
-    """The run of a task, as it stands before the task is taken up again."""
-    run_id = service.queries.task(task_id).get("run_id")
-    return None if run_id is None else service.queries.run(run_id, brief=True)
+def what_is_above(service: Service, identifier: str) -> list[View]:
+    """What goes on with a run or task, the nearest first, as it stands before that is taken up.
+
+    Of a task in a run that is its run; of a run that was called, the one that has called it; of a
+    part of a plan, the topmost plan.
+    """
+    if identifier.startswith("r_"):
+        return _callers_of(service, service.queries.run(identifier, brief=True))
+    task = service.queries.task(identifier)
+    if "run_id" in task:
+        run = service.queries.run(task["run_id"], brief=True)
+        return [run, *_callers_of(service, run)]
+    top = task
+    while "parent_id" in top:
+        top = service.queries.task(top["parent_id"])
+    return [] if top is task else [_look(service, top["id"])]
 
 
-def say_came_back(service: Service, before: View, task_id: str) -> None:
-    """Say that its run goes on with a task that was taken up again, and how many others do."""
-    now = service.queries.run(before["id"], brief=True)
-    others = _reopened(before, now) - {task_id}
-    stood = before["status"] != "running" or "failing" in before["holds"]
-    if not stood and not others:
-        return
-    goes_on = f"comes back too, held: {', '.join(now['holds'])}" if now["holds"] else "goes on too"
-    more = f", with {count(len(others), 'other task')} re-opened" if others else ""
-    say(f"{escape(now['workflow'])} {now['id']} {goes_on}{more}")
+def _callers_of(service: Service, run: View) -> list[View]:
+    found = [run]
+    while "caller" in found[-1]:
+        found.append(service.queries.run(found[-1]["caller"]["run_id"], brief=True))
+    return found[1:]
+
+
+def _look(service: Service, identifier: str) -> View:
+    """A run with its tasks, or a plan with all below it."""
+    if identifier.startswith("r_"):
+        return service.queries.run(identifier, brief=True)
+    return {**service.queries.task(identifier), "tasks": service.queries.tasks_below(identifier)}
+
+
+def say_came_back(service: Service, before: Sequence[View], identifier: str) -> None:
+    """Say what goes on with a run or task that was taken up again, and how many others do."""
+    told = {identifier}
+    if identifier.startswith("r_"):
+        told |= {task["id"] for task in every_task(_look(service, identifier)["tasks"])}
+    for stood in before:
+        now = _look(service, stood["id"])
+        others = _reopened(stood, now) - told
+        if not _had_stopped(stood) and not others:
+            continue
+        held = f"comes back too, held: {', '.join(now['holds'])}" if now["holds"] else ""
+        more = f", with {count(len(others), 'other task')} re-opened" if others else ""
+        name = one_line(now["workflow"] if "workflow" in now else name_task(now), 60)
+        say(f"{name} {now['id']} {held or 'goes on too'}{more}")
+        told |= others
+
+
+def _had_stopped(stood: View) -> bool:
+    """Whether a run or plan had ended, or begun nothing more since something of it failed."""
+    failing = "failing" in stood["holds"]
+    stalled = "workflow" not in stood and any(each["state"] == "stalled" for each in stood["tasks"])
+    return "finished_at" in stood or failing or stalled
 
 
 def _reopened(before: View, now: View) -> set[str]:
     """What began again of a run, and of what it has called; a group only with what is in it."""
-    from holdfast.service.outline import every_task
-
     known = {task["id"]: task["generation"] for task in every_task(before["tasks"])}
     return {
         task["id"]
@@ -52,7 +89,6 @@ def _reopened(before: View, now: View) -> set[str]:
 def note_still_held(run: View) -> None:
     """Say which tasks of a run that was resumed stay on hold by themselves, and what to type."""
     from holdfast.cli.standing import tell_holds
-    from holdfast.service.outline import every_task, step_names
 
     held = [task for task in every_task(run["tasks"]) if _is_held(task)]
     if not held:

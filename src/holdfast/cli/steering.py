@@ -231,14 +231,13 @@ def _resume_agent(agent: str, *, dry_run: bool, json: bool) -> None:
 def _take_up(
     service: Service, identifier: str, change: Callable[[str], View], *, json: bool
 ) -> None:
-    """Have a run or a task begin again; with a task comes its run, and what had failed of that."""
-    from holdfast.cli.aftermath import run_around, say_came_back
+    """Have a run or a task begin again; with it comes what is above it, and failed there."""
+    from holdfast.cli.aftermath import say_came_back, what_is_above
 
-    of_task = identifier.startswith("t_") and not json
-    before = run_around(service, identifier) if of_task else None
+    before = [] if json else what_is_above(service, identifier)
     answer = change(identifier)
     _say_goes_on(service, answer, json=json)
-    if before is not None and not answer["repeated"]:
+    if before and not answer["repeated"]:
         say_came_back(service, before, identifier)
 
 

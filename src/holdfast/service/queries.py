@@ -139,6 +139,15 @@ class Queries:
 
         return self._view(read)
 
+    def tasks_below(self, task_id: str) -> list[View]:
+        """All that is a part of a task without a run, near or far, without what is long in them."""
+
+        def read(tx: Transaction) -> list[View]:
+            rows = [_shorten(row) for row in tx.read("tasks_below", task_id=task_id)]
+            return view_tasks(tx, map(read_task, rows))
+
+        return self._view(read)
+
     def task_whole(self, task_id: str) -> View:
         """A task with its attempts, and with the tasks right below it in their order."""
         below = self.tasks(parent=task_id, limit=MAX_PAGE)["items"]

@@ -13,7 +13,7 @@ from holdfast.model.run import NewRun
 from holdfast.model.status import Status
 from holdfast.model.step import OnFailure
 from tests.contract.cli.typed import Typed
-from tests.contract.stages import FORK, break_for_good, bring, create, finish, start, take
+from tests.contract.stages import FORK, bring, create, finish, start, take
 from tests.contract.test_loops import begin, loop, work_off
 
 MERGE = Workflow.define(
@@ -163,45 +163,6 @@ def test_a_task_that_is_done_is_done_again_only_when_told_so(engine: Engine, typ
     told = typed.refused(1, "retry", stage.task_id)
     assert "invalid_transition" in told
     assert typed.ok("retry", "--again", stage.task_id).endswith("is ready\n")
-
-
-def test_a_retry_of_one_step_says_that_its_run_goes_on_and_how_many_tasks_with_it(
-    engine: Engine, typed: Typed
-) -> None:
-    run = start(engine)
-    run.finish("plan")
-    work, back = run.steps["work"], f"chain {run.id} goes on too"
-    typed.ok("cancel", run.id)
-    said = [f"work {work} is ready", f"{back}, with 1 other task re-opened"]
-    assert typed.ok("retry", work).splitlines() == said
-    assert typed.ok("retry", work) == f"{said[0]} (as before)\n"
-    run.break_for_good("work")
-    assert typed.ok("retry", work).splitlines() == [said[0], back]
-    typed.ok("cancel", run.id)
-    assert typed.json("retry", work).keys() == {"ok", "repeated", "task"}
-
-
-def test_what_is_done_again_says_what_of_its_run_comes_back_with_it(
-    engine: Engine, typed: Typed
-) -> None:
-    run = start(engine)
-    run.finish("plan", "work", "review")
-    plan = run.steps["plan"]
-    said = [f"plan {plan} is ready", f"chain {run.id} goes on too, with 2 other tasks re-opened"]
-    assert typed.ok("retry", "--again", plan).splitlines() == said
-    run.finish("plan", "work", "review")
-    assert typed.ok("continue", plan, "more").splitlines() == said
-    typed.ok("pause", run.id)
-    typed.ok("cancel", run.id)
-    held = f"chain {run.id} comes back too, held: paused, with 2 other tasks re-opened"
-    assert typed.ok("retry", plan).splitlines()[1:] == [held]
-
-
-def test_a_retry_counts_no_group_around_the_step(engine: Engine, typed: Typed) -> None:
-    run = begin(engine, loop("input", body=(Step(id="one"),)), given=["a"])
-    (one,) = (task.id for task in engine.runs.tasks(run) if task.step == "one")
-    break_for_good(engine, one)
-    assert typed.ok("retry", one).splitlines()[1:] == [f"w {run} goes on too"]
 
 
 def test_pause_and_resume_hold_a_run_or_a_task(engine: Engine, typed: Typed) -> None:

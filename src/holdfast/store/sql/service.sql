@@ -120,6 +120,16 @@ WHERE status = 'failed'
   AND finished_at >= :since
 ORDER BY id DESC LIMIT :count
 
+-- name: tasks_below
+-- purpose: all that counts of what is below a task without a run
+SELECT * FROM holdfast_task
+WHERE id IN (
+    WITH RECURSIVE below (id) AS (
+      SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = :task_id
+      UNION SELECT child.id FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
+    SELECT id FROM below)
+  AND NOT superseded
+
 -- name: tasks_for_people
 -- purpose: the tasks that go on only when somebody approves or answers
 SELECT * FROM holdfast_task
