@@ -32,8 +32,7 @@ class Previews:
         """The tasks that would be tried again: what failed, or a step and all that needs it."""
         if step is not None:
             return self._view(self._from(identifier, step))
-        own = self._engine.tasks.get(identifier) if identifier.startswith("t_") else None
-        tasks = self._all(identifier if own is None or own.run_id is None else own.run_id)
+        tasks = self._all(self._whole(identifier))
         return self._view(
             task for task in tasks if task.status in {Status.FAILED, Status.CANCELLED}
         )
@@ -77,6 +76,17 @@ class Previews:
         for task in tasks:
             tasks += self._below(task.id)
         return [task for task in tasks if not task.superseded]
+
+    def _whole(self, identifier: str) -> str:
+        """What is tried again with a run or task: its run, what called that and ended, its plan."""
+        if identifier.startswith("t_"):
+            task = self._engine.tasks.get(identifier)
+            above = task.run_id or task.parent_id
+            return identifier if above is None else self._whole(above)
+        run = self._engine.runs.get(identifier)
+        if run.status is RunStatus.RUNNING or run.parent_id is None:
+            return identifier
+        return self._whole(run.parent_id)
 
     def _in_runs(self, run_id: str) -> list[Task]:
         """The tasks of a run, and of what it has called."""

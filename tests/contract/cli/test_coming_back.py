@@ -68,6 +68,10 @@ def test_a_retry_in_a_called_run_says_that_its_caller_goes_on_too(
     break_for_good(engine, below.steps["pack"])
     assert engine.work.fail(beside.task_id, beside.token, "broken", retryable=False).ok
     assert (below.status, run.status) == ("failed", "failed")
+    would = {below.steps["pack"], run.steps["ship"], run.steps["beside"]}
+    for each in (below.steps["pack"], below.id):
+        told = typed.json("retry", each, "--dry-run")["tasks"]
+        assert {task["id"] for task in told} == would
     goes_on = f"order {run.id} goes on too, with 1 other task re-opened"
     assert typed.ok("retry", below.steps["pack"]).splitlines() == [
         f"pack {below.steps['pack']} is ready",
@@ -88,6 +92,7 @@ def test_a_retry_in_a_called_run_says_nothing_of_a_caller_that_went_on_all_the_w
     run = called.begin(engine, call(), LAST)
     below = of(run)
     below.finish("pack")
+    assert typed.json("retry", below.id, "--dry-run")["tasks"] == []
     said = typed.ok("retry", below.steps["pack"], "--again").splitlines()
     assert said == [
         f"pack {below.steps['pack']} is ready",
@@ -108,6 +113,8 @@ def test_a_retry_of_a_part_of_a_plan_says_that_the_plan_goes_on_too(
     break_for_good(engine, one)
     assert engine.work.fail(two, other.token, "broken", retryable=False).ok
     assert engine.tasks.get(parent).status == "failed"
+    would = typed.json("retry", one, "--dry-run")["tasks"]
+    assert {task["id"] for task in would} == {parent, one, two}
     said = [f"one {one} is ready", f"{goes_on}, with 1 other task re-opened"]
     assert typed.ok("retry", one).splitlines() == said
     assert typed.ok("retry", one) == f"{said[0]} (as before)\n"
