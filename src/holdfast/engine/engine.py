@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine import hooks
@@ -23,6 +23,7 @@ from holdfast.engine.lease_desk import Leases
 from holdfast.engine.listeners import Listeners
 from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.recovery import Recovery
+from holdfast.engine.rehearsal import Rehearsal, rehearse
 from holdfast.engine.removal_desk import Removals
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.schedule_desk import Schedules
@@ -43,6 +44,8 @@ from holdfast.store.database import open_database
 from holdfast.store.group import GroupCommit
 from holdfast.store.notifier import open_notifier
 from holdfast.threads import SystemThreads, Threads, take_turns_sooner
+
+T = TypeVar("T")
 
 
 class Engine:
@@ -79,6 +82,7 @@ class Engine:
             raise
         ids = Ids(self.clock, self.randomness)
         new_writer = partial(Writer, secret=secret.encode(), dialect=self.database.dialect, ids=ids)
+        self._new_writer = new_writer
         takers = Takers()
         self._writer = new_writer(takers=takers, name=self.notifier.name)
         self.commits = GroupCommit(
@@ -159,6 +163,10 @@ class Engine:
     def join_group(self, connection: object) -> AbstractContextManager[Joined]:
         """The same, for what is written there at once when the block ends: submit it, and wait."""
         return join_group(self._desk, connection)
+
+    def rehearse(self, work: Callable[[Rehearsal], T]) -> T:
+        """What `work` gives, which asks for things that are undone before anybody hears of them."""
+        return rehearse(self._desk, self._new_writer, work)
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from holdfast.engine.desk import Commits, Desk
@@ -18,6 +19,8 @@ from holdfast.engine.signal_desk import Signals
 from holdfast.engine.tasks import Tasks
 from holdfast.engine.work import Work
 from holdfast.errors import InvalidInput, WrongThread
+
+Ask = Callable[[Operation], Future[Any]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +35,12 @@ class Joined:
 
 
 def join(desk: Desk, connection: object) -> Joined:
-    return _join(desk, _Commits(desk.joining, connection))
+    return join_by(desk, partial(desk.joining.ask, connection=connection))
+
+
+def join_by(desk: Desk, ask: Ask) -> Joined:
+    """What can be asked where each operation is written at once, in one's own way."""
+    return _join(desk, _Commits(ask))
 
 
 @contextmanager
@@ -57,12 +65,11 @@ def _join(desk: Desk, commits: Commits) -> Joined:
 class _Commits:
     """Stands where the group commit stands, and writes each operation by itself, at once."""
 
-    def __init__(self, joining: Joining, connection: object) -> None:
-        self._joining = joining
-        self._connection = connection
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
 
     def submit(self, operation: Operation, read: Callable[[Any], Any] | None = None) -> Future[Any]:
-        reply = self._joining.ask(operation, self._connection)
+        reply = self._ask(operation)
         return reply if read is None else then(reply, read)
 
     def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]:
@@ -79,7 +86,9 @@ class _Group(_Commits):
     """Stands there too, and writes all of them together in the end, as the writer would."""
 
     def __init__(self, joining: Joining, connection: object) -> None:
-        super().__init__(joining, connection)
+        super().__init__(partial(joining.ask, connection=connection))
+        self._joining = joining
+        self._connection = connection
         self._asked: list[tuple[Operation, Future[Any]]] = []
         self._keys: set[str] = set()
 

@@ -115,6 +115,12 @@ class Database(Protocol):
         another transaction has locked a row, `StoreBusy` comes soon, or after as many seconds.
         """
 
+    def rehearse(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a write transaction that is rolled back in any case, from any thread.
+
+        It may be run again from its start, and keeps others from what it writes while it lasts.
+        """
+
     def view(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one read-only snapshot, from any thread."""
 

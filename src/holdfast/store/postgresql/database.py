@@ -69,6 +69,9 @@ class PostgresqlDatabase:
     def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
         return self._persistently(lambda: self._transact(self._live_writer(), work, patience))
 
+    def rehearse(self, work: Callable[[Transaction], T]) -> T:
+        return self._persistently(lambda: self._rehearse(work))
+
     def view(self, work: Callable[[Transaction], T]) -> T:
         return self._persistently(lambda: self._view(work))
 
@@ -175,6 +178,18 @@ class PostgresqlDatabase:
                 raise
             if xid is None or not self._was_committed(xid, transaction.mark, error):
                 raise ConnectionLost(describe(error)) from error
+        return result
+
+    def _rehearse(self, work: Callable[[Transaction], T]) -> T:
+        settings, clock = self._surroundings.settings, self._surroundings.clock
+        session = Session(self._address.connect_writer(longest_wait(settings)))
+        try:
+            with session.loss_noticed():
+                session.execute(_BEGIN)
+                result = work(PostgresqlTransaction(session, self._queries, clock))
+            session.roll_back()
+        finally:
+            session.close()
         return result
 
     def _was_committed(self, xid: str, mark: Mark | None, error: psycopg.Error) -> bool:

@@ -84,6 +84,10 @@ class SqliteDatabase:
         del patience
         return self._patiently(lambda: self._transact(work))
 
+    def rehearse(self, work: Callable[[Transaction], T]) -> T:
+        refuse_second(self._path)
+        return self._patiently(lambda: self._rehearse(work))
+
     def view(self, work: Callable[[Transaction], T]) -> T:
         return self._patiently(lambda: self._view(work))
 
@@ -200,6 +204,15 @@ class SqliteDatabase:
             if not self._was_committed(transaction.mark, error):
                 raise
         return result
+
+    def _rehearse(self, work: Callable[[Transaction], T]) -> T:
+        connection = self._open()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            return work(SqliteTransaction(connection, self._catalogue))
+        finally:
+            _roll_back(connection)
+            connection.close()
 
     def _was_committed(self, mark: Mark | None, error: apsw.Error) -> bool:
         """Ask the file whether a transaction is in it whose COMMIT failed half-way."""

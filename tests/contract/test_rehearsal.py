@@ -1,0 +1,125 @@
+"""What is rehearsed is done as it would be, and then it has never been."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from holdfast.clock import SystemClock
+from holdfast.engine.engine import Engine
+from holdfast.engine.rehearsal import Rehearsal
+from holdfast.errors import StoreBusy, StoreUnreachable, WrongThread
+from holdfast.model.run import NewRun
+from holdfast.settings import Settings
+from holdfast.store.database import is_postgresql
+from holdfast.store.notifiers.postgresql import CHANNEL
+from tests.contract.raw import dump
+from tests.contract.stages import CHAIN, FORK, MISSING_TASK, create, start, take
+from tests.contract.test_taking import Hand
+from tests.engines import opened
+
+
+def test_it_is_seen_inside_and_nowhere_else(engine: Engine, store_url: str) -> None:
+    run = start(engine, FORK)
+    run.finish("plan")
+    run.take("left")
+    before = dump(store_url)
+
+    def work(rehearsal: Rehearsal) -> list[str]:
+        assert rehearsal.asked.runs.cancel(run.id).ok
+        (row,) = rehearsal.tx.read("run_by_id", run_id=run.id)
+        assert (row["status"], run.status) == ("cancelled", "running")
+        return rehearsal.tx.take_noted()
+
+    changed = engine.rehearse(work)
+    assert set(changed) == {run.id, *(run.steps[step] for step in ("left", "right", "join"))}
+    assert dump(store_url) == before
+
+
+def test_nobody_is_told_of_it_and_nothing_is_handed_out(engine: Engine) -> None:
+    running = create(engine)
+    take(engine, running)
+    hand = Hand(engine, room=2)
+    heard: list[str] = []
+    engine.on_hint(lambda: heard.append("hint"))
+    engine.on_commit(lambda: heard.append("commit"))
+    engine.on_end(heard.extend)
+    engine.on_leave(lambda left: heard.extend(task for task, _ in left))
+
+    def work(rehearsal: Rehearsal) -> None:
+        assert rehearsal.asked.tasks.cancel(running).ok
+        assert rehearsal.asked.tasks.retry(running).ok
+        assert rehearsal.asked.runs.start(NewRun(workflow=CHAIN)).created
+
+    engine.rehearse(work)
+    assert (heard, hand.held) == ([], [])
+    hand.let_go()
+
+
+def test_a_key_is_free_as_before(engine: Engine) -> None:
+    def work(rehearsal: Rehearsal) -> bool:
+        return rehearsal.asked.runs.start(NewRun(workflow=CHAIN, key="once")).created
+
+    assert engine.rehearse(work)
+    assert engine.rehearse(work)
+    assert engine.runs.start(NewRun(workflow=FORK, key="once")).created
+
+
+def test_what_breaks_it_off_leaves_nothing_either(engine: Engine, store_url: str) -> None:
+    lone = create(engine)
+    before = dump(store_url)
+
+    def work(rehearsal: Rehearsal) -> None:
+        assert rehearsal.asked.tasks.cancel(lone).ok
+        raise KeyError(lone)
+
+    for _ in range(3):
+        with pytest.raises(KeyError):
+            engine.rehearse(work)
+    assert dump(store_url) == before
+    assert engine.tasks.cancel(lone).ok
+
+
+def test_others_hear_no_hint_of_it(postgres_store_url: str) -> None:
+    with (
+        opened(postgres_store_url) as engine,
+        psycopg.connect(postgres_store_url, autocommit=True) as listener,
+    ):
+        lone = create(engine)
+        listener.execute(f"LISTEN {CHANNEL}")
+        engine.rehearse(lambda rehearsal: rehearsal.asked.tasks.cancel(lone))
+        listener.execute("SELECT pg_notify(%s, 'last')", (CHANNEL,))
+        (first,) = listener.notifies(stop_after=1)
+        assert first.payload == "last"
+
+
+@pytest.fixture
+def hasty(store_url: str) -> Iterator[Engine]:
+    settings = Settings(url=store_url, patience=0.2, lease=3.0, renewal=1.0)
+    with opened(store_url, clock=SystemClock(), settings=settings) as engine:
+        yield engine
+
+
+def test_it_waits_for_another_transaction_only_as_long_as_what_is_done_would(
+    hasty: Engine, store_url: str
+) -> None:
+    lone = create(hasty)
+    away = StoreBusy if is_postgresql(store_url) else StoreUnreachable
+    with (
+        opened(store_url, clock=SystemClock()) as other,
+        ThreadPoolExecutor(1) as elsewhere,
+        other.transaction() as connection,
+    ):
+        assert other.join(connection).tasks.cancel(lone).ok
+        asked = elsewhere.submit(hasty.rehearse, lambda inside: inside.asked.tasks.cancel(lone))
+        with pytest.raises(away):
+            asked.result()
+    assert hasty.tasks.get(lone).status == "cancelled"
+
+
+def test_who_has_the_file_open_for_writing_does_not_wait_for_itself(sqlite_url: str) -> None:
+    with opened(sqlite_url) as engine, engine.transaction(), pytest.raises(WrongThread):
+        engine.rehearse(lambda rehearsal: rehearsal.asked.tasks.cancel(MISSING_TASK))
