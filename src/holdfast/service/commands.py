@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.graph import Workflow, read_workflow
-from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.result import Refusal
 from holdfast.model.run import Created, NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.starting import place_paths
@@ -20,55 +20,19 @@ from holdfast.model.text import clean_name
 from holdfast.service.awaiting import signals_awaited
 from holdfast.service.called import with_called
 from holdfast.service.expecting import await_version
-from holdfast.service.naming import renamed
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
+from holdfast.service.steering import Steering
 from holdfast.service.views import View, view_lease, view_schedule
 from holdfast.store.database import Row, Transaction
 
-Change = Callable[..., TransitionResult]
-# What `resume` lifts from a task, one at a time.
-RESUMED = ("paused", "limit", "version")
 
-
-class Commands:
-    """Steers runs and tasks for one actor; what is refused raises `Refused`."""
+class Commands(Steering):
+    """What one actor has done; what is refused raises `Refused`."""
 
     def __init__(self, engine: Engine, queries: Queries, actor: str = "user") -> None:
+        super().__init__(engine, queries, actor)
         self._engine = engine
-        self._queries = queries
-        self._actor = actor
-
-    def cancel(self, identifier: str) -> View:
-        return self._either(identifier, self._engine.runs.cancel, self._engine.tasks.cancel)
-
-    def retry(self, identifier: str, *, step: str | None = None) -> View:
-        """Try again what failed; with a step, that one of a run and all that needs it."""
-        if step is None:
-            return self._either(identifier, self._engine.runs.retry, self._engine.tasks.retry)
-        return self._changed(identifier, self._engine.runs.retry, step=step)
-
-    def reopen(self, task_id: str) -> View:
-        """Do an ended task again, and everything that needs it."""
-        return self._changed(task_id, self._engine.tasks.reopen)
-
-    def follow_up(self, task_id: str, message: object) -> View:
-        """Have who did an ended task go on with a message, and all that needs it done again."""
-        return self._changed(task_id, self._engine.tasks.follow_up, message)
-
-    def pause(self, identifier: str) -> View:
-        return self._either(identifier, self._engine.runs.pause, self._engine.tasks.hold)
-
-    def resume(
-        self, identifier: str, *, add_usd: float | None = None, add_attempts: int | None = None
-    ) -> View:
-        """Go on with what was paused; what is added raises the budget of a run."""
-        if add_usd is None and add_attempts is None:
-            return self._either(identifier, self._engine.runs.resume, self._unhold)
-        if identifier.startswith("t_"):
-            raise InvalidInput("run", f"{identifier} is a task, and only runs have a budget")
-        resume = self._engine.runs.resume
-        return self._changed(identifier, resume, add_usd=add_usd, add_attempts=add_attempts)
 
     def lift_limit(self, agent: str) -> View:
         """Let an agent go on that has reached its usage limit, with all that waited for it."""
@@ -77,16 +41,6 @@ class Commands:
         lifted, *tasks = self._engine.tasks.lift_limit(agent, actor=self._actor)
         number = 0 if lifted.repeated else number + sum(each.ok for each in tasks)
         return {"ok": True, "repeated": lifted.repeated, "agent": agent, "tasks": number}
-
-    def approve(self, task_id: str, note: object = None) -> View:
-        return self._changed(task_id, self._engine.tasks.approve, note)
-
-    def reject(self, task_id: str, reason: object = None) -> View:
-        with renamed(note="reason"):
-            return self._changed(task_id, self._engine.tasks.reject, reason)
-
-    def answer(self, task_id: str, answer: object) -> View:
-        return self._changed(task_id, self._engine.tasks.answer, answer)
 
     def signal(
         self, target: str, name: str, payload: object = None, key: str | None = None
@@ -103,43 +57,12 @@ class Commands:
         heard = {"target": target, "name": name} in awaited
         return {**sent, "waited_for": heard, "awaited": awaited}
 
-    def enqueue(self, task_id: str) -> View:
-        return self._changed(task_id, self._engine.tasks.enqueue)
-
-    def run_now(self, task_id: str) -> View:
-        return self._changed(task_id, self._engine.tasks.run_now)
-
-    def reset(self, task_id: str) -> View:
-        return self._changed(task_id, self._engine.tasks.reset)
-
-    def block(self, task_id: str, needs: Sequence[str]) -> View:
-        """Have a task that has not begun wait for others too."""
-        return self._changed(task_id, self._engine.tasks.block, _some(needs))
-
-    def unblock(self, task_id: str, needs: Sequence[str] | None = None) -> View:
-        """Have a task wait for some others no more, or for none that it was linked to by hand.
-
-        What its workflow or plan has it wait for stays: somebody's approval may be among that.
-        """
-        chosen = None if needs is None else _some(needs)
-        return self._changed(task_id, self._engine.tasks.unblock, chosen, by_hand=True)
-
     def edit(self, task_id: str, changes: dict[str, object], version: int | None = None) -> View:
         """Change a task that has not started; with a version, only while it is at that."""
         if version is not None:
             await_version(self._engine, task_id, version)
         edit = self._engine.tasks.edit
         return self._changed(task_id, edit, changes, expected_version=version)
-
-    def delete(self, task_id: str) -> View:
-        answer = accepted(task_id, self._engine.tasks.delete(task_id, actor=self._actor))
-        return {"ok": True, "repeated": answer.repeated, "id": task_id}
-
-    def start_planning(self, task_id: str) -> View:
-        return self._changed(task_id, self._engine.tasks.start_planning)
-
-    def finalize_plan(self, task_id: str, graph: Mapping[str, Sequence[str]] | None) -> View:
-        return self._changed(task_id, self._engine.tasks.finalize_plan, graph=graph)
 
     def add_task(self, task: NewTask) -> View:
         """The task, and whether this made it."""
@@ -156,9 +79,6 @@ class Commands:
         told = [known.get(each.id) or self._made(each, self._queries.task) for each in made]
         pairs = zip(told, made, strict=True)
         return {"items": [{**task, "created": each.created} for task, each in pairs]}
-
-    def reorder_plan(self, task_id: str, order: Sequence[str]) -> View:
-        return self._changed(task_id, self._engine.tasks.reorder_plan, order)
 
     def start_by_name(
         self, name: str, given: object, *, version: str | None = None, **more: Any
@@ -263,27 +183,6 @@ class Commands:
             raise InvalidInput("task", f"{reason} tells what it waits for")
         names = ", ".join(f"{each['id']} ({each['address']})" for each in waiting)
         raise InvalidInput("task", f"several tasks of {identifier} wait: {names}; name one")
-
-    def _unhold(self, task_id: str, *, actor: str) -> TransitionResult:
-        """What stopped a task: a usage limit or a missing function where it was not paused."""
-        held = self._engine.tasks.get(task_id).holds.names
-        reason = next((each for each in RESUMED if each in held), "paused")
-        return self._engine.tasks.unhold(task_id, reason, actor=actor)
-
-    def _either(self, identifier: str, of_run: Change, of_task: Change) -> View:
-        return self._changed(identifier, of_run if identifier.startswith("r_") else of_task)
-
-    def _changed(self, identifier: str, change: Change, *args: Any, **options: Any) -> View:
-        answer = accepted(identifier, change(identifier, *args, actor=self._actor, **options))
-        kind = "run" if identifier.startswith("r_") else "task"
-        now = self._queries.run(identifier) if kind == "run" else self._queries.task(identifier)
-        return {"ok": True, "repeated": answer.repeated, kind: now}
-
-
-def _some(needs: Sequence[str]) -> Sequence[str]:
-    if not needs:
-        raise InvalidInput("needs", "must name at least one task")
-    return needs
 
 
 def _suggest(name: str, known: list[str]) -> str:
