@@ -253,13 +253,13 @@ def test_whoever_lifts_a_limit_lets_all_of_that_agent_go_on_and_no_other(engine:
     others = [reach(engine, "writer"), create(engine, agent="writer")]
     create(engine, agent="developer", needs=[late])
     would = Previews(engine).lift_limit("developer")
-    assert [each["id"] for each in would] == sorted([reached, late])
+    assert [each["id"] for each in would.tasks] == sorted([reached, late])
     agent, *tasks = engine.tasks.lift_limit("developer")
     assert (agent.repeated, [each.ok for each in tasks]) == (False, [True])
     assert set(claim(engine, "developer", "writer")) == {reached, late}
     assert [engine.tasks.get(each).holds for each in others] == [Hold.LIMIT, Hold.LIMIT]
     assert [each.repeated for each in engine.tasks.lift_limit("developer")] == [True]
-    assert Previews(engine).lift_limit("developer") == []
+    assert Previews(engine).lift_limit("developer").tasks == []
 
 
 def test_a_limit_far_ahead_is_refused_and_says_what_may_be_said(engine: Engine) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.options import Address, Addresses, AnyAddresses, DryRun, Json, read_value
+from holdfast.cli.previewing import preview_each, say_preview
 from holdfast.cli.registry import command
 from holdfast.cli.session import opened, with_store
 from holdfast.cli.terminal import escape, note, paint, say, say_json
-from holdfast.cli.words import coloured, count, one_line
+from holdfast.cli.words import coloured, count
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def retry(
             raise InvalidInput("again", "is for a task; of a run, --from STEP does it again")
         if dry_run:
             preview = (
-                service.previews.again(found) if again else service.previews.retry(found, step)
+                service.previews.one("reopen", found)
+                if again
+                else service.previews.one("retry", found, step=step)
             )
             how = " --again" if again else "" if step is None else f" --from {step}"
             say_preview(preview, "retry", f"{found}{how}", json=json)
@@ -197,10 +200,10 @@ def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **optio
     worst = 0
     with opened() as service:
         # All are found before anything is done to the first.
-        for found in [service.addresses.find(address) for address in addresses]:
-            if dry_run:
-                say_preview(getattr(service.previews, verb)(found), verb, found, json=json)
-                continue
+        every = [service.addresses.find(address) for address in addresses]
+        if dry_run:
+            return preview_each(service, verb, every, json=json, **options)
+        for found in every:
             try:
                 answer = getattr(service.commands, verb)(found, **options)
             except Refused as error:
@@ -216,8 +219,8 @@ def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **optio
 def _resume_agent(agent: str, *, dry_run: bool, json: bool) -> None:
     with opened() as service:
         if dry_run:
-            tasks = service.previews.lift_limit(agent)
-            say_preview(tasks, "resume", f"--agent {agent}", json=json, about={"agent": agent})
+            preview = service.previews.lift_limit(agent)
+            say_preview(preview, "resume", f"--agent {agent}", json=json, about={"agent": agent})
             return
         told = service.commands.lift_limit(agent)
     if json:
@@ -269,19 +272,3 @@ def say_answer(answer: View, *, json: bool) -> None:
     holds = f", held: {', '.join(now['holds'])}" if now["holds"] else ""
     before = " (as before)" if answer["repeated"] else ""
     say(f"{name} {now['id']} is {state}{holds}{before}")
-
-
-def say_preview(
-    tasks: list[View], verb: str, identifier: str, *, json: bool, about: View | None = None
-) -> None:
-    if json:
-        told = {"id": identifier.partition(" ")[0]} if about is None else about
-        say_json({"dry_run": True, **told, "tasks": tasks})
-        return
-    from holdfast.service.outline import name_task
-
-    say(f"would {verb} {identifier}: {count(len(tasks), 'task')}")
-    for task in tasks:
-        name = one_line(name_task(task), 60)
-        say(f"  {task['id']}  {name}  {coloured(task['state'])}")
-    note(paint(f"Nothing was changed. Do it: {with_store(f'holdfast {verb} {identifier}')}", "dim"))

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.options import DryRun, Json, TaskAddress, read_json, read_moment
+from holdfast.cli.previewing import say_preview
 from holdfast.cli.registry import command, group
 from holdfast.cli.session import opened, with_store
-from holdfast.cli.steering import say_answer, say_preview
+from holdfast.cli.steering import say_answer
 from holdfast.cli.terminal import escape, note, say, say_json
 from holdfast.errors import InvalidInput
 
@@ -224,10 +225,12 @@ def finalize(
     links = None if graph is None else [_link(each) for each in graph]
     with opened() as service:
         found = service.addresses.task(address)
-        if dry_run:
-            say_preview(service.previews.finalize(found), "plan finalize", found, json=json)
-            return
         needs = None if links is None else _merge(links, service.addresses.task)
+        if dry_run:
+            preview = service.previews.one("finalize_plan", found, needs)
+            how = "".join(f" --graph {each}" for each in graph or ())
+            say_preview(preview, "plan finalize", f"{found}{how}", json=json)
+            return
         say_answer(service.commands.finalize_plan(found, needs), json=json)
 
 

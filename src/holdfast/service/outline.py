@@ -130,6 +130,21 @@ def _node(below: dict[str | None, list[View]], task: View, prefix: str) -> Node:
     return Node(task=task, address=address, label=label, children=children)
 
 
+def in_order(tasks: Sequence[View]) -> list[View]:
+    """Some tasks of any runs, run by run, as the trees of them are read; what has no place last."""
+    runs: dict[str, list[View]] = {}
+    for task in tasks:
+        runs.setdefault(task.get("run_id", ""), []).append(task)
+    ordered: dict[str, View] = {}
+    for _, own in sorted(runs.items()):
+        waiting = outline(own)[::-1]
+        while waiting:
+            node = waiting.pop()
+            ordered[node.task["id"]] = node.task
+            waiting += node.children[::-1]
+    return [*ordered.values(), *(each for each in tasks if each["id"] not in ordered)]
+
+
 def own_title(task: View) -> str:
     """The title that a task was given beside its step; what an approval asks is none."""
     step = task.get("step")

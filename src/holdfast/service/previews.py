@@ -1,157 +1,121 @@
-"""What a command would change, for `--dry-run`: read, not done."""
+"""What a command would change, for `--dry-run`: it is done, looked at, and undone."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from holdfast.engine import places, unmade
 from holdfast.engine.engine import Engine
-from holdfast.engine.records import read_task
-from holdfast.errors import InvalidInput
-from holdfast.model.status import Hold, Kind, RunStatus, Status
-from holdfast.model.task import Task
+from holdfast.engine.rehearsal import Rehearsal
+from holdfast.model.status import Status
 from holdfast.model.text import clean_name
-from holdfast.service.called import runs_below
-from holdfast.service.queries import view_rows, view_tasks
+from holdfast.service.outline import in_order
+from holdfast.service.queries import Queries, view_rows
+from holdfast.service.refused import Refused
+from holdfast.service.steering import Steering
 from holdfast.service.views import View
 from holdfast.store.database import Transaction
 
-PAGE = 1_000
+# Of what runs already they change nothing that anybody would see.
+FOR_LATER = frozenset({"pause", "resume"})
+TOLD_OF_NEW = ("kind", "run_id", "step", "item", "title")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preview:
+    """The tasks that would change, as they stand now, and those that would be made.
+
+    Each with the state that it `becomes`; what would be made has no id yet.
+    """
+
+    tasks: list[View] = field(default_factory=list)
+    made: list[View] = field(default_factory=list)
 
 
 class Previews:
-    def __init__(self, engine: Engine) -> None:
+    """Tells what the store itself makes of a command of `Steering`, of which nothing is kept."""
+
+    def __init__(self, engine: Engine, actor: str = "user") -> None:
         self._engine = engine
+        self._actor = actor
 
-    def cancel(self, identifier: str) -> list[View]:
-        """The open tasks that would end cancelled."""
-        return self._view(task for task in self._all(identifier) if not task.terminal)
+    def one(self, verb: str, identifier: str, *given: object, **options: object) -> Preview:
+        """What a command would change; what it would refuse raises `Refused`."""
+        (told,) = self.each(verb, [identifier], *given, **options)
+        if isinstance(told, Refused):
+            raise told
+        return told
 
-    def retry(self, identifier: str, step: str | None = None) -> list[View]:
-        """The tasks that would be tried again: what failed, or a step and all that needs it."""
-        if step is not None:
-            return self._view(self._from(identifier, step))
-        tasks = self._all(self._whole(identifier))
-        return self._view(
-            task for task in tasks if task.status in {Status.FAILED, Status.CANCELLED}
-        )
+    def each(
+        self, verb: str, identifiers: Sequence[str], *given: object, **options: object
+    ) -> list[Preview | Refused]:
+        """The same of several, each of which finds what those before it would have changed."""
 
-    def again(self, task_id: str) -> list[View]:
-        """A task that would be done again, and everything that needs it."""
-        task = self._engine.tasks.get(task_id)
-        if task.run_id is None or task.parent_id is not None or task.step is None:
-            return self._view([task])
-        return self._view(self._from(task.run_id, task.step))
+        def work(rehearsal: Rehearsal) -> list[Preview | Refused]:
+            tx = rehearsal.tx
+            queries = Queries(lambda look: look(tx), lambda: self._engine)
+            command = getattr(Steering(rehearsal.asked, queries, self._actor), verb)
+            told: list[Preview | Refused] = []
+            states: dict[str, str] = {}
+            for identifier in identifiers:
+                refused = _try(command, identifier, *given, **options)
+                changed = [each for each in tx.take_noted() if each.startswith("t_")]
+                shown = _shown(tx, verb, identifier, changed)
+                told.append(refused or self._tell(shown, states))
+            return told
 
-    def pause(self, identifier: str) -> list[View]:
-        """The tasks that would not start any more: what runs goes on."""
-        return self._view(self._stopped(identifier, paused=False))
+        return self._engine.rehearse(work)
 
-    def resume(self, identifier: str) -> list[View]:
-        """The tasks that would no longer be kept from starting, by the pause or another hold."""
-        return self._view(self._stopped(identifier, paused=True))
-
-    def lift_limit(self, agent: str) -> list[View]:
+    def lift_limit(self, agent: str) -> Preview:
         """The tasks that would no longer wait for the usage limit of their agent."""
         named = clean_name("agent", agent)
 
-        def read(tx: Transaction) -> list[View]:
+        def read(tx: Transaction) -> Preview:
             if not tx.read("limit_of_agent", agent=named):
-                return []
+                return Preview()
             rows = tx.read("limited_tasks", agent=named) + tx.read("waiting_tasks", agent=named)
-            return view_rows(tx, tx.read("tasks_by_id", ids=sorted(row["id"] for row in rows)))
+            found = view_rows(tx, tx.read("tasks_by_id", ids=sorted(row["id"] for row in rows)))
+            return Preview(tasks=found)
 
         return self._engine.database.view(read)
 
-    def finalize(self, task_id: str) -> list[View]:
-        """The children of a plan that would be queued."""
-        children = self._below(task_id)
-        return self._view(task for task in children if task.status is Status.IDLE)
-
-    def _all(self, identifier: str) -> list[Task]:
-        if identifier.startswith("r_"):
-            return [task for task in self._in_runs(identifier) if not task.superseded]
-        tasks = [self._engine.tasks.get(identifier)]
-        for task in tasks:
-            tasks += self._below(task.id)
-        return [task for task in tasks if not task.superseded]
-
-    def _whole(self, identifier: str) -> str:
-        """What is tried again with a run or task: its run, what called that and ended, its plan."""
-        if identifier.startswith("t_"):
-            task = self._engine.tasks.get(identifier)
-            above = task.run_id or task.parent_id
-            return identifier if above is None else self._whole(above)
-        run = self._engine.runs.get(identifier)
-        if run.status is RunStatus.RUNNING or run.parent_id is None:
-            return identifier
-        return self._whole(run.parent_id)
-
-    def _in_runs(self, run_id: str) -> list[Task]:
-        """The tasks of a run, and of what it has called."""
-        runs = self._engine.database.view(lambda tx: runs_below(tx, [run_id]).get(run_id, []))
-        return [task for each in (run_id, *runs) for task in self._engine.runs.tasks(each)]
-
-    def _stopped(self, identifier: str, *, paused: bool) -> list[Task]:
-        """What a pause stops, where there is one as was said: of a run, all that has not begun."""
-        if identifier.startswith("r_"):
-            run = self._engine.runs.get(identifier)
-            found, over = self._all(identifier), run.status is not RunStatus.RUNNING
-            tasks = [task for task in found if task.status in {Status.IDLE, Status.QUEUED}]
-            holds = run.holds
-        else:
-            task = self._engine.tasks.get(identifier)
-            tasks, over, holds = [task], task.terminal, task.holds
-            # The same command lets go a task that its agent's limit or a missing function holds.
-            holds |= Hold.PAUSED if paused and holds & (Hold.LIMIT | Hold.VERSION) else 0
-        return [] if over or bool(holds & Hold.PAUSED) is not paused else tasks
-
-    def _below(self, task_id: str) -> list[Task]:
-        asked: dict[str, Any] = {"after": "t_8", "status": None, "agent": None, "count": PAGE}
-        rows = self._engine.database.view(
-            lambda tx: tx.read("list_tasks_of_parent", parent_id=task_id, **asked)
+    def _tell(self, found: list[View], states: dict[str, str]) -> Preview:
+        """Put how tasks stand before it to how they stand after it, which the next one finds."""
+        after = {each["id"]: each for each in found}
+        before = self._engine.database.view(
+            lambda outside: view_rows(outside, outside.read("tasks_by_id", ids=sorted(after)))
         )
-        return sorted(map(read_task, rows), key=lambda task: (task.position, task.id))
+        stood = [each | {"state": states.get(each["id"], each["state"])} for each in before]
+        told = [_becoming(each, after.pop(each["id"])) for each in stood]
+        made = [_new(each) for each in in_order([*after.values()])]
+        states |= {each["id"]: each["becomes"] for each in told}
+        return Preview(tasks=in_order(told), made=made)
 
-    def _from(self, run_id: str, step: str) -> list[Task]:
-        """What begins again with a step: all that needs it, and what needs the groups around it."""
 
-        def seek(tx: Transaction) -> str:
-            sought = places.seek(tx, run_id, step)
-            if sought.found is None or sought.found["run_id"] != run_id:
-                raise InvalidInput("from", unmade.tell_unknown(tx, run_id, step, sought))
-            return str(sought.found["id"])
+def _try(command: Callable[..., View], *given: object, **options: object) -> Refused | None:
+    try:
+        command(*given, **options)
+    except Refused as refused:
+        return refused
+    return None
 
-        tasks = [task for task in self._engine.runs.tasks(run_id) if not task.superseded]
-        known = {task.id: task for task in tasks}
-        reached: set[str] = set()
-        named = known.get(self._engine.database.view(seek))
-        while named is not None:
-            alone = named.kind is Kind.GROUP and named.item is not None
-            beside = [task.id for task in tasks if task.parent_id == named.parent_id]
-            reached |= {named.id} if alone else self._needing(beside, named.id)
-            above = known.get(named.parent_id or "")
-            named = above if above is not None and above.terminal else None
-        return [task for task in tasks if task.id in reached]
 
-    def _needing(self, beside: Collection[str], first: str) -> set[str]:
-        """A task and those beside it that need it, near or far."""
+def _shown(tx: Transaction, verb: str, identifier: str, changed: Sequence[str]) -> list[View]:
+    """What changed, as it stands then, but for what a person does not take for changed by it."""
+    found = view_rows(tx, tx.read("tasks_by_id", ids=sorted(changed)))
+    if verb in FOR_LATER:
+        return [each for each in found if each["status"] != Status.RUNNING]
+    if verb == "finalize_plan":
+        return [each for each in found if each["id"] != identifier]
+    return found
 
-        def read(tx: Transaction) -> dict[str, set[str]]:
-            return {
-                task: {row["need_id"] for row in tx.read("needs_of", task_id=task)}
-                for task in beside
-            }
 
-        needs = self._engine.database.view(read)
-        reached: set[str] = set()
-        found = {first}
-        while found:
-            reached |= found
-            found = {task for task in beside if needs[task] & reached} - reached
-        return reached
+def _becoming(before: View, after: View) -> View:
+    ceases = after.get("superseded") and after["status"] == before["status"]
+    state = "superseded" if ceases else after["state"]
+    return before | {"becomes": state}
 
-    def _view(self, tasks: Iterable[Task]) -> list[View]:
-        chosen = list(tasks)
-        return self._engine.database.view(lambda tx: view_tasks(tx, chosen))
+
+def _new(task: View) -> View:
+    told = {name: task[name] for name in TOLD_OF_NEW if name in task}
+    return told | {"becomes": task["state"]}

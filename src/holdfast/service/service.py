@@ -121,7 +121,7 @@ class Service:
     def previews(self) -> Previews:
         from holdfast.service.previews import Previews
 
-        return Previews(self._engine)
+        return Previews(self._engine, self.actor)
 
     @cached_property
     def commands(self) -> Commands:

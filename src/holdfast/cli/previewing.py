@@ -1,0 +1,58 @@
+"""What a command would change: each task, and what becomes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli.session import with_store
+from holdfast.cli.terminal import note, paint, say, say_json
+from holdfast.cli.words import coloured, count, one_line
+
+if TYPE_CHECKING:
+    from holdfast.service.previews import Preview
+    from holdfast.service.service import Service
+
+View = dict[str, Any]
+
+
+def preview_each(
+    service: Service, verb: str, identifiers: list[str], *, json: bool, **options: float
+) -> int:
+    """Tell it of each, also after one that would be refused; the answer is the worst exit code."""
+    from holdfast.cli.advice import say_error
+    from holdfast.service.refused import Refused
+
+    worst = 0
+    how = "".join(f" --{name.replace('_', '-')} {value:g}" for name, value in options.items())
+    previews = service.previews.each(verb, identifiers, **options)
+    for found, preview in zip(identifiers, previews, strict=True):
+        if isinstance(preview, Refused):
+            worst = max(worst, say_error(preview, json=json))
+        else:
+            say_preview(preview, verb, f"{found}{how}", json=json)
+    return worst
+
+
+def say_preview(
+    preview: Preview, verb: str, identifier: str, *, json: bool, about: View | None = None
+) -> None:
+    if json:
+        told = {"id": identifier.partition(" ")[0]} if about is None else about
+        made = {"made": preview.made} if preview.made else {}
+        say_json({"dry_run": True, **told, "tasks": preview.tasks, **made})
+        return
+    from holdfast.service.outline import name_task
+
+    more = f", and {len(preview.made)} new" if preview.made else ""
+    say(f"would {verb} {identifier}: {count(len(preview.tasks), 'task')}{more}")
+    for task in preview.tasks:
+        say(f"  {task['id']}  {one_line(name_task(task), 60)}  {_way(task)}")
+    for task in preview.made:
+        say(f"  new  {one_line(name_task(task), 60)}  {coloured(task['becomes'])}")
+    note(paint(f"Nothing was changed. Do it: {with_store(f'holdfast {verb} {identifier}')}", "dim"))
+
+
+def _way(task: View) -> str:
+    """How it stands, and what becomes of it where that is something else."""
+    states = dict.fromkeys((task["state"], task.get("becomes", task["state"])))
+    return " → ".join(map(coloured, states))
