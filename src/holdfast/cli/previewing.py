@@ -1,4 +1,4 @@
-"""What a command would change: each task, and what becomes of it."""
+"""What a command would change: each task by its place, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -41,15 +41,23 @@ def say_preview(
         made = {"made": preview.made} if preview.made else {}
         say_json({"dry_run": True, **told, "tasks": preview.tasks, **made})
         return
-    from holdfast.service.outline import name_task
-
     more = f", and {len(preview.made)} new" if preview.made else ""
     say(f"would {verb} {identifier}: {count(len(preview.tasks), 'task')}{more}")
     for task in preview.tasks:
-        say(f"  {task['id']}  {one_line(name_task(task), 60)}  {_way(task)}")
+        say(f"  {task['id']}  {one_line(_name(task), 60)}  {_way(task)}")
     for task in preview.made:
-        say(f"  new  {one_line(name_task(task), 60)}  {coloured(task['becomes'])}")
+        say(f"  new  {one_line(_name(task), 60)}  {coloured(task['becomes'])}")
     note(paint(f"Nothing was changed. Do it: {with_store(f'holdfast {verb} {identifier}')}", "dim"))
+
+
+def _name(task: View) -> str:
+    """Its place in its run, and the title that it was given; without a run, its title."""
+    from holdfast.service.outline import own_title
+
+    if "run_id" not in task:
+        return str(task["address"])
+    place = task["address"].partition(":")[2]
+    return f"{place} {own_title(task)}".rstrip()
 
 
 def _way(task: View) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.engine.looking import name_tasks
 from holdfast.engine.why_slot import explain_slot
 from holdfast.model.graph import MAX_DEPTH, Workflow, read_workflow
 from holdfast.model.run import Run
@@ -26,6 +27,29 @@ def callers(tx: Transaction, runs: Sequence[Run]) -> dict[str, View]:
         row["id"]: {name: row[name] for name in ("task_id", "step", "run_id", "workflow")}
         for row in tx.read("callers_of", ids=called)
     }
+
+
+def place_from_top(
+    tx: Transaction, tasks: Mapping[str, str | None]
+) -> dict[str, tuple[str | None, str]]:
+    """The place of each of some tasks of some runs: in the topmost run, what was called there too.
+
+    Each is that run and the name in it; of a task without a run, no run and its title.
+    """
+    names = name_tasks(tx, tasks)
+    runs = sorted({run for run in tasks.values() if run is not None})
+    rows = {row["id"]: row for row in tx.read("callers_of", ids=runs)} if runs else {}
+    if not rows:
+        return {task: (run, names[task]) for task, run in tasks.items()}
+    above = place_from_top(tx, {row["task_id"]: row["run_id"] for row in rows.values()})
+    found: dict[str, tuple[str | None, str]] = {}
+    for task, run in tasks.items():
+        if run in rows:
+            top, name = above[rows[run]["task_id"]]
+            found[task] = (top, f"{name}.{names[task]}")
+        else:
+            found[task] = (run, names[task])
+    return found
 
 
 def runs_below(tx: Transaction, ids: Sequence[str]) -> dict[str, list[str]]:

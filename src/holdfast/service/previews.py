@@ -9,8 +9,9 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.rehearsal import Rehearsal
 from holdfast.model.status import Status
 from holdfast.model.text import clean_name
+from holdfast.service.called import place_from_top
 from holdfast.service.outline import in_order
-from holdfast.service.queries import Queries, view_rows
+from holdfast.service.queries import Queries, address_of, view_rows
 from holdfast.service.refused import Refused
 from holdfast.service.steering import Steering
 from holdfast.service.views import View
@@ -18,14 +19,14 @@ from holdfast.store.database import Transaction
 
 # Of what runs already they change nothing that anybody would see.
 FOR_LATER = frozenset({"pause", "resume"})
-TOLD_OF_NEW = ("kind", "run_id", "step", "item", "title")
+TOLD_OF_NEW = ("kind", "run_id", "step", "item", "title", "address")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preview:
     """The tasks that would change, as they stand now, and those that would be made.
 
-    Each with the state that it `becomes`; what would be made has no id yet.
+    Each with its address and the state that it `becomes`; what would be made has no id yet.
     """
 
     tasks: list[View] = field(default_factory=list)
@@ -61,7 +62,7 @@ class Previews:
                 refused = _try(command, identifier, *given, **options)
                 changed = [each for each in tx.take_noted() if each.startswith("t_")]
                 shown = _shown(tx, verb, identifier, changed)
-                told.append(refused or self._tell(shown, states))
+                told.append(refused or self._tell(tx, shown, states))
             return told
 
         return self._engine.rehearse(work)
@@ -75,13 +76,13 @@ class Previews:
                 return Preview()
             rows = tx.read("limited_tasks", agent=named) + tx.read("waiting_tasks", agent=named)
             found = view_rows(tx, tx.read("tasks_by_id", ids=sorted(row["id"] for row in rows)))
-            return Preview(tasks=found)
+            return Preview(tasks=_with_addresses(tx, found))
 
         return self._engine.database.view(read)
 
-    def _tell(self, found: list[View], states: dict[str, str]) -> Preview:
+    def _tell(self, tx: Transaction, found: list[View], states: dict[str, str]) -> Preview:
         """Put how tasks stand before it to how they stand after it, which the next one finds."""
-        after = {each["id"]: each for each in found}
+        after = {each["id"]: each for each in _with_addresses(tx, found)}
         before = self._engine.database.view(
             lambda outside: view_rows(outside, outside.read("tasks_by_id", ids=sorted(after)))
         )
@@ -113,9 +114,14 @@ def _shown(tx: Transaction, verb: str, identifier: str, changed: Sequence[str]) 
 def _becoming(before: View, after: View) -> View:
     ceases = after.get("superseded") and after["status"] == before["status"]
     state = "superseded" if ceases else after["state"]
-    return before | {"becomes": state}
+    return before | {"address": after["address"], "becomes": state}
 
 
 def _new(task: View) -> View:
     told = {name: task[name] for name in TOLD_OF_NEW if name in task}
     return told | {"becomes": task["state"]}
+
+
+def _with_addresses(tx: Transaction, tasks: Sequence[View]) -> list[View]:
+    places = place_from_top(tx, {each["id"]: each.get("run_id") for each in tasks})
+    return [each | {"address": address_of(*places[each["id"]])} for each in tasks]
