@@ -65,18 +65,17 @@ class Engine:
         self.randomness = randomness or SystemRandomness()
         self.threads = threads or SystemThreads()
         ports: dict[str, Any] = {
-            "clock": self.clock,
             "randomness": self.randomness,
             "threads": self.threads,
             "settings": self.settings,
         }
-        self.database = open_database(url, **ports)
+        self.database = open_database(url, clock=self.clock, **ports)
         try:
             self.database.upgrade()
             secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
             # Which store this is, for whoever may see things of several.
             self.store = digest("store", secret)
-            self.notifier = open_notifier(url, **ports)
+            self.notifier = open_notifier(url, self.database, **ports)
         except BaseException:
             self.database.close()
             raise

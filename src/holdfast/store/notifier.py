@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from holdfast.clock import Clock
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
-from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.store.database import Database, is_postgresql
 from holdfast.threads import Threads
 
 
@@ -38,13 +37,20 @@ class Notifier(Protocol):
 
 
 def open_notifier(
-    url: str, *, clock: Clock, randomness: Randomness, threads: Threads, settings: Settings
+    url: str,
+    database: Database,
+    *,
+    randomness: Randomness,
+    threads: Threads,
+    settings: Settings,
 ) -> Notifier:
     if is_postgresql(url):
         from holdfast.store.notifiers.postgresql import PostgresqlNotifier  # noqa: PLC0415
 
         return PostgresqlNotifier(url, randomness, threads)
-    path = sqlite_path(url)
     from holdfast.store.notifiers.sqlite import SqliteNotifier  # noqa: PLC0415
+    from holdfast.store.sqlite.database import SqliteDatabase  # noqa: PLC0415
 
-    return SqliteNotifier(path, clock, threads, settings)
+    if not isinstance(database, SqliteDatabase):
+        raise TypeError(f"{url} is a SQLite file, and {database!r} is not open on one")
+    return SqliteNotifier(database, threads, settings)

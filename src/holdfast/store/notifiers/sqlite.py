@@ -1,34 +1,36 @@
-"""Hints across the processes that share one SQLite file: a look at its data version."""
+"""Hints across the processes that share one SQLite file: a watch on its log, and looks."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from pathlib import Path
 
-import apsw
-
-from holdfast.clock import Clock
 from holdfast.settings import Settings
 from holdfast.store.notifiers.memory import MemoryNotifier
-from holdfast.store.sqlite.connection import connect
+from holdfast.store.notifiers.pace import Pace
+from holdfast.store.notifiers.watch import FileWatch, open_watch
+from holdfast.store.process import HomeProcess
+from holdfast.store.sqlite.database import SqliteDatabase
 from holdfast.threads import Running, Threads
-
-logger = logging.getLogger(__name__)
-# After so many looks in vain the next ones are so much rarer.
-LOOKS, SELDOM = 50, 2.5
 
 
 class SqliteNotifier:
     name = ""
 
-    def __init__(self, path: Path, clock: Clock, threads: Threads, settings: Settings) -> None:
-        self._path = path.absolute()
-        self._clock = clock
+    def __init__(
+        self,
+        database: SqliteDatabase,
+        threads: Threads,
+        settings: Settings,
+        open_watch: Callable[[str, Threads], FileWatch] = open_watch,
+    ) -> None:
+        self._database = database
         self._threads = threads
         self._interval = settings.watch
+        self._open_watch = open_watch
         self._memory = MemoryNotifier(threads)
         self._stop = threads.event()
+        self._home = HomeProcess()
+        self._watch: FileWatch | None = None
         self._watcher: Running | None = None
 
     def notify(self, *, served: bool = False) -> None:
@@ -40,34 +42,31 @@ class SqliteNotifier:
         return self._memory.subscribe(callback, served=served, own=own)
 
     def start(self) -> None:
-        # Opened here, so that no commit after start() goes unseen.
-        connection = connect(self._path, self._clock, read_only=True)
-        seen = _data_version(connection)
-        self._watcher = self._threads.start("holdfast-watch", lambda: self._watch(connection, seen))
+        # What is there already is no news; whatever is committed after start() is.
+        self._watch = watch = self._open_watch(self._database.log(), self._threads)
+        self._database.others.look()
+        self._watcher = self._threads.start("holdfast-watch", lambda: self._run(watch))
 
     def close(self) -> None:
-        self._stop.set()
-        if self._watcher is not None:
+        # A child would wake its parent's thread, and wait for one that did not come along.
+        if self._watcher is not None and self._watch is not None and self._home.here():
+            self._stop.set()
+            self._watch.wake()
             self._watcher.join()
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
 
-    def _watch(self, connection: apsw.Connection, seen: int | None) -> None:
-        quiet = 0
-        try:
-            # Where nothing has happened for long, somebody types the next thing: no hurry.
-            while not self._stop.wait(self._interval * (1 if quiet < LOOKS else SELDOM)):
-                quiet += 1
-                version = _data_version(connection)
-                if version is not None and version != seen:
-                    seen, quiet = version, 0
-                    self._memory.notify(own=False)
-        finally:
-            connection.close()
-
-
-def _data_version(connection: apsw.Connection) -> int | None:
-    try:
-        return int(connection.execute("PRAGMA data_version").get)
-    except apsw.Error:
-        # Busy while the file is recovered or checkpointed away; the next look will tell.
-        logger.debug("cannot look at the data version", exc_info=True)
-        return None
+    def _run(self, watch: FileWatch) -> None:
+        others = self._database.others
+        pace = Pace(self._interval, trusted=watch.tells)
+        written = False
+        while not self._stop.is_set():
+            # After what was told was read: whatever is written from now on is told again.
+            seen = others.look()
+            if seen.others:
+                self._memory.notify(own=False)
+            pause = pace.after(seen, written=written)
+            if pause.rest:
+                self._stop.wait(pause.rest)
+            written = watch.wait(pause.wait)

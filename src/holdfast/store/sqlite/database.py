@@ -22,6 +22,7 @@ from holdfast.store.process import HomeProcess, note_closed, note_open, refuse_i
 from holdfast.store.sqlite.checkpoints import Checkpoints
 from holdfast.store.sqlite.connection import connect, create, refuse_unsafe
 from holdfast.store.sqlite.migrator import SqliteMigrator
+from holdfast.store.sqlite.others import Others
 from holdfast.store.sqlite.together import Gathering
 from holdfast.store.sqlite.transaction import Catalogue, SqliteTransaction
 from holdfast.store.standing import Standing
@@ -61,6 +62,7 @@ class SqliteDatabase:
         self._pace = Pace(first=0.0005, longest=0.002, total=surroundings.settings.patience)
         self._checkpoints = Checkpoints(self._path)
         self._gathering = Gathering()
+        self.others = Others(surroundings.threads.lock())
         self._writer: apsw.Connection | None = None
         self._given: set[apsw.Connection] = set()
         self._views = Pool(
@@ -82,7 +84,7 @@ class SqliteDatabase:
     def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
         # Whoever writes has the whole file, and nobody can go before who waits for it.
         del patience
-        return self._patiently(lambda: self._transact(work))
+        return self._patiently(lambda: self._alone(lambda: self._transact(work)))
 
     def rehearse(self, work: Callable[[Transaction], T]) -> T:
         refuse_second(self._path)
@@ -99,6 +101,10 @@ class SqliteDatabase:
         if not connection.in_transaction:
             raise InvalidInput("connection", "is in no transaction any more")
         return SqliteTransaction(connection, self._catalogue)
+
+    def log(self) -> str:
+        """Where SQLite keeps the write-ahead log: beside the file itself, not beside a link."""
+        return self._patiently(lambda: self._opened_writer().filename_wal)
 
     def begin(self) -> AbstractContextManager[apsw.Connection]:
         return self.connect().once()
@@ -137,7 +143,9 @@ class SqliteDatabase:
         clock = self._surroundings.clock
         # Safe to begin again wherever it broke off: each step first reads what was applied.
         self._patiently(
-            lambda: migrations.upgrade(SqliteMigrator(self._opened_writer(), clock), known)
+            lambda: self._alone(
+                lambda: migrations.upgrade(SqliteMigrator(self._opened_writer(), clock), known)
+            )
         )
 
     def close(self) -> None:
@@ -182,12 +190,21 @@ class SqliteDatabase:
         if writer is not None:
             writer.close()
 
+    def _alone(self, work: Callable[[], T]) -> T:
+        """Use the writer's connection, which is looked through at what others have committed."""
+        with self.others.lock:
+            try:
+                return work()
+            finally:
+                self.others.end(self._writer)
+
     def _transact(self, work: Callable[[Transaction], T]) -> T:
         connection = self._opened_writer()
         # Before it and not after: whoever waits for the last one has its answer.
         self._checkpoints.step(connection)
         self._gathering.begin(connection)
         connection.execute("BEGIN IMMEDIATE")
+        self.others.begin(connection)
         transaction = SqliteTransaction(connection, self._catalogue, self._gathering)
         try:
             result = work(transaction)

@@ -1,0 +1,77 @@
+"""Linux tells when a file is written, whichever process writes it."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import select
+from contextlib import suppress
+from math import ceil
+
+IN_MODIFY = 0x2
+MILLISECONDS = 1_000
+# Writes that were not read yet are told as one, so there is hardly ever more than that.
+BUFFER = 4096
+
+
+class Inotify:
+    """One file, by its name: where another takes its place, that one is watched soon after."""
+
+    tells = True
+
+    def __init__(self, path: str) -> None:
+        self._path = path.encode()
+        self._library = ctypes.CDLL(None, use_errno=True)
+        self._watched = -1
+        self._file = self._checked(self._library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+        self._bell = -1
+        try:
+            self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            self._arm()
+        except BaseException:
+            self.close()
+            raise
+        self._poll = select.poll()
+        self._poll.register(self._file, select.POLLIN)
+        self._poll.register(self._bell, select.POLLIN)
+
+    def wait(self, seconds: float) -> bool:
+        ready = [number for number, _ in self._poll.poll(ceil(seconds * MILLISECONDS))]
+        if self._bell in ready:
+            os.eventfd_read(self._bell)
+        if self._file in ready:
+            # What is told can only be about the one file, or that more was told than kept.
+            os.read(self._file, BUFFER)
+            return True
+        return not ready and seconds > 0 and self._is_another()
+
+    def wake(self) -> None:
+        os.eventfd_write(self._bell, 1)
+
+    def close(self) -> None:
+        for number in (self._file, self._bell):
+            if number >= 0:
+                os.close(number)
+        self._file = self._bell = -1
+
+    def _is_another(self) -> bool:
+        """Watch what has the name now; whether it is another file than before."""
+        before = self._watched
+        with suppress(OSError):
+            self._arm()
+        return self._watched != before
+
+    def _arm(self) -> None:
+        # The same file again has the same number again.
+        add = self._library.inotify_add_watch
+        watched = self._checked(add(self._file, self._path, IN_MODIFY))
+        if self._watched not in {watched, -1}:
+            self._library.inotify_rm_watch(self._file, self._watched)
+        self._watched = watched
+
+    def _checked(self, answer: int) -> int:
+        if answer < 0:
+            number = ctypes.get_errno() or errno.EINVAL
+            raise OSError(number, os.strerror(number))
+        return answer
