@@ -42,34 +42,46 @@ class Pace:
         self._writes = 0
         self._side = (False, False)
         self._strange = False
+        self._held = 0.0
 
     def after(self, seen: Seen, *, written: bool) -> Pause:
-        awaited = written or self._gap < self._seldom
-        self._quiet = 0 if written or seen.others else self._quiet + 1
-        self._gap = FIRST if written else min(2 * self._gap, self._seldom)
-        if seen.others or seen.writing:
-            self._gap = max(self._gap, SEEN)
+        if seen.writing:
+            # Nobody else can write meanwhile, and each page of its own is told.
+            self._held = min(2 * self._held, LONGEST_REST) or FIRST
+            return Pause(rest=self._held, wait=0.0)
+        written, self._held = written or self._held > 0, 0.0
+        self._judge(seen, written=written)
+        self._count(seen, written=written)
+        self._set_gap(seen, written=written)
+        gap = self._gap if self.trusted else min(self._gap, self._poll())
+        rest = max(self._rest(), gap if gap < LISTEN else 0.0)
+        return Pause(rest=rest, wait=max(gap - rest, 0.0))
+
+    def _judge(self, seen: Seen, *, written: bool) -> None:
+        """On some file systems nothing is told of what comes from elsewhere."""
         if written:
             self._strange = not seen.own
+        awaited = written or self._gap < self._seldom
         if seen.others and (self._strange or not awaited):
-            # On some file systems nothing is told of what comes from elsewhere.
             self.trusted = awaited
-        self._count(seen, written=written)
-        if self._gap < LISTEN:
-            return Pause(rest=self._gap, wait=0)
-        wait = self._gap if self.trusted else min(self._gap, self._poll())
-        rest = min(self._rest(), wait)
-        return Pause(rest=rest, wait=wait - rest)
 
     def _count(self, seen: Seen, *, written: bool) -> None:
         """Count the writes of one side; who answers the other is not kept waiting."""
+        self._quiet = 0 if written or seen.others else self._quiet + 1
         side = (seen.others, seen.own)
-        if any(side) and side != self._side:
+        if all(side) or (any(side) and side != self._side):
             self._side, self._writes = side, 0
-        elif written:
+        elif any(side) or (written and self._gap >= LISTEN):
             self._writes += 1
         elif self._gap > LONGEST_REST:
             self._writes = 0
+
+    def _set_gap(self, seen: Seen, *, written: bool) -> None:
+        # A commit of many pages is told many times, and is still the same.
+        anew = written and self._gap >= LISTEN
+        self._gap = FIRST if anew else min(2 * self._gap, self._seldom)
+        if seen.others:
+            self._gap = max(self._gap, SEEN)
 
     def _rest(self) -> float:
         if self._writes <= FREE:
