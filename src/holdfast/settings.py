@@ -31,7 +31,7 @@ class Settings:
     - `max_payload`, `max_output`: how many bytes of JSON a call and a result may be
     - `group_size`: how many operations are written in one transaction at most
     - `patience`: how long to wait for a database that is locked or does not answer
-    - `watch`: how often a SQLite file is looked at for what others wrote; less when all is quiet
+    - `watch`: how often a SQLite file is looked at for what others wrote, where no system tells
     - `view_connections`: how many connections that only read are kept open
     """
 

@@ -3,57 +3,44 @@
 from __future__ import annotations
 
 import multiprocessing
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 
 import psycopg
 import pytest
 
-from holdfast.clock import SystemClock
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import Settings
 from holdfast.store.notifier import Notifier, open_notifier
 from holdfast.store.notifiers.memory import MemoryNotifier
+from holdfast.store.notifiers.postgresql import PostgresqlNotifier
 from holdfast.threads import SystemThreads
+from tests.contract.ears import Ear
 from tests.contract.small_store import opened, write_in_turns
 
 
-class Ear:
-    """Counts hints, and lets a test wait for the next."""
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self.count = 0
-
-    def __call__(self) -> None:
-        with self._condition:
-            self.count += 1
-            self._condition.notify_all()
-
-    def hears(self, count: int) -> bool:
-        with self._condition:
-            return self._condition.wait_for(lambda: self.count >= count, timeout=20)
-
-
-def open_for(url: str) -> Notifier:
-    return open_notifier(
-        url,
-        clock=SystemClock(),
-        randomness=SystemRandomness(),
-        threads=SystemThreads(),
-        settings=Settings(url=url),
-    )
+@contextmanager
+def notifying(url: str) -> Iterator[Notifier]:
+    with opened(url) as database:
+        notifier = open_notifier(
+            url,
+            database,
+            randomness=SystemRandomness(),
+            threads=SystemThreads(),
+            settings=Settings(url=url),
+        )
+        with closing(notifier):
+            yield notifier
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def notifier(request: pytest.FixtureRequest) -> Iterator[Notifier]:
     if request.param == "memory":
-        notifier: Notifier = MemoryNotifier(SystemThreads())
-    else:
-        urls = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}
-        notifier = open_for(request.getfixturevalue(urls[request.param]))
-    yield notifier
-    notifier.close()
+        yield MemoryNotifier(SystemThreads())
+        return
+    urls = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}
+    with notifying(request.getfixturevalue(urls[request.param])) as notifier:
+        yield notifier
 
 
 def test_a_hint_reaches_every_subscriber_of_the_process_before_notify_returns(
@@ -113,63 +100,65 @@ def test_a_subscriber_may_unsubscribe_while_it_is_called(notifier: Notifier) -> 
 
 
 def test_a_notifier_that_was_never_started_can_be_closed(bare_url: str) -> None:
-    open_for(bare_url).close()
+    with notifying(bare_url):
+        pass
 
 
 def test_another_processs_commit_is_heard_on_sqlite(sqlite_url: str) -> None:
-    with opened(sqlite_url):
-        pass
-    notifier, ear, others = open_for(sqlite_url), Ear(), Ear()
-    notifier.subscribe(ear)
-    notifier.subscribe(others, own=False)
-    notifier.start()
-    writer = multiprocessing.get_context("spawn").Process(
-        target=write_in_turns, args=(sqlite_url, 1)
-    )
-    writer.start()
-    assert ear.hears(1)
-    assert others.hears(1)
-    writer.join()
-    notifier.close()
-    heard = ear.count
-    notifier.notify()
-    assert ear.count == heard + 1
+    with notifying(sqlite_url) as notifier:
+        ear, others = Ear(), Ear()
+        notifier.subscribe(ear)
+        notifier.subscribe(others, own=False)
+        notifier.start()
+        writer = multiprocessing.get_context("spawn").Process(
+            target=write_in_turns, args=(sqlite_url, 1)
+        )
+        writer.start()
+        assert ear.hears(1)
+        assert others.hears(1)
+        writer.join()
+        notifier.close()
+        heard = ear.count
+        notifier.notify()
+        assert ear.count == heard + 1
 
 
 def test_another_sessions_notify_is_heard_on_postgresql(postgres_url: str) -> None:
-    notifier, ear, others = open_for(postgres_url), Ear(), Ear()
-    notifier.subscribe(ear)
-    notifier.subscribe(others, own=False)
-    notifier.start()
-    # The first hint says that it listens now, and that something may have been missed.
-    assert ear.hears(1)
-    with psycopg.connect(postgres_url, autocommit=True) as other:
-        other.execute("NOTIFY holdfast")
-        assert ear.hears(2)
-        other.execute("NOTIFY something_else")
-        other.execute("NOTIFY holdfast")
-        assert ear.hears(3)
-    notifier.close()
-    assert (ear.count, others.count) == (3, 3)
+    with notifying(postgres_url) as notifier:
+        ear, others = Ear(), Ear()
+        notifier.subscribe(ear)
+        notifier.subscribe(others, own=False)
+        notifier.start()
+        # The first hint says that it listens now, and that something may have been missed.
+        assert ear.hears(1)
+        with psycopg.connect(postgres_url, autocommit=True) as other:
+            other.execute("NOTIFY holdfast")
+            assert ear.hears(2)
+            other.execute("NOTIFY something_else")
+            other.execute("NOTIFY holdfast")
+            assert ear.hears(3)
+        notifier.close()
+        assert (ear.count, others.count) == (3, 3)
 
 
 def test_a_listener_whose_session_was_ended_listens_again(postgres_url: str) -> None:
-    notifier, ear = open_for(postgres_url), Ear()
-    notifier.subscribe(ear)
-    notifier.start()
-    assert ear.hears(1)
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
-        admin.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-        assert ear.hears(2)
-        admin.execute("NOTIFY holdfast")
-        assert ear.hears(3)
-    notifier.close()
+    with notifying(postgres_url) as notifier:
+        ear = Ear()
+        notifier.subscribe(ear)
+        notifier.start()
+        assert ear.hears(1)
+        with psycopg.connect(postgres_url, autocommit=True) as admin:
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            assert ear.hears(2)
+            admin.execute("NOTIFY holdfast")
+            assert ear.hears(3)
 
 
 def test_a_listener_without_a_server_keeps_trying_until_it_is_closed() -> None:
-    notifier = open_for("postgresql://me:hush@127.0.0.1:1/db")
+    url = "postgresql://me:hush@127.0.0.1:1/db"
+    notifier = PostgresqlNotifier(url, SystemRandomness(), SystemThreads())
     notifier.start()
     notifier.close()

@@ -1,3 +1,3 @@
 -- name: send_hint
--- purpose: nothing to send: other processes watch data_version
+-- purpose: nothing to send: other processes watch the log, and look at data_version
 SELECT :sender WHERE false
