@@ -102,12 +102,15 @@ def scribble(database: Database, page: int) -> None:
     database.transact(lambda transaction: transaction.run("add_note", text=text))
 
 
+@pytest.mark.parametrize("linked", [False, True])
 def test_a_log_that_readers_let_grow_is_emptied_as_soon_as_they_let_go(
-    sqlite_url: str, rival: apsw.Connection
+    sqlite_url: str, rival: apsw.Connection, tmp_path: Path, *, linked: bool
 ) -> None:
     log = Path(f"{sqlite_path(sqlite_url)}-wal")
     pages = itertools.count()
-    with opened(sqlite_url) as database:
+    link = tmp_path / "link.db"
+    link.symlink_to(sqlite_path(sqlite_url))
+    with opened(f"sqlite:///{link}" if linked else sqlite_url) as database:
         for _ in range(2):
             rival.execute("BEGIN; SELECT count(*) FROM note").fetchall()
             while log.stat().st_size <= LIMIT + MEBIBYTE:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from pathlib import Path
 
 import apsw
 
@@ -21,13 +20,12 @@ _GROWTH = LIMIT // 4
 class Checkpoints:
     """SQLite's own checkpoints never wait, and so never begin the log anew under constant reads."""
 
-    def __init__(self, path: Path) -> None:
-        self._log = f"{path}-wal"
+    def __init__(self) -> None:
         self._due = LIMIT
 
     def step(self, connection: apsw.Connection) -> None:
         """Empty the log if it is too long; one that readers still need is tried again later."""
-        size = self._size()
+        size = _size(connection)
         if size <= LIMIT:
             self._due = LIMIT
         if size <= self._due:
@@ -40,10 +38,12 @@ class Checkpoints:
             logger.debug("cannot empty the write-ahead log: %s", error)
         finally:
             connection.set_busy_timeout(0)
-        self._due = max(LIMIT, self._size() + _GROWTH)
+        self._due = max(LIMIT, _size(connection) + _GROWTH)
 
-    def _size(self) -> int:
-        try:
-            return os.stat(self._log).st_size  # noqa: PTH116 - before every transaction, and quicker
-        except FileNotFoundError:
-            return 0
+
+def _size(connection: apsw.Connection) -> int:
+    try:
+        # Where SQLite has it: not beside a link to the file. Before every transaction, so quickly.
+        return os.stat(connection.filename_wal).st_size  # noqa: PTH116
+    except FileNotFoundError:
+        return 0

@@ -60,7 +60,7 @@ class SqliteDatabase:
         known = queries.load(self.dialect, surroundings.files.queries)
         self._catalogue = Catalogue(queries=known, columns={}, clock=surroundings.clock)
         self._pace = Pace(first=0.0005, longest=0.002, total=surroundings.settings.patience)
-        self._checkpoints = Checkpoints(self._path)
+        self._checkpoints = Checkpoints()
         self._gathering = Gathering()
         self.others = Others(surroundings.threads.lock())
         self._writer: apsw.Connection | None = None
