@@ -6,6 +6,8 @@ import logging
 import queue
 import re
 import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -189,6 +191,28 @@ def test_the_store_hears_of_hooks_when_it_is_opened_and_of_later_ones_at_once(
         assert (found["late"].events, found["late"].max_attempts) == (tuple(sorted(RUN_ENDS)), 9)
         assert looker.hooks.remove("early").ok
         assert [each.name for each in hf.hooks.list()] == ["late"]
+
+
+def test_a_hook_that_the_store_was_not_told_of_is_no_hook_and_can_be_said_again(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    said: list[Callable[[], object]] = [
+        lambda: hf.on("task.done")(follow),
+        lambda: hf.archive(tmp_path),
+    ]
+    with hf.transaction() as connection:
+        connection.execute("ALTER TABLE holdfast_hook RENAME TO holdfast_elsewhere")
+    for say in said:
+        with pytest.raises(Exception, match="holdfast_hook"):
+            say()
+    with hf.transaction() as connection:
+        connection.execute("ALTER TABLE holdfast_elsewhere RENAME TO holdfast_hook")
+    assert hf.hooks.list() == []
+    for say in said:
+        say()
+    assert [hook.name for hook in hf.hooks.list()] == ["archive", "follow"]
+    with pytest.raises(InvalidDefinition, match="already a hook"):
+        hf.on("task.done")(follow)
 
 
 def test_many_processes_that_open_a_store_at_once_register_each_hook_once(store_url: str) -> None:

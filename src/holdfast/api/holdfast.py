@@ -321,8 +321,12 @@ class Holdfast(People):
                     raise InvalidDefinition(known, ["is already a hook of this Holdfast"])
                 self._functions.hooks[known] = made
                 opened = life.engine
-            if opened is not None:
-                opened.hooks.register([made.definition])
+            try:
+                if opened is not None:
+                    opened.hooks.register([made.definition])
+            except BaseException:
+                del self._functions.hooks[known]
+                raise
             return decorated
 
         return add
