@@ -8,13 +8,22 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.errors import KeyConflict
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
-from tests.contract.stages import MISSING_RUN, MISSING_TASK, break_for_good, create, finish, take
+from tests.contract.stages import (
+    MISSING_RUN,
+    MISSING_TASK,
+    break_for_good,
+    create,
+    finish,
+    start,
+    take,
+)
 
 LATER = 2_000_000_000_000_000
 
@@ -159,6 +168,26 @@ def test_a_signal_to_nobody_is_refused(engine: Engine) -> None:
     assert engine.signals.send(task, "go").reason is Refusal.ALREADY_TERMINAL
     for missing in (MISSING_RUN, MISSING_TASK):
         assert engine.signals.send(missing, "go").reason is Refusal.NOT_FOUND
+
+
+def test_the_same_signal_under_its_key_counts_once_also_when_its_target_has_ended(
+    engine: Engine,
+) -> None:
+    task, run = create(engine), start(engine)
+    for target in (task, run.id):
+        assert engine.signals.send(target, "go", 1, key="webhook-1").ok
+    attempt = take(engine, task)
+    assert listen(engine, attempt).value == {"signal": 1}
+    assert engine.work.complete(task, attempt.token).ok
+    assert engine.runs.cancel(run.id).ok
+    for target, status in ((task, "done"), (run.id, "cancelled")):
+        again = engine.signals.send(target, "go", 1, key="webhook-1")
+        assert again == TransitionResult(ok=True, repeated=True, status=status)
+        with pytest.raises(KeyConflict, match="another payload"):
+            engine.signals.send(target, "go", 2, key="webhook-1")
+        for name, key in (("go", "webhook-2"), ("stop", "webhook-1"), ("go", None)):
+            late = engine.signals.send(target, name, 1, key=key)
+            assert late.reason is Refusal.ALREADY_TERMINAL
 
 
 def test_the_same_attempt_makes_its_children_once(engine: Engine) -> None:

@@ -157,11 +157,12 @@ def _unsent(group: Group, signal: SendSignal) -> TransitionResult | HoldfastErro
     if run_id is not None:
         detail = f'it waits for signals to its run: hf.signal("{run_id}", "{signal.signal}", …)'
         return refuse(Refusal.PART_OF_RUN, status, detail)
-    if rows[0]["ended"]:
-        return refuse(Refusal.ALREADY_TERMINAL, status, "it waits for nothing any more")
     about = {"target": signal.target, "name": signal.signal, "key": signal.key}
+    # Before its end: the same again is success, much later too.
     sent = group.tx.read("signal_by_key", **about)
-    if sent and signal.key is not None and sent[0]["payload"] != signal.payload:
+    if signal.key is None or not sent:
+        return refuse(Refusal.ALREADY_TERMINAL, status, "it waits for nothing any more")
+    if sent[0]["payload"] != signal.payload:
         advice = f"to which {signal.signal!r} was sent under it with another payload; {_ANOTHER}"
         return KeyConflict(signal.key, signal.target, advice)
     return TransitionResult(ok=True, repeated=True, status=status)

@@ -188,9 +188,9 @@ ORDER BY task.id, need.need_id
 
 -- name: signal_target
 -- purpose: how the run or task stands that a signal is for
-SELECT status, status <> 'running' AS ended, NULL AS run_id FROM holdfast_run WHERE id = :target
+SELECT status, NULL AS run_id FROM holdfast_run WHERE id = :target
 UNION ALL
-SELECT status, status IN ('done', 'failed', 'cancelled'), run_id FROM holdfast_task WHERE id = :target
+SELECT status, run_id FROM holdfast_task WHERE id = :target
 
 -- name: signal_by_key
 -- purpose: what a signal says that was sent under a key
