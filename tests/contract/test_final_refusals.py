@@ -21,7 +21,22 @@ class Strict(Children):
         raise InvalidInput("number", f"{number!r} is no integer")
 
 
+class Bound(Children):
+    """Stands for a task function with options: `task.using(…)`."""
+
+    def __init__(self, **options: Any) -> None:
+        self._options = options
+
+    def request(self, number: int) -> NewTask:
+        return NewTask(**{"title": f"child {number}", **self._options})
+
+
 async def _nothing() -> None: ...
+
+
+OTHER = "t_" + "0" * 20
+FIVE: Any = 5
+PAID: Any = "paid"
 
 
 CALLS: dict[str, Callable[[Context], Any]] = {
@@ -31,6 +46,16 @@ CALLS: dict[str, Callable[[Context], Any]] = {
     "timeout: '80000d' cannot be waited for": lambda ctx: ctx.wait_for("go", timeout="80000d"),
     "effect: must be non-empty": lambda ctx: ctx.effect("", str),
     "effect: gave an awaitable": lambda ctx: ctx.effect("mail", _nothing),
+    "effect: 'paid' is no function; give the function, and": lambda ctx: ctx.effect("pay", PAID),
+    "effect: must be text, not int": lambda ctx: ctx.effect_id(FIVE),
+    "signal: 'courier arrived'": lambda ctx: ctx.wait_for("courier arrived"),
+    "signal: must be text, not int": lambda ctx: ctx.wait_for(FIVE),
+    "progress: ": lambda ctx: ctx.progress(object()),
+    "map: 'int' object is not iterable; give": lambda ctx: ctx.map(Bound(), FIVE),
+    "needs: a child has none of": lambda ctx: ctx.spawn(Bound(needs=(OTHER,)), 1),
+    "parent: a child has none of": lambda ctx: ctx.map(Bound(parent=OTHER), [1]),
+    "key: a child has none of": lambda ctx: ctx.spawn(Bound(key="k"), 1),
+    "title: ": lambda ctx: ctx.spawn(Bound(title=" "), 1),
 }
 REFUSED = pytest.mark.parametrize("told", CALLS)
 

@@ -163,6 +163,14 @@ def own_key(value: object) -> str:
     return key
 
 
+def own_child(row: TaskRow) -> None:
+    """Refuse, of what a running task makes, what it has from that one."""
+    for field, given in (("needs", row.needs), ("parent", row.parent_id), ("key", row.key)):
+        if given:
+            reason = "a child has none of its own: it belongs to the task that makes it, once under"
+            raise InvalidInput(field, f"{reason} one name; leave {field} out")
+
+
 def batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:
     """The tasks of one commit, which is all or nothing: refused when they are too much for one."""
     kept: list[TaskRow] = []

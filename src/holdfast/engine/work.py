@@ -27,7 +27,7 @@ from holdfast.engine.picker import Claimed
 from holdfast.engine.records import read_child, read_given
 from holdfast.engine.reports import Reports, small, used
 from holdfast.engine.taking import Taker
-from holdfast.errors import InvalidInput, NotFound, ShuttingDown
+from holdfast.errors import NotFound, ShuttingDown
 from holdfast.model.duration import Moment
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.graph_text import read_steps
@@ -312,8 +312,7 @@ class Work:
             for each in wanted
         )
         for row in rows:
-            if row.needs or row.parent_id or row.key:
-                raise InvalidInput("tasks", "a child has neither needs, parent nor key of its own")
+            validation.own_child(row)
         return self._desk.submit(
             Spawn(
                 **self._held(task_id, token),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +15,8 @@ from holdfast.model.task import Assignment
 from holdfast.model.text import encode_json
 from holdfast.worker.durable import (
     Flow,
-    InvalidCall,
     Memory,
+    as_said,
     await_here,
     callee_of,
     leave_again,
@@ -119,7 +119,8 @@ class Context:
     def progress(self, note: object) -> None:
         """Say how far the step is; it is stored with the next renewal of the lease."""
         # Refused here, where the step sees it: one bad note would spoil the renewal of all leases.
-        text = encode_json("progress", self.clean(note), limit=JSON_SCALAR_LIMIT)
+        with as_said():
+            text = encode_json("progress", self.clean(note), limit=JSON_SCALAR_LIMIT)
         self.noted = json.loads(text)
 
     def effect(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
@@ -128,14 +129,15 @@ class Context:
         Between doing and remembering it can be done again: pass `effect_id(name)` on as the
         idempotency key where that matters.
         """
-        return self._edge(lambda memory: memory.effect(name, lambda: function(*args, **kwargs)))
+        return self._edge(lambda memory: memory.effect(name, _call_of(function, args, kwargs)))
 
     def effect_id(self, name: str) -> str:
         """The id of the effect under way, inside its function; else of the next of that name.
 
         It is the same in every attempt, another after a re-open.
         """
-        place = self._memory.places.effect_here(name)
+        with as_said():
+            place = self._memory.places.effect_here(name)
         return f"{self.task_id}/{self._assignment.epoch}/{place}"
 
     def sleep(self, duration: float | str, *, name: str | None = None) -> Any:  # noqa: ANN401
@@ -170,8 +172,9 @@ class Context:
 
         A `name` tells it from where other branches of the function map the same task.
         """
-        calls = zip(*iterables, strict=False)
-        return self._edge(lambda memory: memory.map(callee_of(function), calls, name))
+        return self._edge(
+            lambda memory: memory.map(callee_of(function), _side_by_side(iterables), name)
+        )
 
     def spawn(self, function: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Enqueue a child and give its id, without waiting for it; once, however often it runs.
@@ -190,13 +193,26 @@ class Context:
             return leave_again(left)
         if left is not None:
             raise left
-        try:
+        with as_said():
             flow = call(memory)
-        except SharedName:
-            raise
-        except InvalidInput as error:
-            raise InvalidCall(error.field, error.reason) from error
         return await_here(flow, memory) if self.asynchronous else wait_here(flow, memory)
+
+
+def _call_of(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Callable[[], Any]:
+    if not callable(function):
+        reason = f"{function!r} is no function; give the function, and its arguments after it"
+        raise InvalidInput("effect", reason)
+    return lambda: function(*args, **kwargs)
+
+
+def _side_by_side(iterables: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
+    try:
+        return zip(*iterables, strict=False)
+    except TypeError as error:
+        reason = f"{error}; give a list for each argument of the task"
+        raise InvalidInput("map", reason) from error
 
 
 def _first(flow: Flow[list[str]]) -> Flow[str]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from holdfast.clock import MICROSECONDS
@@ -21,9 +22,10 @@ from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask, Task
+from holdfast.model.text import clean_name
 from holdfast.worker.encoding import InvalidEffect, encode_effect
 from holdfast.worker.office import Office
-from holdfast.worker.places import Places
+from holdfast.worker.places import Places, SharedName
 from holdfast.worker.tenure import AttemptEnded, insist
 from holdfast.worker.waits import Asking, Suspended, Waits
 
@@ -47,6 +49,17 @@ class InvalidCall(InvalidInput):
     def __init__(self, field: str, reason: str) -> None:
         advice = "it would be said again, so it is not tried again: change the function, then retry"
         super().__init__(field, f"{reason}; {advice}")
+
+
+@contextmanager
+def as_said() -> Iterator[None]:
+    """Have what a function says itself, and cannot be taken, refused for good."""
+    try:
+        yield
+    except (SharedName, InvalidCall):
+        raise
+    except InvalidInput as error:
+        raise InvalidCall(error.field, error.reason) from error
 
 
 class SignalTimeout(TimeoutError):
@@ -123,7 +136,8 @@ class Memory:
             raise Suspended(Wait(until=known[place]))
 
     def wait_for(self, signal: str, timeout: float | None, name: str | None = None) -> Flow[Any]:
-        return self._wait_for(self.places.take(f"wait {signal}", name), signal, timeout)
+        known = clean_name("signal", signal)
+        return self._wait_for(self.places.take(f"wait {known}", name), known, timeout)
 
     def _wait_for(self, place: str, signal: str, timeout: float | None) -> Flow[Any]:
         known = yield from self._remembered()
@@ -169,7 +183,8 @@ class Memory:
     def _spawn(self, place: str, tasks: list[NewTask]) -> Flow[list[str]]:
         known = yield from self._remembered()
         if place not in known:
-            made = yield from self._tell(self._engine.work.spawn.submit, tasks, name=place)
+            with as_said():
+                made = yield from self._tell(self._engine.work.spawn.submit, tasks, name=place)
             known[place] = made.value
         ids: list[str] = known[place]
         return ids
