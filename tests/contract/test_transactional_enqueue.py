@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from holdfast import Holdfast, InvalidInput, KeyConflict, NotFound, TaskFunction
 from holdfast.clock import ManualClock
 from holdfast.errors import StoreUnreachable, WrongThread
+from holdfast.model.task import NewTask
 from tests.engines import opened
 
 PATIENCE = 30
@@ -221,6 +222,61 @@ class TestPsycopg:
         ):
             ship.enqueue(connection=other)
 
+    def test_a_search_path_that_does_not_lead_to_the_store_is_named(
+        self, hf: Holdfast, app: psycopg.Connection[tuple[Any, ...]]
+    ) -> None:
+        @hf.task
+        def ship() -> None: ...
+
+        assert hf.tasks.list() == []
+        app.execute("CREATE SCHEMA shop")
+        app.execute("SET search_path TO shop")
+        with pytest.raises(InvalidInput, match=r"search_path shop, .* store in public; add that"):
+            ship.enqueue(connection=app)
+        app.execute("SET search_path TO shop, public")
+        ship.enqueue(connection=app)
+
+    @pytest.mark.parametrize("kind", [psycopg.ClientCursor, psycopg.RawCursor])
+    def test_whatever_cursors_the_application_uses_they_carry_it(
+        self, hf: Holdfast, postgres_url: str, kind: type[psycopg.Cursor[Any]]
+    ) -> None:
+        @hf.task
+        def ship(order: int) -> int:
+            return order
+
+        with psycopg.connect(postgres_url, cursor_factory=kind) as app:
+            jobs = [ship.enqueue(number, key=f"{number}", connection=app) for number in range(9)]
+            prepared = app.execute("SELECT count(*) FROM pg_prepared_statements").fetchone()
+        assert {task.id for task in hf.tasks.list()} == {job.id for job in jobs}
+        assert (prepared == (0,)) is (kind is psycopg.ClientCursor)
+
+    def test_text_that_the_encoding_of_the_connection_lacks_is_refused_and_leaves_nothing(
+        self, hf: Holdfast, postgres_url: str
+    ) -> None:
+        @hf.task
+        def ship(price: str) -> str:
+            return price
+
+        def sell_and_tell(app: psycopg.Connection[Any], job: str) -> None:
+            with hf.engine.join_group(app) as joined:
+                joined.tasks.edit.submit(job, {"title": "sold"})
+                joined.tasks.create.submit(NewTask(title="5 €"))
+
+        refused = "client_encoding LATIN1, which lacks '€'; use"
+        with psycopg.connect(postgres_url, client_encoding="latin1") as app:
+            job = ship.enqueue("5 £", connection=app)
+            with pytest.raises(InvalidInput, match=refused):
+                ship.enqueue("5 €", connection=app)
+            with pytest.raises(InvalidInput, match=refused):
+                sell_and_tell(app, job.id)
+        assert [task.id for task in hf.tasks.list()] == [job.id]
+        left = hf.tasks.get(job.id)
+        assert (left.title, left.payload) == ("ship", {"price": "5 £"})
+        with psycopg.connect(postgres_url, client_encoding="sql_ascii") as app:
+            refused = "client_encoding SQL_ASCII, in which text is only bytes; use UTF8"
+            with pytest.raises(InvalidInput, match=refused):
+                ship.enqueue("5", connection=app)
+
 
 class TestSqlAlchemy:
     """The application's Connection or Session on `postgresql+psycopg`, as SQLAlchemy gives it."""
@@ -296,6 +352,19 @@ class TestSqlAlchemy:
         ):
             ship.enqueue(connection=connection)
         assert hf.tasks.list() == []
+
+    def test_a_connection_of_its_pool_carries_it_too(
+        self, hf: Holdfast, app: Engine, ship: Ship
+    ) -> None:
+        with closing(app.raw_connection()) as connection:
+            job = ship.enqueue(7, connection=connection)
+            connection.commit()
+            ship.enqueue(8, connection=connection)
+            connection.rollback()
+            ship.enqueue(9, connection=connection)
+        assert [task.id for task in hf.tasks.list()] == [job.id]
+        with pytest.raises(InvalidInput, match="is closed; open another"):
+            ship.enqueue(7, connection=connection)
 
     def test_an_engine_is_no_connection(self, app: Engine, ship: Ship) -> None:
         with pytest.raises(InvalidInput, match="is SQLAlchemy's Engine; give the Connection or"):

@@ -47,6 +47,9 @@ class Joining:
                 transaction.run("roll_back_to_savepoint")
                 if attempt == TRIES:
                     raise
+            except InvalidInput:
+                transaction.run("roll_back_to_savepoint")
+                raise
             else:
                 transaction.run("release_savepoint")
                 return replies

@@ -12,6 +12,9 @@ def driver_connection(connection: object) -> object:
     if not any(base.__module__.startswith("sqlalchemy.") for base in type(connection).__mro__):
         return connection
     given: Any = connection
+    # Of the pool's, which has no transaction but the driver's.
+    if hasattr(given, "driver_connection"):
+        return _opened(given.driver_connection)
     if not hasattr(given, "connection"):
         kind = type(connection).__name__
         reason = f"is SQLAlchemy's {kind}; give the Connection or Session that has the transaction"
@@ -20,6 +23,12 @@ def driver_connection(connection: object) -> object:
         given = given.connection()
     _begin(given)
     return given.connection.driver_connection
+
+
+def _opened(connection: object | None) -> object:
+    if connection is None:
+        raise InvalidInput("connection", "is closed; open another, and begin anew what was in it")
+    return connection
 
 
 def _begin(connection: Any) -> None:  # noqa: ANN401 - SQLAlchemy is not imported

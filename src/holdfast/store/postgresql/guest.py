@@ -15,6 +15,11 @@ from holdfast.store.borrowed import driver_connection
 _LOOK = """
 SELECT to_regclass('holdfast_meta') IS NOT NULL, current_setting('transaction_read_only') = 'on'
 """
+_WHERE_ELSE = """
+SELECT min(schema.nspname), current_setting('search_path')
+FROM pg_class AS found JOIN pg_namespace AS schema ON schema.oid = found.relnamespace
+WHERE found.relname = 'holdfast_meta'
+"""
 _READ_ONLY = (
     "is in a read-only transaction, in which nothing can be written; give one that may write"
 )
@@ -36,8 +41,19 @@ class Guest:
         self._connection = connection
 
     def execute(self, text: str, parameters: Mapping[str, object] | None = None) -> Answer:
-        cursor = self._connection.cursor(row_factory=tuple_row)
-        return Answer(cursor.execute(text.encode(), parameters))
+        try:
+            return Answer(self._cursor().execute(text.encode(), parameters))
+        except UnicodeEncodeError as error:
+            lacking = error.object[error.start : error.end]
+            raise _encoded(self._connection, f"which lacks {lacking!r}") from error
+
+    def _cursor(self) -> psycopg.Cursor[TupleRow]:
+        """One of our own: the application's may read statements in another way."""
+        chosen: object = self._connection.cursor_factory
+        # Whose statements are never prepared, which not everything between here and there allows.
+        by_client = isinstance(chosen, type) and issubclass(chosen, psycopg.ClientCursor)
+        kind = psycopg.ClientCursor if by_client else psycopg.Cursor
+        return kind(self._connection, row_factory=tuple_row)
 
 
 def welcome(connection: object) -> Guest:
@@ -60,11 +76,27 @@ def welcome(connection: object) -> Guest:
         raise InvalidInput("connection", reason)
     if status == TransactionStatus.INERROR:
         raise InvalidInput("connection", "is in a failed transaction; roll it back first")
+    if found.info.encoding == "ascii":
+        raise _encoded(found, "in which text is only bytes")
     guest = Guest(found)
     # Asked this way, because a table that is not there would break the caller's transaction.
     ((has_store, read_only),) = guest.execute(_LOOK).rows()[1]
     if not has_store:
-        raise InvalidInput("connection", "leads to a database without a Holdfast store")
+        raise InvalidInput("connection", _look_elsewhere(guest))
     if read_only:
         raise InvalidInput("connection", _READ_ONLY)
     return guest
+
+
+def _encoded(connection: psycopg.Connection[Any], reason: str) -> InvalidInput:
+    encoding = connection.info.parameter_status("client_encoding")
+    advice = "use UTF8, as in SET client_encoding TO 'UTF8'"
+    return InvalidInput("connection", f"has the client_encoding {encoding}, {reason}; {advice}")
+
+
+def _look_elsewhere(guest: Guest) -> str:
+    ((schema, path),) = guest.execute(_WHERE_ELSE).rows()[1]
+    if schema is None:
+        return "leads to a database without a Holdfast store"
+    reason = f"has the search_path {path}, which does not lead to the Holdfast store in {schema}"
+    return f"{reason}; add that schema to it, or give a connection that has it"
