@@ -166,8 +166,8 @@ def _next(cron: str, where: ZoneInfo, moment: int) -> int | None:
 
 
 def _is_time_of_day(cron: str) -> bool:
-    """Whether none of the seconds, if there are any, the minutes and the hours is a `*`."""
-    return not any(field.startswith("*") for field in cron.split()[:-3])
+    """Whether none of the seconds, if there are any, the minutes and the hours has a `*`."""
+    return not any("*" in field for field in cron.split()[:-3])
 
 
 def _next_time_of_day(cron: str, where: ZoneInfo, moment: int) -> int | None:

@@ -91,6 +91,18 @@ def test_what_comes_every_half_hour_goes_on_so_while_the_clocks_change(
     assert found == [start + 1800 * SECOND * number for number in range(1, 7)]
 
 
+@pytest.mark.parametrize(
+    ("hours", "passes"),
+    [("*", 2), ("*/1", 2), ("*/2", 2), ("1,*", 2), ("1,*/2", 2), ("0-23", 1), ("0,1,2", 1)],
+)
+def test_only_a_star_wherever_it_stands_has_an_hour_twice_that_comes_twice(
+    hours: str, passes: int
+) -> None:
+    found = ticks(f"0 {hours} * * *", BERLIN, "2026-10-24T23:59Z", "2026-10-25T02:00Z")
+    both = ["2026-10-25T00:00", "2026-10-25T01:00"]
+    assert found == both[:passes]
+
+
 def test_what_comes_every_few_seconds_of_a_minute_comes_in_both_passes_of_it_or_in_none() -> None:
     every = ticks("*/30 30 2 * * *", BERLIN, "2026-10-25T00:00Z", "2026-10-25T23:59Z")
     assert every == [f"2026-10-25T{time}" for time in ("00:30", "00:30:30Z", "01:30", "01:30:30Z")]
