@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from math import inf, nan
@@ -10,6 +11,7 @@ from math import inf, nan
 import pytest
 
 from holdfast import Context, Holdfast, InvalidInput, KeyConflict, NotFound, TaskFailed
+from tests.race.racers import eventually
 
 PATIENCE = 30
 
@@ -168,6 +170,28 @@ def test_a_wait_ends_with_its_time_once_and_for_all(hf: Holdfast) -> None:
 
     with hf.worker():
         assert wait.enqueue().result(PATIENCE) == "timed out"
+
+
+def test_a_branch_that_is_left_unseen_is_told_of_only_by_another_error_than_its_wait(
+    hf: Holdfast, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def stumble() -> None:
+        raise ValueError("stumbled")
+
+    @hf.task
+    async def first(ctx: Context) -> int:
+        branches = [ctx.wait_for("go"), ctx.sleep(0.01), stumble()]
+        ended, _ = await asyncio.wait(list(map(asyncio.ensure_future, branches)))
+        return len(ended)
+
+    with hf.worker():
+        handle = first.enqueue()
+        assert eventually(lambda: hf.tasks.get(handle.id).attempt > 1)
+        assert hf.signal(handle, "go").ok
+        assert handle.result(PATIENCE) == 3
+        gc.collect()
+    told = [record.exc_info for record in caplog.records if record.name == "asyncio"]
+    assert {type(each[1]) for each in told if each} == {ValueError}
 
 
 def test_map_runs_each_call_as_a_task_and_gives_the_results_in_order(hf: Holdfast) -> None:

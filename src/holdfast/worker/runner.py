@@ -7,12 +7,13 @@ import logging
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.engine.picker import Claimed
 from holdfast.threads import Running, Threads
 from holdfast.worker.crew import Crew
 from holdfast.worker.execution import Execution, Invocation
+from holdfast.worker.waits import Suspended
 
 log = logging.getLogger("holdfast.worker")
 
@@ -42,6 +43,7 @@ class Runner:
 
     def start(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(_tell_of)
         self._looping: Running = self._threads.start("holdfast-loop", self._loop.run_forever)
 
     def inside(self) -> bool:
@@ -102,6 +104,12 @@ class Runner:
             execution.stop = partial(self._loop.call_soon_threadsafe, task.cancel)
             if execution.ended.is_set():
                 execution.end()
+
+
+def _tell_of(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Say what went wrong where nobody looks, which a branch that is left for its wait has not."""
+    if not isinstance(context.get("exception"), Suspended):
+        loop.default_exception_handler(context)
 
 
 _inside: ContextVar[Runner | None] = ContextVar("holdfast_runner", default=None)
