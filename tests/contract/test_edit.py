@@ -1,4 +1,4 @@
-"""Edits of a task that has not started, and the version they were made for."""
+"""Edits of a task that is not running, and the version they were made for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.model.effect import Wait
 from holdfast.model.result import Refusal
 from holdfast.model.retry import MAX_COUNT, RetryPolicy
 from tests.contract.raw import dump
@@ -55,6 +56,19 @@ def test_a_payload_can_be_edited_to_null(engine: Engine) -> None:
     task_id = create(engine, payload=1)
     assert engine.tasks.edit(task_id, {"payload": None}).ok
     assert engine.tasks.get(task_id).payload is None
+
+
+def test_between_two_attempts_an_edit_is_for_the_next_and_what_is_remembered_stays(
+    engine: Engine,
+) -> None:
+    task = create(engine)
+    first = take(engine, task)
+    assert engine.work.record_effect(task, first.token, "charge", 7).answer.ok
+    assert not engine.tasks.edit(task, {"payload": {"n": 2}}).ok
+    assert engine.work.suspend(task, first.token, Wait(target=task, signals=("go",))).ok
+    assert engine.tasks.edit(task, {"payload": {"n": 2}}).ok
+    assert engine.signals.send(task, "go").ok
+    assert (take(engine, task).payload, engine.work.effects(task)) == ({"n": 2}, {"charge": 7})
 
 
 def test_an_edit_for_the_version_that_was_seen_is_made(engine: Engine) -> None:

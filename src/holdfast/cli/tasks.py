@@ -116,7 +116,7 @@ def edit(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Change a task that has not started."""
+    """Change a task that is idle or queued, between two attempts too."""
     fields = _fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
     more = {
         "title": title,

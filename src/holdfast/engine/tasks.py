@@ -264,9 +264,10 @@ class Tasks:
         expected_version: int | None = None,
         actor: str = USER,
     ) -> Future[TransitionResult]:
-        """Change fields of a task that has not started.
+        """Change fields of a task that is idle or queued, for its next attempt.
 
-        With an `expected_version` only at that; what is refused for it is told of in the run.
+        What it remembers of the attempts before that stays: effects, sleeps and waits. With an
+        `expected_version` only at that; what is refused for it is told of in the run.
         """
         limit = self._desk.settings.max_payload
         chosen = validation.edits(changes, max_payload=limit, now=self._desk.now)

@@ -59,7 +59,7 @@ class Planning(Toolbox):
             int | None, Field(description="The `version` you saw: refused if it has changed since")
         ] = None,
     ) -> View:
-        """Change a task that has not started."""
+        """Change a task that is idle or queued, between two attempts too."""
         found = self.task(task_id)
         return self.service.commands.edit(found, read_changes(changes), version)
 

@@ -58,7 +58,7 @@ class Commands(Steering):
         return {**sent, "waited_for": heard, "awaited": awaited}
 
     def edit(self, task_id: str, changes: dict[str, object], version: int | None = None) -> View:
-        """Change a task that has not started; with a version, only while it is at that."""
+        """Change a task that is idle or queued; with a version, only while it is at that."""
         if version is not None:
             await_version(self._engine, task_id, version)
         edit = self._engine.tasks.edit

@@ -87,7 +87,7 @@ def edit_task(
     asks: AsksAs,
     if_match: Annotated[str | None, Header(description="Only at this version")] = None,
 ) -> Answer:
-    """Change a task that has not started."""
+    """Change a task that is idle or queued, between two attempts too."""
     changes = read_changes(body.given())
     return Answer(asks.service.commands.edit(task_id, changes, _version(if_match)))
 

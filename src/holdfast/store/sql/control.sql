@@ -474,8 +474,8 @@ WHERE task_id = :task_id
   AND need_id IN (SELECT value FROM {each ids})
 
 -- name: edit_task
--- purpose: change what a task is, before it starts
--- guards: not started, the version the caller saw, a budget that is not already spent; and what
+-- purpose: change what a task is, for its next attempt
+-- guards: neither running nor ended, the version the caller saw, a budget that is not already spent; and what
 --   waits for its condition is given no time
 -- changes: task
 -- event: 'task.edited'
