@@ -31,6 +31,7 @@ class Paper:
     """A database of which only this is known: all of a transaction is kept, or nothing."""
 
     dialect: Dialect = "sqlite"
+    file = None
 
     def __init__(self) -> None:
         self.groups: list[list[Note]] = []

@@ -11,7 +11,7 @@ from types import CoroutineType, MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from holdfast.errors import InvalidInput, WrongThread
-from holdfast.store.database import about_to_wait, holds_store
+from holdfast.store.holding import about_to_wait, holds_store
 from holdfast.store.writing import is_writer
 
 P = ParamSpec("P")

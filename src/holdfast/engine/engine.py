@@ -70,6 +70,7 @@ class Engine:
             "settings": self.settings,
         }
         self.database = open_database(url, clock=self.clock, **ports)
+        self.file = self.database.file
         try:
             self.database.upgrade()
             secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from holdfast.clock import Clock
-from holdfast.errors import InvalidInput, WrongThread
+from holdfast.errors import InvalidInput
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
 from holdfast.store import migrations, queries
@@ -25,59 +24,6 @@ Rows = Sequence[Sequence[object]]
 
 _POSTGRESQL = re.compile(r"postgres(?:ql)?://")
 _SCHEME = re.compile(r"[a-z][a-z0-9+]{0,19}")
-
-
-_thread = threading.local()
-
-
-def holds_store() -> bool:
-    """Whether this thread has a transaction open that nobody else can write beside."""
-    return bool(_held())
-
-
-@contextmanager
-def holding_store(path: Path) -> Iterator[None]:
-    held = _held()
-    held.append(path)
-    try:
-        yield
-    finally:
-        held.remove(path)
-
-
-def refuse_second(path: Path) -> None:
-    """Refuse a transaction that would wait for another of the thread that it is begun in."""
-    if path in _held():
-        raise WrongThread(
-            f"transaction() would wait for the one that this thread has open on {path} already; "
-            "use its connection for both, or begin the second after the first has ended"
-        )
-
-
-def _held() -> list[Path]:
-    """The files that this thread has a transaction open on."""
-    held: list[Path] = _thread.__dict__.setdefault("held", [])
-    return held
-
-
-@contextmanager
-def about_to_wait(name: str) -> Iterator[None]:
-    """Whatever is asked of the writer meanwhile, this thread is going to wait for it."""
-    _thread.awaited = name
-    try:
-        yield
-    finally:
-        _thread.awaited = None
-
-
-def refuse_to_wait() -> None:
-    """Refuse what a thread would wait for that itself keeps the writer from writing it."""
-    name = getattr(_thread, "awaited", None)
-    if name is not None and holds_store():
-        raise WrongThread(
-            f"{name} would wait for the transaction that this thread has open on the same file; "
-            "pass that on as connection=…, or call it after the transaction"
-        )
 
 
 class Transaction(Protocol):
@@ -107,6 +53,10 @@ class Transaction(Protocol):
 class Database(Protocol):
     @property
     def dialect(self) -> Dialect: ...
+
+    @property
+    def file(self) -> Path | None:
+        """The file that one transaction at a time can write; None where many can write at once."""
 
     def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
         """Run `work` in a write transaction, from one thread at a time.

@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextvars import Context
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.clock import Clock
@@ -19,8 +20,9 @@ from holdfast.errors import (
 )
 from holdfast.settings import MEBIBYTE, Settings
 from holdfast.store.aside import Aside
-from holdfast.store.database import Transaction, refuse_to_wait
+from holdfast.store.database import Transaction
 from holdfast.store.entries import Asked, Entry, O, Part, Whole
+from holdfast.store.holding import refuse_to_wait
 from holdfast.store.process import HomeProcess
 from holdfast.store.writing import thread
 from holdfast.threads import Running, Threads
@@ -40,6 +42,9 @@ T = TypeVar("T")
 
 class Writable(Protocol):
     """As much of a database as a group needs."""
+
+    @property
+    def file(self) -> Path | None: ...
 
     def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T: ...
 
@@ -67,6 +72,7 @@ class GroupCommit(Generic[O]):
     ) -> None:
         self._home = HomeProcess()
         self._database = database
+        self._file = database.file
         self._apply = apply
         self._threads = threads
         self._size = settings.group_size
@@ -127,7 +133,7 @@ class GroupCommit(Generic[O]):
         here: bool = False,
     ) -> bool:
         """Put operations in line; whether whoever did is to write them `here`."""
-        refuse_to_wait()
+        refuse_to_wait(self._file)
         # Before the lock, which another thread may have held when the process was forked.
         self._home.check()
         with self._arrived:

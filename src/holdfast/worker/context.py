@@ -55,7 +55,8 @@ class Context:
 
     @cached_property
     def _memory(self) -> Memory:
-        return Memory(self._engine, self._assignment, lambda: self.ended)
+        over, blocking = lambda: self.ended, not self.asynchronous
+        return Memory(self._engine, self._assignment, over, blocking=blocking)
 
     @property
     def task_id(self) -> str:

@@ -16,13 +16,14 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.validation import MAX_BATCH
-from holdfast.errors import InvalidInput, TaskFailed
+from holdfast.errors import InvalidInput, TaskFailed, WrongThread
 from holdfast.model.duration import parse_duration
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask, Task
 from holdfast.model.text import clean_name
+from holdfast.store.holding import keeps_writer
 from holdfast.worker.encoding import InvalidEffect, encode_effect
 from holdfast.worker.office import Office
 from holdfast.worker.places import Places, SharedName
@@ -62,6 +63,15 @@ def as_said() -> Iterator[None]:
         raise InvalidCall(error.field, error.reason) from error
 
 
+class InvalidWait(WrongThread):
+    """A function would wait for a transaction that it has open itself, in every attempt."""
+
+    def __init__(self, name: str, file: object) -> None:
+        reason = f"ctx.{name}(…) would wait for the transaction that this step has open on {file}"
+        advice = "call it before the transaction begins or after it has ended"
+        super().__init__(f"{reason}, and is not tried again; {advice}, then retry")
+
+
 class SignalTimeout(TimeoutError):
     """No signal came in time: that is remembered, and so in every attempt from then on."""
 
@@ -89,9 +99,17 @@ class Memory:
     function is the next, whichever goes on first.
     """
 
-    def __init__(self, engine: Office, assignment: Assignment, over: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        engine: Office,
+        assignment: Assignment,
+        over: Callable[[], bool],
+        *,
+        blocking: bool = True,
+    ) -> None:
         self._engine = engine
         self._over = over
+        self._blocking = blocking
         self._assignment = assignment
         self._name = (assignment.task_id, assignment.token)
         self._target = assignment.run_id or assignment.task_id
@@ -112,6 +130,7 @@ class Memory:
         known = yield from self._remembered()
         if place in known:
             return known[place]
+        self._refuse_to_wait("effect")
         self._demand((yield lambda: self._engine.work.guard(*self._name)))
         with self.waits.around(place), self.places.under_way(name, place):
             result = call()
@@ -142,6 +161,7 @@ class Memory:
     def _wait_for(self, place: str, signal: str, timeout: float | None) -> Flow[Any]:
         known = yield from self._remembered()
         if place not in known:
+            self._refuse_to_wait("wait_for")
             yield from self._listen(place, signal, timeout)
         heard = known[place]
         if "signal" not in heard:
@@ -171,6 +191,7 @@ class Memory:
         known = yield from self._remembered()
         if place in known:
             return known[place]
+        self._refuse_to_wait("ask")
         # A question that still stands was not answered: its hold was lifted in another way.
         if f"{place} asked" not in known or (yield self._read_task).question is not None:
             note = {"question": question, "feedback": self._assignment.feedback}
@@ -178,11 +199,12 @@ class Memory:
         return (yield from self._remember(place, self._assignment.own_feedback))
 
     def spawn(self, task: NewTask) -> Flow[list[str]]:
-        return self._spawn(self.places.take_spawn(task.title), [task])
+        return self._spawn("spawn", self.places.take_spawn(task.title), [task])
 
-    def _spawn(self, place: str, tasks: list[NewTask]) -> Flow[list[str]]:
+    def _spawn(self, name: str, place: str, tasks: list[NewTask]) -> Flow[list[str]]:
         known = yield from self._remembered()
         if place not in known:
+            self._refuse_to_wait(name)
             with as_said():
                 made = yield from self._tell(self._engine.work.spawn.submit, tasks, name=place)
             known[place] = made.value
@@ -199,7 +221,7 @@ class Memory:
         if not requests:
             return _nothing()
         place = self.places.take(f"map {requests[0].title}", name)
-        return self._map(callee, self._spawn(place, requests))
+        return self._map(callee, self._spawn("map", place, requests))
 
     def _map(self, callee: Callee, spawned: Flow[list[str]]) -> Flow[list[Any]]:
         ids = yield from spawned
@@ -207,6 +229,12 @@ class Memory:
         if not all(child.status in _ENDED for child in children):
             raise Suspended(Wait(children=True))
         return [_output(child, callee) for child in children]
+
+    def _refuse_to_wait(self, name: str) -> None:
+        """Before anything is done that could not be remembered."""
+        file = self._engine.file
+        if keeps_writer(file, blocking=self._blocking):
+            raise InvalidWait(name, file)
 
     def _read_task(self) -> Task:
         return self._assignment.task

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.clock import Clock
@@ -109,6 +110,10 @@ class TasksDesk(Protocol):
 
 
 class Office(Protocol):
+    @property
+    def file(self) -> Path | None:
+        """The file of the store, if it is one that a transaction keeps all others from writing."""
+
     @property
     def settings(self) -> Settings: ...
     @property

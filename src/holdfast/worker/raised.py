@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.errors import TaskFailed
-from holdfast.worker.durable import InvalidCall, SignalTimeout
+from holdfast.worker.durable import InvalidCall, InvalidWait, SignalTimeout
 from holdfast.worker.encoding import InvalidEffect
 from holdfast.worker.places import SharedName
 from holdfast.worker.tenure import AttemptEnded
@@ -13,7 +13,7 @@ from holdfast.worker.waits import Suspended
 
 # What failed for good below it fails it for good, an effect is not done again, and no branch is
 # given what another has done. What is said wrong, or was not heard in time, stays so.
-FINAL = (TaskFailed, InvalidEffect, SharedName, InvalidCall, SignalTimeout)
+FINAL = (TaskFailed, InvalidEffect, SharedName, InvalidCall, InvalidWait, SignalTimeout)
 # Each decides what becomes of the task, whatever else was raised beside it.
 _DECISIVE = (AttemptEnded, *FINAL)
 # It may not report anything, or what it has done is not to be done again.

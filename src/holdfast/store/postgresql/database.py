@@ -43,6 +43,7 @@ _BEGIN_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 class PostgresqlDatabase:
     dialect: Dialect = "postgresql"
+    file = None
 
     def __init__(self, url: str, surroundings: Surroundings) -> None:
         settings = surroundings.settings

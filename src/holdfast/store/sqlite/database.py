@@ -14,7 +14,8 @@ import apsw
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store import migrations, queries
 from holdfast.store.borrowed import driver_connection
-from holdfast.store.database import Surroundings, Transaction, holding_store, refuse_second
+from holdfast.store.database import Surroundings, Transaction
+from holdfast.store.holding import holding_store, refuse_second
 from holdfast.store.macros import Dialect
 from holdfast.store.patience import Contended, Pace, Patience
 from holdfast.store.pool import Pool
@@ -52,7 +53,7 @@ class SqliteDatabase:
 
     def __init__(self, path: Path, surroundings: Surroundings, *, vfs: str | None = None) -> None:
         refuse_unsafe(apsw.sqlite_lib_version())
-        self._path = path.absolute()
+        self._path = self.file = path.absolute()
         self._vfs = vfs
         self._surroundings = surroundings
         self._home = HomeProcess()

@@ -81,6 +81,8 @@ class RemoteTasks:
 
 
 class RemoteOffice:
+    file = None
+
     def __init__(self, url: str, token: str, **settings: Any) -> None:
         self.settings = Settings(url=url.rstrip("/"), **settings)
         self.clock = SystemClock()

@@ -1,0 +1,90 @@
+"""Who has a transaction open on a SQLite file, and so must not wait for what others would write.
+
+The transaction is its thread's: nothing that blocks that thread can end before it. What a coroutine
+awaits blocks no thread, and is refused only inside the transaction: in the coroutine that has it
+open, and in the tasks that were started from there. The others of its loop can well wait for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from holdfast.errors import WrongThread
+
+
+class Holding:
+    """One transaction, and whether it is open still: a task that outlives it has it around, too."""
+
+    __slots__ = ("file", "open")
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.open = True
+
+
+_thread = threading.local()
+_around: ContextVar[tuple[Holding, ...]] = ContextVar("holdfast_transactions", default=())
+
+
+@contextmanager
+def holding_store(file: Path) -> Iterator[None]:
+    held, mine = _held(), Holding(file)
+    held.append(mine)
+    _around.set((*_around.get(), mine))
+    try:
+        yield
+    finally:
+        mine.open = False
+        held.remove(mine)
+        _around.set(tuple(each for each in _around.get() if each is not mine))
+
+
+def holds_store() -> bool:
+    """Whether this thread has a transaction open that nobody else can write beside."""
+    return bool(_held())
+
+
+def keeps_writer(file: Path | None, *, blocking: bool = True) -> bool:
+    """Whether who would wait here, blocking its thread or not, itself keeps others from writing."""
+    if file is None:
+        return False
+    return any(each.open and each.file == file for each in (_held() if blocking else _around.get()))
+
+
+def refuse_second(file: Path) -> None:
+    """Refuse a transaction that would wait for another of the thread that it is begun in."""
+    if keeps_writer(file):
+        raise WrongThread(
+            f"transaction() would wait for the one that this thread has open on {file} already; "
+            "use its connection for both, or begin the second after the first has ended"
+        )
+
+
+@contextmanager
+def about_to_wait(name: str) -> Iterator[None]:
+    """Whatever is asked of the writer meanwhile, this thread is going to wait for it."""
+    _thread.awaited = name
+    try:
+        yield
+    finally:
+        _thread.awaited = None
+
+
+def refuse_to_wait(file: Path | None) -> None:
+    """Refuse what a thread would wait for that itself keeps the writer from writing it."""
+    name = getattr(_thread, "awaited", None)
+    if name is not None and keeps_writer(file):
+        raise WrongThread(
+            f"{name} would wait for the transaction that this thread has open on {file}; "
+            "pass that on as connection=…, or call it after the transaction"
+        )
+
+
+def _held() -> list[Holding]:
+    """The transactions that this thread has open."""
+    held: list[Holding] = _thread.__dict__.setdefault("held", [])
+    return held

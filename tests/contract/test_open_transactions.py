@@ -1,0 +1,177 @@
+"""On SQLite nobody waits for what its own open transaction keeps the writer from writing."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Holdfast, TaskFailed
+from holdfast.errors import WrongThread
+from tests.contract.test_transactional_enqueue import PATIENCE, orders
+
+Do = Callable[[Context], Any]
+Done = list[str]
+# What a step remembers in the store, each by its name; all of it would be waited for.
+CALLS: dict[str, Callable[[Done, Any], Do]] = {
+    "effect": lambda done, _: lambda ctx: ctx.effect("charge", done.append, "charged"),
+    "wait_for": lambda *_: lambda ctx: ctx.wait_for("go", timeout=0),
+    "ask": lambda *_: lambda ctx: ctx.ask("Go?"),
+    "spawn": lambda _, child: lambda ctx: ctx.spawn(child, 1),
+    "map": lambda _, child: lambda ctx: ctx.map(child, [1]),
+}
+EACH = pytest.mark.parametrize("name", CALLS)
+
+
+def kid(number: int) -> int:
+    return number
+
+
+@pytest.fixture
+def embedded(sqlite_store_url: str) -> Iterator[Holdfast]:
+    with Holdfast(sqlite_store_url, backoff=0.01) as hf:
+        yield hf
+        diagnosis = hf.doctor()
+        assert diagnosis.ok, str(diagnosis)
+
+
+@EACH
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_step_remembers_nothing_inside_its_transaction_and_is_not_tried_again(
+    embedded: Holdfast, name: str, *, asynchronous: bool
+) -> None:
+    done: Done = []
+
+    child = embedded.task(kid)
+    call = CALLS[name](done, child)
+
+    @embedded.task
+    def plain(ctx: Context) -> None:
+        with embedded.transaction() as connection:
+            orders(connection)
+            call(ctx)
+
+    @embedded.task
+    async def coroutine(ctx: Context) -> None:
+        with embedded.transaction() as connection:
+            orders(connection)
+            await call(ctx)
+
+    with embedded.worker():
+        job = (coroutine if asynchronous else plain).enqueue()
+        told = rf"InvalidWait: ctx\.{name}\(…\) would wait.*after it has ended, then retry"
+        with pytest.raises(TaskFailed, match=told):
+            job.result(PATIENCE)
+        assert child.enqueue(7).result(PATIENCE) == 7
+    assert embedded.tasks.get(job.id).failures == 1
+    assert done == []
+    assert len(embedded.tasks.list()) == 2
+
+
+def test_a_step_may_catch_that_and_remember_it_after_the_transaction(embedded: Holdfast) -> None:
+    done: Done = []
+
+    @embedded.task
+    def step(ctx: Context) -> str:
+        with embedded.transaction() as connection:
+            orders(connection)
+            with pytest.raises(WrongThread):
+                ctx.effect("charge", done.append, "charged")
+        ctx.effect("charge", done.append, "charged")
+        return "done"
+
+    with embedded.worker():
+        assert step.enqueue().result(PATIENCE) == "done"
+    assert done == ["charged"]
+
+
+def test_what_was_remembered_before_is_known_inside_a_transaction(embedded: Holdfast) -> None:
+    done: Done = []
+    opened: list[int] = []
+
+    @embedded.task
+    def step(ctx: Context) -> str:
+        if ctx.attempt == 1:
+            ctx.effect("charge", done.append, "charged")
+            raise ValueError
+        with embedded.transaction() as connection:
+            opened.append(ctx.attempt)
+            orders(connection)
+            ctx.effect("charge", done.append, "charged")
+        return "done"
+
+    with embedded.worker():
+        assert step.enqueue().result(PATIENCE) == "done"
+    assert done == ["charged"]
+    assert opened == [2]
+
+
+def test_on_postgresql_a_step_remembers_it_beside_its_transaction(postgres_store_url: str) -> None:
+    done: Done = []
+    with Holdfast(postgres_store_url) as hf:
+        child = hf.task(kid)
+
+        @hf.task
+        def plain(ctx: Context) -> str:
+            with hf.transaction() as connection:
+                orders(connection)
+                ctx.effect("charge", done.append, "plain")
+                ctx.spawn(child, 1)
+            return "done"
+
+        @hf.task
+        async def coroutine(ctx: Context) -> str:
+            with hf.transaction() as connection:
+                orders(connection)
+                await ctx.effect("charge", done.append, "coroutine")
+                await ctx.spawn(child, 1)
+                await child.enqueue.aio(2)
+            return "done"
+
+        with hf.worker():
+            for step in (plain, coroutine):
+                assert step.enqueue().result(PATIENCE) == "done"
+    assert done == ["plain", "coroutine"]
+
+
+def test_a_coroutine_waits_for_the_transaction_of_another_on_its_loop(embedded: Holdfast) -> None:
+    open_, asked = threading.Event(), threading.Event()
+
+    @embedded.task
+    async def holder() -> None:
+        with embedded.transaction() as connection:
+            orders(connection)
+            open_.set()
+            assert await asyncio.to_thread(asked.wait, PATIENCE)
+
+    @embedded.task
+    async def other(ctx: Context) -> str:
+        assert await asyncio.to_thread(open_.wait, PATIENCE)
+
+        def charge() -> str:
+            asked.set()
+            return "charged"
+
+        return str(await ctx.effect("charge", charge))
+
+    with embedded.worker(concurrency=2):
+        waiting, holding = other.enqueue(), holder.enqueue()
+        assert waiting.result(PATIENCE) == "charged"
+        holding.result(PATIENCE)
+    assert embedded.tasks.get(waiting.id).failures == 0
+
+
+def test_who_has_a_transaction_open_may_wait_for_another_store(
+    embedded: Holdfast, tmp_path: Path, postgres_store_url: str
+) -> None:
+    for url in (f"sqlite:///{tmp_path / 'other.db'}", postgres_store_url):
+        with Holdfast(url) as other:
+            job = other.task(kid)
+            with embedded.transaction() as connection:
+                orders(connection)
+                made = job.enqueue(1)
+            assert other.tasks.get(made.id).state == "ready"
