@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import Context, Holdfast, TaskFailed
+from holdfast import Context, Handle, Holdfast, TaskFailed
 from holdfast.errors import WrongThread
 from tests.contract.test_transactional_enqueue import PATIENCE, orders
+from tests.race.racers import eventually
 
 Do = Callable[[Context], Any]
 Done = list[str]
@@ -175,3 +177,134 @@ def test_who_has_a_transaction_open_may_wait_for_another_store(
                 orders(connection)
                 made = job.enqueue(1)
             assert other.tasks.get(made.id).state == "ready"
+
+
+def waits(hf: Holdfast, job: Handle[int]) -> dict[str, Callable[[], Any]]:
+    """What a thread would wait for, each with the name that its refusal has for it."""
+    task = hf.task(name="another")(kid)
+    return {
+        "enqueue": lambda: task.enqueue(1),
+        "signal": lambda: hf.signal(job, "go"),
+        "cancel": lambda: hf.tasks.cancel(job.id),
+        "result": job.result,
+        "worker": hf.worker().start,
+    }
+
+
+def awaits(hf: Holdfast, job: Handle[int]) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
+    """The same of a coroutine."""
+    task = hf.task(name="another")(kid)
+    return {
+        r"enqueue\.aio": lambda: task.enqueue.aio(1),
+        r"signal\.aio": lambda: hf.signal.aio(job, "go"),
+        r"cancel\.aio": lambda: hf.tasks.cancel.aio(job.id),
+        r"result\.aio": job.result.aio,
+    }
+
+
+def test_a_thread_is_refused_what_its_own_transaction_keeps_from_coming(embedded: Holdfast) -> None:
+    job = embedded.task(kid).enqueue(1)
+    for name, wait in waits(embedded, job).items():
+        told = rf"^{name}\(…\) would wait.*after the transaction"
+        with embedded.transaction(), pytest.raises(WrongThread, match=told):
+            wait()
+    assert [task.id for task in embedded.tasks.list()] == [job.id]
+    assert embedded.workers.list() == []
+
+
+def test_a_coroutine_is_refused_what_its_own_transaction_keeps_from_coming(
+    embedded: Holdfast,
+) -> None:
+    job = embedded.task(kid).enqueue(1)
+    calls = awaits(embedded, job)
+
+    async def alone(call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        with embedded.transaction():
+            await call()
+
+    async def in_a_task(call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        with embedded.transaction():
+            await asyncio.gather(call(), asyncio.sleep(0))
+
+    async def around(call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        await call()
+
+    for name, call in calls.items():
+        told = rf"^{name}\(…\) would wait.*after the transaction"
+        for way in (alone, in_a_task):
+            with pytest.raises(WrongThread, match=told):
+                asyncio.run(way(call))
+        with embedded.transaction(), pytest.raises(WrongThread, match=told):
+            asyncio.run(around(call))
+    assert [task.id for task in embedded.tasks.list()] == [job.id]
+
+
+def test_coroutines_beside_a_transaction_and_tasks_that_outlive_it_wait(embedded: Holdfast) -> None:
+    task = embedded.task(kid)
+
+    async def main() -> list[str]:
+        open_, asked, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def later() -> Handle[int]:
+            await ended.wait()
+            return await task.enqueue.aio(1)
+
+        async def holder() -> asyncio.Task[Handle[int]]:
+            with embedded.transaction():
+                started = asyncio.create_task(later())
+                open_.set()
+                await asked.wait()
+                await asyncio.sleep(0.01)
+            ended.set()
+            return started
+
+        async def beside() -> Handle[int]:
+            await open_.wait()
+            asked.set()
+            return await task.enqueue.aio(2)
+
+        holding = asyncio.create_task(holder())
+        made = [await beside(), await (await holding)]
+        return [each.id for each in made]
+
+    made = asyncio.run(asyncio.wait_for(main(), PATIENCE))
+    assert {each.id for each in embedded.tasks.list()} == set(made)
+
+
+def test_what_was_submitted_is_waited_for_after_the_transaction(embedded: Holdfast) -> None:
+    task = embedded.task(kid)
+    with embedded.transaction():
+        asked: list[Future[Any]] = [
+            task.enqueue.submit(1),
+            task.enqueue_many.submit([{"number": 2}, {"number": 3}]),
+            embedded.plan.submit("plan"),
+        ]
+        for each in asked:
+            with pytest.raises(WrongThread, match=r"^result\(…\) of what was submitted would wait"):
+                each.result()
+            with pytest.raises(WrongThread, match="after the transaction"):
+                each.exception()
+            with pytest.raises(TimeoutError):
+                each.result(0)
+    for each in asked:
+        each.result(PATIENCE)
+    assert len(embedded.tasks.list()) == 4
+
+
+def test_a_result_that_is_there_can_be_had_inside_a_transaction(
+    embedded: Holdfast, sqlite_store_url: str
+) -> None:
+    task = embedded.task(kid)
+    job = task.enqueue(1)
+    with Holdfast(sqlite_store_url) as other:
+        other.task(kid)
+        with other.worker():
+            assert eventually(lambda: other.tasks.get(job.id).status == "done")
+
+    async def ask() -> int:
+        with embedded.transaction():
+            return await job.result.aio()
+
+    with embedded.transaction():
+        assert job.result() == 1
+    assert asyncio.run(ask()) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -421,10 +422,14 @@ def test_who_waits_in_vain_for_a_transaction_of_its_own_program_is_told_so(sqlit
         @hf.task
         def job() -> None: ...
 
-        with hf.transaction():
-            waiting = job.enqueue.submit()
-            with pytest.raises(StoreUnreachable, match="a transaction of this program has kept"):
-                waiting.result(PATIENCE)
+        async def wait() -> None:
+            await asyncio.wrap_future(job.enqueue.submit())
+
+        with (
+            hf.transaction(),
+            pytest.raises(StoreUnreachable, match="a transaction of this program has kept"),
+        ):
+            asyncio.run(wait())
 
 
 @pytest.mark.parametrize(("seconds", "warned"), [(10, False), (11, True)])

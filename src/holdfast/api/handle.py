@@ -15,6 +15,7 @@ from holdfast.errors import HoldfastError, TaskFailed
 from holdfast.model.duration import parse_duration
 from holdfast.model.status import Kind, RunStatus, Status
 from holdfast.model.task import Task
+from holdfast.store.holding import holds_store, is_inside, refuse_here
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -43,10 +44,11 @@ class Result(Generic[T]):
         the task or run itself goes on.
         """
         seconds = _seconds(timeout)
-        future = self._wait()
+        future = self._wait(None if holds_store() else self._since)
         try:
             if not future.done():
                 refuse_to_wait_in_writer("result")
+                refuse_here("result(…)", self._engine.file)
             row = future.result(seconds)
         except TimeoutError:
             raise TimeoutError(self._late(seconds)) from None
@@ -60,15 +62,21 @@ class Result(Generic[T]):
 
     async def _aio(self, timeout: float | str | None) -> T:  # noqa: ASYNC109 - one signature
         seconds = _seconds(timeout)
-        future = asyncio.wrap_future(await asyncio.to_thread(self._wait))
+        since = None if is_inside() else self._since
+        asked = await asyncio.to_thread(self._wait, since)
+        future = asyncio.wrap_future(asked)
         try:
+            if not asked.done():
+                refuse_here("result.aio(…)", self._engine.file, blocking=False)
             row = await asyncio.wait_for(future, seconds)
         except TimeoutError:
             raise TimeoutError(await asyncio.to_thread(self._late, seconds)) from None
+        finally:
+            future.cancel()
         return await asyncio.to_thread(self._read, row)
 
-    def _wait(self) -> Future[Row]:
-        return self._engine.outcomes.wait(self._identifier, self._since)
+    def _wait(self, since: int | None) -> Future[Row]:
+        return self._engine.outcomes.wait(self._identifier, since)
 
     def _late(self, seconds: float | None) -> str:
         late = f"{self._identifier} has not ended within {seconds:g} s, and goes on"

@@ -11,7 +11,8 @@ from types import CoroutineType, MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from holdfast.errors import InvalidInput, WrongThread
-from holdfast.store.holding import about_to_wait, holds_store
+from holdfast.store.holding import about_to_wait, holds_store, is_inside
+from holdfast.store.reply import following
 from holdfast.store.writing import is_writer
 
 P = ParamSpec("P")
@@ -61,7 +62,7 @@ class Call(Documented, Generic[P, T]):
         refuse_to_wait_in_writer(self.__name__)
         if not holds_store():
             return self.submit(*args, **kwargs).result()
-        with about_to_wait(self.__name__):
+        with about_to_wait(f"{self.__name__}(…)"):
             future = self.submit(*args, **kwargs)
         return future.result()
 
@@ -73,7 +74,11 @@ class Call(Documented, Generic[P, T]):
 
         from holdfast.engine.arrivals import arrive  # noqa: PLC0415 - the same
 
-        future = self.submit(*args, **kwargs)
+        if is_inside():
+            with about_to_wait(f"{self.__name__}.aio(…)", blocking=False):
+                future = self.submit(*args, **kwargs)
+        else:
+            future = self.submit(*args, **kwargs)
         try:
             await arrive(future)
         except asyncio.CancelledError:
@@ -182,7 +187,7 @@ def _bound(method: Callable[Concatenate[S, P], T], instance: S) -> Callable[P, T
 
 def then(future: Future[T], change: Callable[[T], U]) -> Future[U]:
     """The future of what `change` makes of another future's result."""
-    changed: Future[U] = Future()
+    changed: Future[U] = following(future)
 
     def finish(finished: Future[T]) -> None:
         settle(changed, lambda: change(finished.result()))
@@ -193,10 +198,11 @@ def then(future: Future[T], change: Callable[[T], U]) -> Future[U]:
 
 def gather(futures: Sequence[Future[Any]]) -> Future[list[Any]]:
     """The future of all results in order; the first error is its error."""
-    gathered: Future[list[Any]] = Future()
     if not futures:
-        gathered.set_result([])
-        return gathered
+        nothing: Future[list[Any]] = Future()
+        nothing.set_result([])
+        return nothing
+    gathered: Future[list[Any]] = following(futures[0])
     # Taking the next number is atomic, whichever threads the futures end in.
     ended = itertools.count(1)
 

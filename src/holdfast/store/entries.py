@@ -6,9 +6,10 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from holdfast.store.reply import Reply
+from holdfast.store.reply import Answer, Reply
 
 logger = logging.getLogger(__name__)
 
@@ -56,9 +57,14 @@ class Asked(Entry[O]):
 
     __slots__ = ("future",)
 
-    def __init__(self, operation: O, read: Callable[[Any], Any] | None = None) -> None:
+    def __init__(
+        self,
+        operation: O,
+        read: Callable[[Any], Any] | None = None,
+        file: Path | None = None,
+    ) -> None:
         super().__init__(operation)
-        self.future: Future[Any] = Future() if read is None else Reply(read)
+        self.future: Future[Any] = Answer(file) if read is None else Reply(read, file)
 
     def begin(self) -> bool:
         return self.future.set_running_or_notify_cancel()
@@ -73,8 +79,8 @@ class Asked(Entry[O]):
 class Whole:
     """The replies to several operations, told when the last of them has come."""
 
-    def __init__(self, count: int) -> None:
-        self.future: Future[list[Any]] = Future()
+    def __init__(self, count: int, file: Path | None = None) -> None:
+        self.future: Future[list[Any]] = Answer(file)
         self._replies: list[Any] = [None] * count
         self._left = count
 

@@ -97,7 +97,7 @@ class GroupCommit(Generic[O]):
 
     def submit(self, operation: O, read: Callable[[Any], Any] | None = None) -> Future[Any]:
         """Have an operation written; who asks for the result has `read` make it of the reply."""
-        asked = Asked(operation, read)
+        asked = Asked(operation, read, self._file)
         self._enter((asked,))
         return asked.future
 
@@ -112,13 +112,13 @@ class GroupCommit(Generic[O]):
             self._write_here()
 
     def submit_many(self, operations: Sequence[O]) -> list[Future[Any]]:
-        entries = [Asked(operation) for operation in operations]
+        entries = [Asked(operation, file=self._file) for operation in operations]
         self._enter(entries)
         return [entry.future for entry in entries]
 
     def submit_all(self, operations: Sequence[O]) -> Future[list[Any]]:
         """Have several written; the future of their replies in order, or of the first error."""
-        whole = Whole(len(operations))
+        whole = Whole(len(operations), self._file)
         if operations:
             self._enter([Part(each, whole, place) for place, each in enumerate(operations)])
         else:

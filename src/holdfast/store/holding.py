@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.errors import WrongThread
 
@@ -48,6 +49,11 @@ def holds_store() -> bool:
     return bool(_held())
 
 
+def is_inside() -> bool:
+    """Whether such a transaction was open where this was started, and maybe still is."""
+    return bool(_around.get())
+
+
 def keeps_writer(file: Path | None, *, blocking: bool = True) -> bool:
     """Whether who would wait here, blocking its thread or not, itself keeps others from writing."""
     if file is None:
@@ -64,22 +70,36 @@ def refuse_second(file: Path) -> None:
         )
 
 
+class Awaited(NamedTuple):
+    """What a caller asks for and waits for, and whether its thread is blocked meanwhile."""
+
+    name: str
+    blocking: bool
+
+
 @contextmanager
-def about_to_wait(name: str) -> Iterator[None]:
-    """Whatever is asked of the writer meanwhile, this thread is going to wait for it."""
-    _thread.awaited = name
+def about_to_wait(name: str, *, blocking: bool = True) -> Iterator[None]:
+    """Whatever is asked of the writer meanwhile is going to be waited for, by this name."""
+    before: Awaited | None = getattr(_thread, "awaited", None)
+    _thread.awaited = before or Awaited(name, blocking)
     try:
         yield
     finally:
-        _thread.awaited = None
+        _thread.awaited = before
 
 
 def refuse_to_wait(file: Path | None) -> None:
-    """Refuse what a thread would wait for that itself keeps the writer from writing it."""
-    name = getattr(_thread, "awaited", None)
-    if name is not None and keeps_writer(file):
+    """Refuse what somebody would wait for who keeps the writer from writing it."""
+    awaited: Awaited | None = getattr(_thread, "awaited", None)
+    if awaited is not None:
+        refuse_here(awaited.name, file, blocking=awaited.blocking)
+
+
+def refuse_here(name: str, file: Path | None, *, blocking: bool = True) -> None:
+    """Refuse to wait, by this name, where that keeps the writer from writing."""
+    if keeps_writer(file, blocking=blocking):
         raise WrongThread(
-            f"{name} would wait for the transaction that this thread has open on {file}; "
+            f"{name} would wait for the transaction that is open here on {file}; "
             "pass that on as connection=…, or call it after the transaction"
         )
 

@@ -12,6 +12,7 @@ from itertools import count
 from holdfast.errors import HoldfastError
 from holdfast.model.worker import LiveWorker
 from holdfast.store.database import Row
+from holdfast.store.holding import refuse_here
 from holdfast.worker.office import Office
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.origin import Origin
@@ -38,6 +39,7 @@ class Presence:
 
         The answer are its options, with the name that it has from now on.
         """
+        refuse_here("worker(…)", self._engine.file)
         self._due = self._engine.clock.monotonic() + self._engine.settings.renewal
         given = self._options
         try:

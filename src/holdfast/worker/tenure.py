@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from holdfast.engine.edge import settle
 from holdfast.errors import HoldfastError, StoreUnreachable, UnknownOutcome
+from holdfast.store.reply import following
 from holdfast.threads import Flag
 
 # Said again after one of these it counts once: it was not written, or nobody knows whether it was.
@@ -38,7 +39,6 @@ def insist(send: Callable[[], Future[T]], over: Callable[[], bool]) -> Future[T]
 
     Nobody is held up: it is sent again by whoever brings the news.
     """
-    kept: Future[T] = Future()
 
     def hear(reply: Future[T]) -> None:
         error = reply.exception()
@@ -57,5 +57,7 @@ def insist(send: Callable[[], Future[T]], over: Callable[[], bool]) -> Future[T]
                 return
             settle(kept, reply.result)
 
-    send().add_done_callback(hear)
+    sent = send()
+    kept: Future[T] = following(sent)
+    sent.add_done_callback(hear)
     return kept
