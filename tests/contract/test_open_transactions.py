@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Handle, Holdfast, TaskFailed
+from holdfast import Context, Ended, Handle, Holdfast, TaskFailed
 from holdfast.errors import WrongThread
 from tests.contract.test_transactional_enqueue import PATIENCE, orders
 from tests.race.racers import eventually
@@ -308,3 +308,57 @@ def test_a_result_that_is_there_can_be_had_inside_a_transaction(
     with embedded.transaction():
         assert job.result() == 1
     assert asyncio.run(ask()) == 1
+
+
+def refusal(hf: Holdfast, call: Callable[[], object]) -> str:
+    with hf.transaction(), pytest.raises(WrongThread) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_a_connection_is_asked_for_only_by_who_takes_one(
+    embedded: Holdfast, tmp_path: Path
+) -> None:
+    task = embedded.task(kid)
+    flow = embedded.workflow("flow")
+    flow.step(kid)
+    plan = embedded.plan("plan")
+    joins: dict[str, Callable[[], object]] = {
+        "enqueue": lambda: task.enqueue(1),
+        "enqueue.aio": lambda: asyncio.run(task.enqueue.aio(1)),
+        "enqueue_many": lambda: task.enqueue_many([{"number": 1}]),
+        "start": lambda: flow.start(number=1),
+    }
+    after: dict[str, Callable[[], object]] = {
+        "signal": lambda: embedded.signal(plan, "go"),
+        "schedule": lambda: task.schedule("often", "* * * * *", number=1),
+        "plan": lambda: embedded.plan("another"),
+        "add": lambda: plan.add(task, 1),
+        "hf.on": lambda: embedded.on("task.done")(followed),
+        "hf.archive": lambda: embedded.archive(tmp_path / "archive"),
+        "result": lambda: plan.result(PATIENCE),
+        "worker": lambda: embedded.worker().start(),
+    }
+    for name, call in joins.items():
+        told = refusal(embedded, call)
+        assert told.startswith(f"{name}(…) would wait for the transaction")
+        assert "pass its connection on as connection=…, or call it after the transaction" in told
+    for name, call in after.items():
+        told = refusal(embedded, call)
+        assert told.startswith(f"{name}(…) would wait for the transaction")
+        assert told.endswith("; call it after the transaction has ended")
+
+
+def followed(event: Ended) -> None:
+    assert isinstance(event, Ended)
+
+
+def test_a_hook_that_was_refused_can_be_said_again(embedded: Holdfast, tmp_path: Path) -> None:
+    again: dict[str, Callable[[], object]] = {
+        "followed": lambda: embedded.on("task.done")(followed),
+        "archive": lambda: embedded.archive(tmp_path / "archive"),
+    }
+    for say in again.values():
+        assert refusal(embedded, say)
+        say()
+    assert {hook.name for hook in embedded.hooks.list()} == set(again)

@@ -394,7 +394,7 @@ def test_who_would_wait_for_a_transaction_of_its_own_is_told_so(sqlite_url: str)
         def job() -> None: ...
 
         with hf.transaction() as connection:
-            with pytest.raises(WrongThread, match="pass that on as connection="):
+            with pytest.raises(WrongThread, match="pass its connection on as connection="):
                 job.enqueue()
             waiting = job.enqueue.submit()
             inside = job.enqueue(connection=connection)

@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from holdfast.api.archive import Archive
 from holdfast.api.handle import Handle, RunHandle, id_of, is_run_id, read_task_result
-from holdfast.api.hook import Watched, define_hook
+from holdfast.api.hook import HookFunction, Watched, define_hook
 from holdfast.api.options import (
     default_retry,
     read_concurrency,
@@ -28,6 +28,7 @@ from holdfast.api.options import (
 from holdfast.api.people import People
 from holdfast.api.plan import Plan
 from holdfast.api.registry import Registry
+from holdfast.api.signature import own_name
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.api.workflow_file import WorkflowFile
@@ -51,6 +52,7 @@ from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.settings import Settings
 from holdfast.store.database import check_url
+from holdfast.store.holding import about_to_wait
 from holdfast.worker.executors import Executors
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.pool import Worker
@@ -220,7 +222,7 @@ class Holdfast(People):
         chosen = step_options(options, self._retry)
 
         def add(decorated: Callable[..., Any]) -> TaskFunction[..., Any, Any]:
-            known = clean_name("task", name or _own_name(decorated))
+            known = clean_name("task", name or own_name(decorated))
             template = NewTask(title=known, step=known, **chosen)
             made = TaskFunction[..., Any, Any](lambda: self.engine, decorated, template)
             if known in self._functions.tasks:
@@ -312,7 +314,7 @@ class Holdfast(People):
         watched = Watched(events=events, workflow=workflow, task=task)
 
         def add(decorated: Callable[P, T]) -> Callable[P, T]:
-            known = clean_name("hook", name or _own_name(decorated))
+            known = clean_name("hook", name or own_name(decorated))
             made = define_hook(known, decorated, watched, options, self._retry)
             life = self._life
             # Who opens the store holds the lock until it knows every hook that is there.
@@ -321,15 +323,21 @@ class Holdfast(People):
                     raise InvalidDefinition(known, ["is already a hook of this Holdfast"])
                 self._functions.hooks[known] = made
                 opened = life.engine
-            try:
-                if opened is not None:
-                    opened.hooks.register([made.definition])
-            except BaseException:
-                del self._functions.hooks[known]
-                raise
+            if opened is not None:
+                self._register(opened, made)
             return decorated
 
         return add
+
+    def _register(self, opened: Engine, hook: HookFunction) -> None:
+        try:
+            with about_to_wait("hf.on(…)", self.on):
+                opened.hooks.register([hook.definition])
+        except BaseException:
+            # So that it can be said again.
+            with self._life.lock:
+                self._functions.hooks.pop(hook.definition.name, None)
+            raise
 
     def archive(
         self,
@@ -345,7 +353,8 @@ class Holdfast(People):
         for each generation.
         """
         archive = Archive(lambda: self.engine, Path(directory).absolute())
-        self.on(*RUN_ENDS, name=name, workflow=workflow, **options)(archive.write)
+        with about_to_wait("hf.archive(…)", self.archive):
+            self.on(*RUN_ENDS, name=name, workflow=workflow, **options)(archive.write)
 
     @property
     def task_names(self) -> tuple[str, ...]:
@@ -389,10 +398,3 @@ class Holdfast(People):
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
-
-
-def _own_name(function: Callable[..., Any]) -> str:
-    own = str(getattr(function, "__name__", "<nameless>"))
-    if own.startswith("<"):
-        raise InvalidInput("task", f"{function!r} has no name of its own; give it one with name=")
-    return own

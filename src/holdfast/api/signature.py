@@ -207,3 +207,11 @@ def _first(error: ValidationError) -> str:
     found = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in found["loc"])
     return f"{place}: {found['msg']}" if place else found["msg"]
+
+
+def own_name(function: Callable[..., Any]) -> str:
+    """The name of a function, for what it is made."""
+    own = str(getattr(function, "__name__", "<nameless>"))
+    if own.startswith("<"):
+        raise InvalidInput("task", f"{function!r} has no name of its own; give it one with name=")
+    return own

@@ -62,7 +62,7 @@ class Call(Documented, Generic[P, T]):
         refuse_to_wait_in_writer(self.__name__)
         if not holds_store():
             return self.submit(*args, **kwargs).result()
-        with about_to_wait(f"{self.__name__}(…)"):
+        with about_to_wait(f"{self.__name__}(…)", self.submit):
             future = self.submit(*args, **kwargs)
         return future.result()
 
@@ -75,7 +75,7 @@ class Call(Documented, Generic[P, T]):
         from holdfast.engine.arrivals import arrive  # noqa: PLC0415 - the same
 
         if is_inside():
-            with about_to_wait(f"{self.__name__}.aio(…)", blocking=False):
+            with about_to_wait(f"{self.__name__}.aio(…)", self.submit, blocking=False):
                 future = self.submit(*args, **kwargs)
         else:
             future = self.submit(*args, **kwargs)

@@ -7,8 +7,9 @@ open, and in the tasks that were started from there. The others of its loop can 
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -74,14 +75,20 @@ class Awaited(NamedTuple):
     """What a caller asks for and waits for, and whether its thread is blocked meanwhile."""
 
     name: str
+    method: Callable[..., object]
     blocking: bool
 
 
 @contextmanager
-def about_to_wait(name: str, *, blocking: bool = True) -> Iterator[None]:
-    """Whatever is asked of the writer meanwhile is going to be waited for, by this name."""
+def about_to_wait(
+    name: str, method: Callable[..., object], *, blocking: bool = True
+) -> Iterator[None]:
+    """Whatever is asked of the writer meanwhile is going to be waited for.
+
+    It is refused by the outermost name, which is what the caller has written.
+    """
     before: Awaited | None = getattr(_thread, "awaited", None)
-    _thread.awaited = before or Awaited(name, blocking)
+    _thread.awaited = before or Awaited(name, method, blocking)
     try:
         yield
     finally:
@@ -91,17 +98,21 @@ def about_to_wait(name: str, *, blocking: bool = True) -> Iterator[None]:
 def refuse_to_wait(file: Path | None) -> None:
     """Refuse what somebody would wait for who keeps the writer from writing it."""
     awaited: Awaited | None = getattr(_thread, "awaited", None)
-    if awaited is not None:
-        refuse_here(awaited.name, file, blocking=awaited.blocking)
+    if awaited is not None and keeps_writer(file, blocking=awaited.blocking):
+        joins = "connection" in inspect.signature(awaited.method).parameters
+        pass_on = "pass its connection on as connection=…, or " if joins else ""
+        raise WrongThread(_tell_held(awaited.name, file, pass_on))
 
 
 def refuse_here(name: str, file: Path | None, *, blocking: bool = True) -> None:
-    """Refuse to wait, by this name, where that keeps the writer from writing."""
+    """Refuse what cannot be asked for inside a transaction, where that keeps it from coming."""
     if keeps_writer(file, blocking=blocking):
-        raise WrongThread(
-            f"{name} would wait for the transaction that is open here on {file}; "
-            "pass that on as connection=…, or call it after the transaction"
-        )
+        raise WrongThread(_tell_held(name, file))
+
+
+def _tell_held(name: str, file: Path | None, pass_on: str = "") -> str:
+    held = f"{name} would wait for the transaction that is open here on {file}"
+    return f"{held}; {pass_on}call it after the transaction has ended"
 
 
 def _held() -> list[Holding]:
