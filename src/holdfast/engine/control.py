@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import singledispatch
 from typing import Any
 
@@ -188,16 +187,8 @@ def _settle(operation: SettleTask, group: Group) -> TransitionResult:
         rows = group.change_tasks("approve_held", **named)
         reopening.consider(group, rows)
         if rows and spent:
-            _one_more_round(group, spent[0], operation.actor)
+            reopening.reopen_rejected(group, spent[0], operation.actor)
     return _answer_person(group, operation, rows)
-
-
-def _one_more_round(group: Group, verifier: Row, actor: str) -> None:
-    """Let what a verifier rejected for the last time be done once more."""
-    said = json.loads(verifier["error"] or "null")
-    feedback = said.get("feedback") if isinstance(said, dict) else None
-    said = reopening.Scope(feedback=json.dumps(feedback))
-    reopening.reopen_subject(group, verifier, (), said, actor)
 
 
 @control.register

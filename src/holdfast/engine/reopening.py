@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.engine import heirs, places, slots, unmade
+from holdfast.engine import heirs, last_word, places, slots, unmade
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.looking import name_tasks
@@ -86,9 +86,7 @@ def retry_alone(
 def _retry_tasks(group: Group, run_id: str, actor: str, named: str | None = None) -> list[Row]:
     """Retry what failed; a verifier out of rounds begins again with what it verifies."""
     for verifier in group.tx.read("spent_verifiers", run_id=run_id):
-        feedback = json.loads(verifier["error"] or "null")
-        said = feedback.get("feedback") if isinstance(feedback, dict) else None
-        reopen_subject(group, verifier, (), Scope(feedback=json.dumps(said)), actor)
+        reopen_rejected(group, verifier, actor)
     rows = group.change_tasks("retry_run_tasks", run_id=run_id, named=named, actor=actor)
     consider(group, rows)
     return rows
@@ -202,6 +200,13 @@ def reopen_subject(
     rows, around = _reopen_all(group, chosen, actor, scope)
     again = [*begun, *around, *(row["entity"] for row in rows)]
     group.change_tasks("block_dependents", ids=again, actor=actor)
+
+
+def reopen_rejected(group: Group, verifier: Row, actor: str) -> None:
+    """Begin again with what a verifier rejected with its last round, and hears of that again."""
+    said = last_word.read(group.tx, verifier)
+    scope = Scope(feedback=json.dumps(said.feedback))
+    reopen_subject(group, verifier, said.items, scope, actor)
 
 
 def reopen_left_out(group: Group, rows: Sequence[Row], actor: str, reopened: Scope = WHOLE) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.engine import outputs, reopening
+from holdfast.engine import last_word, outputs, reopening
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Complete, Fail, Lose
 from holdfast.model.result import TransitionResult
@@ -56,7 +56,7 @@ def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
         reopening.let_go(group, report.task_id, "verifier")
         return TransitionResult(ok=True, status="queued")
     loss = Loss(
-        problem=json.dumps({"rounds": task["max_rounds"], "feedback": verdict.feedback}),
+        problem=last_word.write(verdict, task),
         feedback=json.dumps(verdict.feedback),
         digest=report.digest,
         usage=report.usage,

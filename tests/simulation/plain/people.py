@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.status import Hold
-from tests.simulation.plain.reopening import last_feedback, reopen_subject
+from tests.simulation.plain.reopening import reopen_rejected
 from tests.simulation.plain.world import WAITING, Answer, Task, World
 
 
@@ -26,7 +26,7 @@ def _let_go_on(world: World, task: Task) -> None:
         task.max_rounds = task.round + 1
         task.epoch += 1
         if world.tasks[task.verifies].status == "done":
-            reopen_subject(world, task, last_feedback(task))
+            reopen_rejected(world, task)
 
 
 def reject(world: World, task_id: str, note: object) -> Answer:

@@ -192,12 +192,16 @@ def _retry_tree(world: World, task_id: str) -> None:
 
 
 def _retry_round(world: World, verifier: Task) -> None:
-    reopen_subject(world, verifier, last_feedback(verifier))
+    reopen_rejected(world, verifier)
     verifier.epoch += 1
 
 
-def last_feedback(verifier: Task) -> object:
-    return verifier.error.get("feedback") if isinstance(verifier.error, dict) else None
+def reopen_rejected(world: World, verifier: Task) -> None:
+    """Do again what the last round rejected; a loop that has begun anew is meant as a whole."""
+    assert verifier.verifies is not None
+    said = verifier.said
+    known = said.get("epoch") == world.tasks[verifier.verifies].epoch
+    reopen_subject(world, verifier, said.get("feedback"), said.get("items", ()) if known else ())
 
 
 def _retry_alone(world: World, task: Task) -> None:

@@ -40,7 +40,8 @@ def _reject(world: World, task: Task, output: dict[str, Any]) -> None:
     feedback = output.get("feedback")
     if task.out_of_rounds:
         task.output = None
-        spent = {"rounds": task.max_rounds, "feedback": feedback}
+        spent = {"rounds": task.max_rounds, "feedback": feedback} | _places(world, task, output)
+        task.said = spent
         failures.give_up(world, task, ("rejected", output), spent, feedback)
         return
     world.leave(task, "queued", ("rejected", output))
@@ -49,3 +50,8 @@ def _reject(world: World, task: Task, output: dict[str, Any]) -> None:
     task.failures = task.lost = 0
     task.output, task.error, task.scheduled_for, task.decided = output, None, None, False
     reopening.reopen_subject(world, task, feedback, output.get("items", ()))
+
+
+def _places(world: World, task: Task, output: dict[str, Any]) -> dict[str, Any]:
+    items = output.get("items")
+    return {"items": items, "epoch": world.tasks[str(task.verifies)].epoch} if items else {}

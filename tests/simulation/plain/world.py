@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from holdfast.model.graph import OnFailure, Step
 from holdfast.model.reference import Reference
@@ -59,6 +60,8 @@ class Task:
     verifies: str | None = None
     round: int = 0
     max_rounds: int = 1
+    said: dict[str, Any] = field(default_factory=dict)
+    """With which word its last round ended."""
     on_failure: OnFailure = field(default_factory=OnFailure)
     detours: int = 0
     when: Reference | None = None

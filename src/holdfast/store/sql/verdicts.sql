@@ -166,7 +166,7 @@ WHERE parent_id = :loop_id
 -- rows: task_id text, fence integer
 SELECT task.id, task.run_id, task.status, task.step, task.verifies,
   task.lease_expires_at <= (SELECT holdfast_now()) AS expired, task.round, task.max_rounds,
-  task.on_failure, subject.kind AS subject_kind, subject.total AS subject_total,
+  task.on_failure, subject.kind AS subject_kind, subject.total AS subject_total, subject.epoch AS subject_epoch,
   run.workflow, run.workflow_version
 FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
   LEFT JOIN holdfast_task AS subject ON subject.id = task.verifies
@@ -176,7 +176,7 @@ WHERE task.status = 'running'
 
 -- name: spent_verifiers
 -- purpose: the verifiers of a run that ended badly with no round left
-SELECT task.id, task.verifies, task.error, subject.kind AS subject_kind
+SELECT task.id, task.verifies, task.error, subject.kind AS subject_kind, subject.epoch AS subject_epoch
 FROM holdfast_task AS task JOIN holdfast_task AS subject ON subject.id = task.verifies
 WHERE task.run_id = :run_id
   AND task.status IN ('failed', 'cancelled')
@@ -283,7 +283,7 @@ WHERE task.id = :task_id
 
 -- name: out_of_rounds
 -- purpose: a verifier that has rejected for the last time, and what it verifies
-SELECT task.id, task.verifies, task.error, subject.kind AS subject_kind
+SELECT task.id, task.verifies, task.error, subject.kind AS subject_kind, subject.epoch AS subject_epoch
 FROM holdfast_task AS task JOIN holdfast_task AS subject ON subject.id = task.verifies
 WHERE task.id = :task_id
   AND task.round >= task.max_rounds
