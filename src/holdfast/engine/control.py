@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from holdfast.engine import conflicts, links, people, planning, refusals, reopening
+from holdfast.engine import conflicts, ended_calls, links, people, planning, refusals, reopening
 from holdfast.engine.answers import refuse
 from holdfast.engine.expect_operations import Meant
 from holdfast.engine.group import Group
@@ -277,10 +277,10 @@ def _answer(group: Group, operation: Controlled, rows: list[Row], target: str) -
 
 
 def _ended_call(group: Group, task_id: str) -> TransitionResult | None:
-    """That a task is part of a run from whose end the run that called it has gone on."""
+    """That a task is part of a run which has ended, and goes on only through who called it."""
     task = _task(group, task_id)
-    caller = None if task is None else reopening.ended_call(group, task["run_id"])
-    return None if caller is None else reopening.refuse_ended_call(caller)
+    way = None if task is None else ended_calls.find(group.tx, task["run_id"])
+    return None if way is None else reopening.refuse_ended_call(way)
 
 
 def _no_work(group: Group, task_id: str) -> TransitionResult | None:

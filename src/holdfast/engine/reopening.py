@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.engine import heirs, last_word, places, slots, unmade
+from holdfast.engine import ended_calls, heirs, last_word, places, slots, unmade
 from holdfast.engine.answers import refuse
 from holdfast.engine.group import Group
 from holdfast.engine.looking import name_tasks
@@ -42,27 +42,16 @@ WHOLE = Scope()
 
 def retry_run(group: Group, run_id: str, actor: str, named: str | None = None) -> TransitionResult:
     """Try again what failed in a run; one that was called ends with its caller, and so begins."""
-    if (caller := ended_call(group, run_id)) is None:
+    way = ended_calls.find(group.tx, run_id)
+    if way is None:
         return retry_alone(group, run_id, actor, named)
-    waited = caller["waits_for"] == run_id and caller["status"] in ENDED_BADLY
-    if waited and retry_run(group, caller["run_id"], actor).ok:
-        return TransitionResult(ok=True, status="running")
-    return refuse_ended_call(caller)
+    if way.through is None:
+        return refuse_ended_call(way)
+    return retry_alone(group, way.through, actor)
 
 
-def ended_call(group: Group, run_id: str | None) -> Row | None:
-    """The task that started a run which has ended by now."""
-    if run_id is None:
-        return None
-    rows = group.tx.read("callers_of", ids=[run_id])
-    return rows[0] if rows and rows[0]["ended"] else None
-
-
-def refuse_ended_call(caller: Row) -> TransitionResult:
-    run_id, step = caller["run_id"], caller["step"]
-    detail = f"it was called by {step!r} of {run_id}, which has gone on from its end; "
-    detail += f'hf.runs.retry("{run_id}", step="{step}") calls it anew'
-    return refuse(Refusal.PART_OF_RUN, caller["ended"], detail)
+def refuse_ended_call(way: ended_calls.Way) -> TransitionResult:
+    return refuse(Refusal.PART_OF_RUN, way.status, way.detail)
 
 
 def retry_alone(
@@ -96,8 +85,8 @@ def retry_from(group: Group, run_id: str, step: str, actor: str) -> TransitionRe
     """Re-open a step and everything that needs it, whatever became of them."""
     if not group.tx.read("run_by_id", run_id=run_id):
         return refuse(Refusal.NOT_FOUND, None)
-    if (caller := ended_call(group, run_id)) is not None:
-        return refuse_ended_call(caller)
+    if (way := ended_calls.find(group.tx, run_id)) is not None:
+        return refuse_ended_call(way)
     sought = places.seek(group.tx, run_id, step)
     if (task := sought.found) is None:
         detail = unmade.tell_unknown(group.tx, run_id, step, sought)

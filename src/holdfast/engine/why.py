@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.clock import MICROSECONDS
-from holdfast.engine import validation
+from holdfast.engine import ended_calls, validation
 from holdfast.engine.approvals import tell_asked
 from holdfast.engine.looking import look_at, name_tasks
 from holdfast.engine.why_budget import explain_budget
@@ -220,7 +220,7 @@ class TaskReading:
             case Status.RUNNING:
                 return f"attempt {task.attempt} is running", ""
             case Status.FAILED | Status.CANCELLED:
-                return f"it has ended {task.status}", f'hf.tasks.retry("{task.id}")'
+                return f"it has ended {task.status}", self._retry(f'hf.tasks.retry("{task.id}")')
             case _:
                 return f"it is {task.status}", ""
 
@@ -258,8 +258,11 @@ class TaskReading:
     def _needs(self) -> tuple[str, str]:
         unmet = self._tx.read("unmet_needs", ids=[self._task.id])
         broken = [row["id"] for row in unmet if row["status"] in {"failed", "cancelled"}]
-        retry = f'hf.tasks.retry("{broken[0]}")' if broken else ""
+        retry = self._retry(f'hf.tasks.retry("{broken[0]}")') if broken else ""
         return f"waits for {self._names(unmet)}", retry
+
+    def _retry(self, retry: str) -> str:
+        return ended_calls.fix(self._tx, self._task.run_id, retry)
 
     def _names(self, rows: Sequence[Row]) -> str:
         """Others by what to call them and how they stand; those without a run by id too."""
@@ -278,8 +281,8 @@ class TaskReading:
             retry = f'hf.tasks.retry("{broken[0]["id"]}")' if broken else ""
             return f"its plan is failing: {self._names(broken)}", retry
         if holds & Hold.FAILING:
-            broken = self._tx.read("failed_in_run", run_id=run_id)
-            return f"its run is failing: {self._names(broken)}", f'hf.runs.retry("{run_id}")'
+            names = self._names(self._tx.read("failed_in_run", run_id=run_id))
+            return f"its run is failing: {names}", self._retry(f'hf.runs.retry("{run_id}")')
         return self._holds(holds, run_id)
 
     def _holds(self, holds: Hold, identifier: str) -> tuple[str, str]:

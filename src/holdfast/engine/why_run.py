@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.clock import MICROSECONDS
-from holdfast.engine import validation
+from holdfast.engine import ended_calls, validation
 from holdfast.engine.looking import count_done
 from holdfast.engine.records import read_run
 from holdfast.engine.why import Explanation, TaskReading
@@ -65,7 +65,7 @@ def explain_run(
             summary=_summary(tx, run) + _caller(tx, run) + _bounds(tx, rows[0], run),
             tasks=tuple(TaskReading(tx, row, serves, offered).explain() for row in shown),
             more=len(open_tasks) - len(shown),
-            fix=_fix(run) or _raise(tx, run) or _wait(tx, run)[1],
+            fix=_fix(tx, run) or _raise(tx, run) or _wait(tx, run)[1],
         )
 
     return database.view(read)
@@ -102,9 +102,9 @@ def _raise(tx: Transaction, run: Run) -> str:
     return tell_limit(tx, run.id)[1] if run.holds & Hold.BUDGET and not run.terminal else ""
 
 
-def _fix(run: Run) -> str:
+def _fix(tx: Transaction, run: Run) -> str:
     if run.status in {RunStatus.FAILED, RunStatus.CANCELLED} or run.holds & Hold.FAILING:
-        return f'hf.runs.retry("{run.id}")'
+        return ended_calls.fix(tx, run.id, f'hf.runs.retry("{run.id}")')
     if run.holds & Hold.PAUSED:
         return f'hf.runs.resume("{run.id}")'
     return ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +11,8 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.model.graph import Concurrency, OnFailure, Step, Workflow
-from tests.contract.called import LAST, SHIP, begin, call, of
+from holdfast.model.reference import Reference
+from tests.contract.called import LAST, SHIP, begin, call, child, in_items, of
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import StartedRun, start
 
@@ -184,3 +187,40 @@ def test_a_workflow_that_is_nowhere_is_refused_before_anything_starts(
     typed.ok("workflow", "add", "release.yaml")
     said = typed.refused(2, "run", "release.yaml")
     assert "'deploy', which this store does not know; `holdfast workflow add deploy.yaml`" in said
+
+
+def typed_fix(told: str) -> list[str]:
+    """The one command that is told to be the way out."""
+    (fix,) = re.findall(r"Fix: +holdfast (.*)", told)
+    return shlex.split(fix)
+
+
+def test_what_why_says_of_a_called_run_whose_caller_asks_takes_it_up_when_typed(
+    engine: Engine, typed: Typed
+) -> None:
+    run = begin(engine, call(on_failure=OnFailure(action="ask")), LAST)
+    below = of(run)
+    below.finish("pack")
+    below.break_for_good("send")
+    approve = f"holdfast approve {run.steps['ship']}"
+    for refused in (typed("retry", below.id), typed("retry", "--again", below.steps["send"])):
+        assert refused.code == 1
+        assert f"waits for approval; {approve} takes it up where it failed" in refused.err
+    assert f"Fix:   {approve}" in typed.ok("why", below.steps["send"])
+    typed.ok(*typed_fix(typed.ok("why", below.id)))
+    assert below.statuses == {"pack": "done", "send": "queued"}
+
+
+def test_what_why_says_of_a_call_in_a_loop_that_was_skipped_calls_it_anew_when_typed(
+    engine: Engine, typed: Typed
+) -> None:
+    steps = (call(on_failure=OnFailure(action="skip")), Step(id="gate", needs=("ship",)))
+    over = Reference.parse("for_each", "input")
+    run = begin(engine, Step(id="build", for_each=over, steps=steps), given=["a", "b"])
+    (first, *_) = in_items(run, "ship")
+    below = child(engine, first)
+    below.break_for_good("pack")
+    again = f"holdfast retry {run.id} --from build.1.ship"
+    assert f"{again} calls it anew" in typed("retry", below.id).err
+    typed.ok(*typed_fix(typed.ok("why", below.id)))
+    assert child(engine, first).id != below.id

@@ -150,7 +150,8 @@ WHERE id IN (
 
 -- name: callers_of
 -- purpose: which task of which run has started each of some runs
-SELECT run.id, task.id AS task_id, task.run_id, task.step, task.status, task.waits_for, caller.workflow,
+SELECT run.id, task.id AS task_id, task.run_id, task.step, task.status, task.holds, task.superseded,
+  caller.workflow, run.parent_epoch = task.epoch AS present,
   CASE WHEN run.status <> 'running' THEN run.status END AS ended
 FROM holdfast_run AS run JOIN holdfast_task AS task ON task.id = run.parent_id
   JOIN holdfast_run AS caller ON caller.id = task.run_id
