@@ -65,6 +65,45 @@ def test_a_plan_inside_a_plan_gives_a_list_in_the_list(hf: Holdfast) -> None:
         assert top.result(PATIENCE) == [[Change("first")], Change("last")]
 
 
+def test_a_plan_that_is_done_gives_what_it_gave_though_a_child_was_deleted_since(
+    hf: Holdfast,
+) -> None:
+    implement = writer(hf)
+    plan = hf.plan("accounts")
+    stories = ("login", "same", "same", "logout")
+    children = [plan.add(implement, each) for each in stories]
+    assert plan.finalize({}).ok
+    with hf.worker():
+        assert plan.result(PATIENCE) == [Change(each) for each in stories]
+    assert hf.tasks.delete(children[0].id).ok
+    gone: dict[str, Any] = {"story": "login"}
+    assert plan.result(PATIENCE) == [gone, Change("same"), Change("same"), Change("logout")]
+    assert hf.tasks.delete(children[2].id).ok
+    # Of two that gave the same nobody can tell which one is left.
+    same = {"story": "same"}
+    assert plan.result(PATIENCE) == [gone, same, same, Change("logout")]
+    for each in (children[1], children[3]):
+        assert hf.tasks.delete(each.id).ok
+    assert plan.result(PATIENCE) == [{"story": each} for each in stories]
+    assert hf.doctor().ok
+
+
+def test_a_plan_inside_a_plan_gives_what_it_gave_though_a_child_was_deleted_since(
+    hf: Holdfast,
+) -> None:
+    implement = writer(hf)
+    top = hf.plan("top")
+    inner = hf.plan("inner", parent=top)
+    top.add(implement, "last")
+    first, _ = (inner.add(implement, each) for each in ("first", "second"))
+    assert inner.finalize({}).ok
+    assert top.finalize().ok
+    with hf.worker():
+        assert top.result(PATIENCE) == [[Change("first"), Change("second")], Change("last")]
+    assert hf.tasks.delete(first.id).ok
+    assert top.result(PATIENCE) == [[{"story": "first"}, Change("second")], Change("last")]
+
+
 def test_a_key_makes_a_plan_and_a_child_exist_once(hf: Holdfast) -> None:
     implement = writer(hf)
     plans = [hf.plan("once", key="plan") for _ in range(2)]

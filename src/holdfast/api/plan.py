@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -83,13 +84,37 @@ class Plan(Handle[list[Any]]):
         return None
 
     def _read_children(self, plan_id: str, outputs: list[Any]) -> list[Any]:
+        """What a plan gave when it was done; of a child that is gone by now, the plain JSON."""
         children = self._engine.tasks.children(plan_id)
-        return [
-            self._decode(child.step, output)
-            if child.planning_phase is PlanningPhase.NONE
-            else self._read_children(child.id, output)
-            for child, output in zip(children, outputs, strict=True)
-        ]
+        results = list(outputs)
+        for place, child in _places(children, outputs).items():
+            results[place] = (
+                self._decode(child.step, child.output)
+                if child.planning_phase is PlanningPhase.NONE
+                else self._read_children(child.id, child.output)
+            )
+        return results
+
+
+def _places(children: list[Task], outputs: list[Any]) -> dict[int, Task]:
+    """Which child has given which of the outputs, as far as that is sure once others were deleted.
+
+    They stand in the same order: it is sure where it is the same from the front and from the back.
+    """
+    given = [json.dumps(output) for output in outputs]
+    first = _match(children, list(enumerate(given)))
+    last = _match(children[::-1], list(enumerate(given))[::-1])
+    return {place: child for place, child in first.items() if last.get(place) is child}
+
+
+def _match(children: list[Task], given: list[tuple[int, str]]) -> dict[int, Task]:
+    places, found = iter(given), {}
+    for child in children:
+        output = json.dumps(child.output)
+        place = next((place for place, each in places if each == output), None)
+        if place is not None:
+            found[place] = child
+    return found
 
 
 def _ids(handles: Any) -> Any:  # noqa: ANN401 - what is no list is refused where it is read
