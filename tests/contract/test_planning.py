@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +14,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.result import Refusal
 from holdfast.model.status import PlanningPhase, Status
+from holdfast.model.task import NewTask
 from tests.contract.stages import MISSING_TASK, break_for_good, create, finish, start, take
 
 
@@ -238,3 +241,20 @@ def test_planning_end_to_end_the_first_child_runs_within_200_ms_without_a_manual
             while hf.tasks.get(parent).status is not Status.DONE:
                 assert time.monotonic() - begin < 30
     assert len(children) == 3
+
+
+def test_a_part_is_only_taken_by_a_plan(engine: Engine) -> None:
+    parent = create(engine, enqueue=False)
+    part = NewTask(title="part", parent=parent, enqueue=False, part=True)
+    begin = f'hf.tasks.start_planning("{parent}") begins one'
+    with pytest.raises(InvalidInput, match=re.escape(f"parent: {parent} is no plan")) as refused:
+        engine.tasks.create(part)
+    assert str(refused.value).endswith(begin)
+    assert not engine.tasks.list(parent=parent)
+    assert engine.tasks.start_planning(parent).ok
+    assert engine.tasks.create(part).created
+    waiting = create(engine)
+    with pytest.raises(InvalidInput, match="is no plan and is queued; only an idle task can be"):
+        engine.tasks.create(replace(part, parent=waiting))
+    # What is below a task by itself, and no part of a plan, needs none.
+    assert engine.tasks.create(replace(part, parent=waiting, part=False)).created

@@ -187,7 +187,9 @@ def start(address: TaskAddress, json: Json = False) -> None:
 def add_child(
     address: TaskAddress,
     title: Title,
-    agent: Agent = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", "-a", help="The agent it is for; else the plan's.")
+    ] = None,
     payload: Payload = None,
     position: Annotated[
         int | None, typer.Option(help="Its place, lower ones first; else last.")
@@ -206,6 +208,7 @@ def add_child(
             parent=parent["id"],
             position=last + 1 if position is None else position,
             enqueue=False,
+            part=True,
             **({"agent": parent["agent"]} | _fields(agent=agent, payload=payload)),
         )
         _say_added(service.commands.add_task(wanted), json=json)

@@ -112,6 +112,7 @@ class TaskRow:
     external: bool = False
     calls: str | None = None
     plan: bool = False
+    part: bool = False
     trace: Trace | None = None
 
     @property

@@ -96,6 +96,16 @@ def _check_parent(task: TaskRow, parent: Row | None) -> None:
         raise InvalidInput("parent", f"{task.parent_id} has ended: it is {parent['status']}")
     if parent["planning_phase"] == "finalized" and task.status == "idle":
         raise InvalidInput("parent", _TOO_LATE.format(id=task.parent_id))
+    if parent["planning_phase"] == "none" and task.part:
+        raise InvalidInput("parent", _no_plan(task.parent_id, parent["status"]))
+
+
+def _no_plan(parent_id: str | None, status: str) -> str:
+    """What has begun, or may at any time, is done by a worker: no part of it would ever start."""
+    if status == "idle":
+        begin = f'hf.tasks.start_planning("{parent_id}") begins one'
+        return f"{parent_id} is no plan, and nothing would start a part of it; {begin}"
+    return f"{parent_id} is no plan and is {status}; only an idle task can be planned"
 
 
 def _placed(task: TaskRow, known: dict[str, Row]) -> TaskRow:

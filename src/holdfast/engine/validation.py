@@ -144,6 +144,7 @@ def _described(task: NewTask) -> dict[str, Any]:
         "placed": task.position is not None,
         "tags": tags(task.tags),
         "plan": task.plan,
+        "part": flag("part", task.part),
         "trace": _trace(task.trace),
         **_limits(task),
     }

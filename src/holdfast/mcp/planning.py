@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -114,7 +115,8 @@ class Planning(Toolbox):
         """
         fields = {"title": title, "agent": agent, "payload": payload, "key": key}
         more = {"parent": self.task(task_id), "enqueue": False}
-        return self.service.commands.add_task(self._read({**fields, **more}))
+        wanted = replace(self._read({**fields, **more}), part=True)
+        return self.service.commands.add_task(wanted)
 
     def reorder(
         self,

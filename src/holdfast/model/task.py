@@ -24,8 +24,9 @@ class NewTask:
     `scheduled_for` is a datetime with a time zone, the same as text in ISO 8601, a number of
     microseconds since 1970, or a duration from now by the database's clock: "2s" or a timedelta.
     With `plan` it is being planned from the start: it is worked on by children, which are created
-    with it as their `parent`. Without a `position` it is the last of an open plan, else at 0; of
-    two at one place the older comes first. With a `trace` its events belong to that.
+    with it as their `parent`; a `part` is only taken by a plan. Without a `position` it is the last
+    of an open plan, else at 0; of two at one place the older comes first. With a `trace` its events
+    belong to that.
     """
 
     title: str
@@ -44,6 +45,7 @@ class NewTask:
     concurrency: Concurrency | None = None
     enqueue: bool = True
     plan: bool = False
+    part: bool = False
     trace: Trace | None = None
 
 

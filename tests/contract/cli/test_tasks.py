@@ -65,6 +65,17 @@ def test_an_edit_changes_what_was_given_and_only_at_its_version(
     assert "invalid_transition" in typed.refused(1, "task", "edit", lone, "--title", "late")
 
 
+def test_a_child_is_only_added_to_a_plan_and_is_for_its_agent(typed: Typed) -> None:
+    plan = typed.json("task", "add", "feature", "--idle", "--agent", "developer")["id"]
+    told = typed.refused(2, "plan", "add", plan, "first")
+    begin = f"holdfast plan start {plan}"
+    assert f"{plan} is no plan, and nothing would start a part of it; {begin}" in told
+    assert typed.json("tasks", "--parent", plan)["items"] == []
+    typed.ok(*begin.split()[1:])
+    assert typed.json("plan", "add", plan, "first")["agent"] == "developer"
+    assert "else the plan's" in " ".join(typed.ok("plan", "add", "--help").split())
+
+
 def test_a_plan_is_made_of_children_that_follow_each_other(engine: Engine, typed: Typed) -> None:
     plan = typed.json("task", "add", "feature", "--idle", "--agent", "developer")["id"]
     typed.ok("plan", "start", plan)

@@ -278,3 +278,23 @@ def test_a_task_without_a_title_is_refused_wherever_it_is_made(quick_server: Ser
             assert said == "invalid_input: title: is empty; say what is to be done"
 
     asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_a_part_is_only_added_to_a_plan(quick_server: Served) -> None:
+    server = quick_server
+    idle = server.add(enqueue=False)["id"]
+    children = f"/tasks/{idle}/plan/children"
+    for body in ({"title": "roof"}, {"tasks": [{"title": "roof"}]}):
+        told = server("operator").post(children, json=body)
+        assert (told.status_code, told.json()["field"]) == (422, "parent")
+        assert f"{idle} is no plan" in told.json()["detail"]
+    # Below any task there may be another that is no part of a plan.
+    below = {"title": "roof", "parent": idle, "enqueue": False}
+    assert server("operator").post("/tasks", json=below).status_code == 201
+
+    async def story() -> None:
+        async with enter(server, server.tokens["operator"], "planner") as planner:
+            said = await planner.refused("add_child", task_id=idle, title="roof")
+            assert said.startswith(f"invalid_input: parent: {idle} is no plan")
+
+    asyncio.run(asyncio.wait_for(story(), 60))

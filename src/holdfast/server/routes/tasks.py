@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
 from fastapi import Header, Query
 
 from holdfast.errors import InvalidInput
+from holdfast.model.task import NewTask
 from holdfast.server import answers, bodies
 from holdfast.server.door import After, AsksAs, Door, Limit, TaskId
 from holdfast.server.problems import Answer
@@ -40,18 +42,22 @@ async def add_tasks(body: bodies.NewTask | bodies.NewTasks, asks: AsksAs) -> Ans
 async def make(
     asks: Door, body: bodies.NewTask | bodies.NewTasks, parent: str | None = None
 ) -> Answer:
-    own = {} if parent is None else {"parent": parent, "enqueue": False}
     if isinstance(body, bodies.NewTasks):
-        return await asks.serving.in_thread(partial(_make_many, asks, body, own))
-    wanted = read_new_task({**body.given(), **own}, asks.engine.settings)
+        return await asks.serving.in_thread(partial(_make_many, asks, body, parent))
+    wanted = _wanted(asks, body, parent)
     told = await asks.swift.add_task(wanted)
     asks.note(told["id"])
     return Answer(told, 201 if told["created"] else 200)
 
 
-def _make_many(asks: Door, body: bodies.NewTasks, own: View) -> Answer:
-    settings = asks.engine.settings
-    wanted = [read_new_task({**each.given(), **own}, settings) for each in body.tasks]
+def _wanted(asks: Door, body: bodies.NewTask, plan: str | None) -> NewTask:
+    own = {} if plan is None else {"parent": plan, "enqueue": False}
+    wanted = read_new_task({**body.given(), **own}, asks.engine.settings)
+    return wanted if plan is None else replace(wanted, part=True)
+
+
+def _make_many(asks: Door, body: bodies.NewTasks, plan: str | None) -> Answer:
+    wanted = [_wanted(asks, each, plan) for each in body.tasks]
     many = asks.service.commands.add_tasks(wanted)
     asks.note(*(each["id"] for each in many["items"][:SHOWN]))
     return Answer(many, 201)
