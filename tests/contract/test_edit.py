@@ -7,10 +7,13 @@ import pytest
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.effect import Wait
+from holdfast.model.graph import Step, Workflow
+from holdfast.model.reference import Reference
 from holdfast.model.result import Refusal
 from holdfast.model.retry import MAX_COUNT, RetryPolicy
+from holdfast.model.run import NewRun
 from tests.contract.raw import dump
-from tests.contract.stages import create, start, take
+from tests.contract.stages import create, finish, start, take
 
 EDITS: dict[str, object] = {
     "title": "other",
@@ -149,3 +152,55 @@ def test_the_largest_budget_can_be_edited_read_and_claimed(engine: Engine) -> No
     task_id = create(engine)
     assert engine.tasks.edit(task_id, {"max_attempts": MAX_COUNT, "max_lost": MAX_COUNT}).ok
     assert engine.work.claim("worker")[0].task.retry.max_attempts == MAX_COUNT
+
+
+def test_who_edits_what_has_begun_is_told_what_to_do_first(engine: Engine) -> None:
+    running = create(engine)
+    take(engine, running)
+    told = engine.tasks.edit(running, {"priority": 3})
+    cancel, reset = f'hf.tasks.cancel("{running}")', f'hf.tasks.reset("{running}")'
+    assert told.detail == f"it has started; {cancel} ends that, and after {reset} it can be changed"
+    assert engine.tasks.cancel(running).ok
+    told = engine.tasks.edit(running, {"priority": 3})
+    assert told.detail == f"it has ended cancelled; after {reset} it can be changed"
+    assert engine.tasks.reset(running).ok
+    assert engine.tasks.edit(running, {"priority": 3}).ok
+
+
+def test_who_edits_what_others_have_gone_on_from_is_told_that_those_are_done_again(
+    engine: Engine,
+) -> None:
+    first = create(engine)
+    then = create(engine, needs=(first,))
+    finish(engine, first)
+    assert "hf.tasks.reset" in engine.tasks.edit(first, {"priority": 3}).detail
+    take(engine, then)
+    told = engine.tasks.edit(first, {"priority": 3})
+    again = f'hf.tasks.reopen("{first}") does it and all that needs it again'
+    assert told.detail == f"it has ended done; {again}, and until it starts it can be changed"
+    assert engine.tasks.reset(first).reason is Refusal.STARTED_DEPENDENTS
+    assert engine.tasks.reopen(first).ok
+    assert engine.tasks.edit(first, {"priority": 3}).ok
+
+
+@pytest.mark.parametrize("field", ["max_attempts", "max_lost"])
+def test_a_budget_is_not_made_smaller_than_what_is_spent(
+    engine: Engine, clock: ManualClock, field: str
+) -> None:
+    task_id = create(engine)
+    attempt = take(engine, task_id, lease=1)
+    if field == "max_attempts":
+        assert engine.work.fail(task_id, attempt.token, "red").ok
+    else:
+        clock.advance(2)
+        engine.work.recover()
+    told = engine.tasks.edit(task_id, {field: 1})
+    assert told.detail == f"{field} has to be more than the 1 that it has spent"
+
+
+def test_what_waits_for_its_condition_is_given_no_time(engine: Engine) -> None:
+    when = Reference.parse("when", "steps.plan")
+    steps = (Step(id="plan"), Step(id="make", needs=("plan",), when=when))
+    run = engine.runs.start(NewRun(workflow=Workflow.define("w", steps))).id
+    told = engine.tasks.edit(engine.runs.task(run, "make").id, {"scheduled_for": "1h"})
+    assert told.detail.startswith("it is given a time once its condition was looked at")

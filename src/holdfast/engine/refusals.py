@@ -11,6 +11,7 @@ from holdfast.engine.operations import (
     BlockTask,
     CancelTask,
     Controlled,
+    EditTask,
     EnqueueTask,
     ReopenTask,
     ResetTask,
@@ -25,6 +26,7 @@ from holdfast.store.database import Row
 
 _OVER = "it was made in an epoch that is over, and counts no more"
 _ASKED = Hold.APPROVAL | Hold.QUESTION
+MOST_NEEDING = 1_000
 _BROUGHT_BACK = frozenset({"task.retried", "task.reopened"})
 
 
@@ -78,6 +80,8 @@ def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> 
         case BlockTask() | UnblockTask():
             how = f"it has ended {status}" if status in TERMINAL else "it has begun"
             detail = f"{how}, and waits for nothing more"
+        case EditTask():
+            detail = _not_edited(group, operation, task)
         case _:
             detail = f"invalid transition {status} → {target}"
     return refuse(reason, status, detail, repeated=_is_so(group, operation, task))
@@ -124,6 +128,45 @@ def _instead(task: Row) -> str:
     if task["status"] == "queued" and task["failures"] and not task["due"]:
         return f'it is tried again by itself; hf.tasks.run_now("{named}") does so at once'
     return ""
+
+
+def _not_edited(group: Group, operation: EditTask, task: Row) -> str:
+    """Why a task is not changed: it has begun, or what is asked does not go with how it stands."""
+    named, status = task["id"], task["status"]
+    reset = f'hf.tasks.reset("{named}")'
+    if status == "running":
+        cancel = f'hf.tasks.cancel("{named}")'
+        return f"it has started; {cancel} ends that, and after {reset} it can be changed"
+    if status in TERMINAL:
+        if task["superseded"]:
+            return _OVER
+        if _is_built_upon(group, task):
+            again = f'hf.tasks.reopen("{named}") does it and all that needs it again'
+            return f"it has ended {status}; {again}, and until it starts it can be changed"
+        return f"it has ended {status}; after {reset} it can be changed"
+    for name, spent in (("max_attempts", task["failures"]), ("max_lost", task["lost"])):
+        asked = operation.changes.get(name)
+        if isinstance(asked, int) and spent >= asked:
+            return f"{name} has to be more than the {spent} that it has spent"
+    return "it is given a time once its condition was looked at, when all it needs is done"
+
+
+def _is_built_upon(group: Group, task: Row) -> bool:
+    """Whether a reset would be refused: others have gone on from what it gave."""
+    around = group.tx.read("task_by_id", task_id=task["parent_id"] or "")
+    if around and around[0]["kind"] == Kind.GROUP and around[0]["status"] == "done":
+        return True
+    found = group.tx.read("kept_for", task_id=task["id"], count=MOST_NEEDING)
+    needing = group.tx.read("tasks_by_id", ids=[row["id"] for row in found])
+    return any(_has_begun(row) for row in needing if row["parent_id"] != task["id"])
+
+
+def _has_begun(task: Row) -> bool:
+    if task["superseded"]:
+        return False
+    parts = task["total"] is not None or task["item"] is not None or task["waits_for"] is not None
+    under_way = task["kind"] == Kind.GROUP and task["status"] == "queued" and parts
+    return bool(task["attempt"] or under_way or task["status"] not in {"idle", "queued"})
 
 
 def _not_reset(task: Row) -> str:
