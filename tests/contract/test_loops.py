@@ -91,6 +91,12 @@ def test_a_loop_over_the_input_begins_with_the_run(engine: Engine) -> None:
     assert work_off(engine, run) == ["implement 0", "test 0"]
 
 
+def test_a_loop_goes_over_the_list_that_a_person_gave_with_an_approval(engine: Engine) -> None:
+    run = begin(engine, Step(id="gate", approval="Which?"), loop("steps.gate", needs=("gate",)))
+    assert engine.tasks.approve(of(engine, run, "gate")[0].id, ["a", "b"]).ok
+    assert work_off(engine, run) == ["implement 0", "test 0", "implement 1", "test 1"]
+
+
 def test_a_loop_inside_a_loop_sees_the_item_around_it(engine: Engine) -> None:
     inner = Step(
         id="inner",
