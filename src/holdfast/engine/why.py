@@ -4,90 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine import validation
 from holdfast.engine.approvals import tell_asked
+from holdfast.engine.explanation import Clause, Explanation
 from holdfast.engine.looking import look_at, name_tasks
 from holdfast.engine.why_budget import explain_budget
-from holdfast.engine.why_plan import explain_plan, explain_wait
 from holdfast.engine.why_slot import explain_slot, explain_turn
+from holdfast.engine.why_status import explain_status, is_open_plan
 from holdfast.engine.why_taker import TakenBy, tell_left, tell_taker, who_takes
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.awaited import read_awaited
 from holdfast.model.duration import tell_duration
 from holdfast.model.event import read_data, read_outcome
-from holdfast.model.status import Hold, Kind, PlanningPhase, RunStatus, Status
-from holdfast.model.task import Task
+from holdfast.model.status import Hold, Kind, RunStatus, Status
 from holdfast.store.database import Database, Row, Transaction
 
-_FREE = "Nothing stands in its way: the next worker that serves it may take it."
 _ENDS = {"released": "was given back", "lost": "was lost: its worker fell silent"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Clause:
-    """One condition of the claim: whether it holds, what holds it up, what would change it."""
-
-    name: str
-    ok: bool
-    detail: str = ""
-    fix: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Explanation:
-    task: Task
-    summary: str
-    clauses: tuple[Clause, ...]
-    fix: str = ""
-    # How the attempt ended that the next one follows.
-    last: str | None = None
-    taken_by: TakenBy = TakenBy.WORKER
-
-    @property
-    def claimable(self) -> bool:
-        return all(clause.ok for clause in self.clauses)
-
-    def __str__(self) -> str:
-        marks = [
-            f"  {'✓' if clause.ok else '✗'} {clause.name:<8} {clause.detail}".rstrip()
-            for clause in self.clauses
-        ]
-        if self.claimable:
-            marks.append(f"Nothing stands in its way; {self.left}." if self.left else _FREE)
-        fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), self.fix])
-        return "\n".join([self.summary, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
-
-    @property
-    def left(self) -> str | None:
-        """Why every worker leaves it to whoever claims it, if they do."""
-        return tell_left(self.task, self.taken_by)
-
-    @property
-    def given_back(self) -> bool:
-        """Whether it is ready again because a worker let it go; the log of that may say why."""
-        return self.claimable and self.last == "released"
-
-    @property
-    def own_fixes(self) -> list[str]:
-        """What would change a task that is held up by itself, its agent's limit or a person.
-
-        So does the signal that it waits for; a time comes by itself.
-        """
-        own = () if self.task.terminal else self.clauses
-        names = {"kind", "holds", "usage", *(() if self.task.waits_for is None else ("due",))}
-        return [each.fix for each in own if each.name in names and each.fix]
-
-    @property
-    def line(self) -> str:
-        """How the task stands, and what holds it up, in one line."""
-        reasons = [each.detail for each in self.clauses if not each.ok and each.name != "status"]
-        if self.task.terminal or self.task.status is Status.RUNNING or not reasons:
-            return self.summary
-        return f"{self.summary}: {'; '.join(reasons)}"
 
 
 def explain(
@@ -156,7 +91,7 @@ class TaskReading:
 
     def _explain_clause(self, name: str) -> tuple[str, str]:
         words: dict[str, Callable[[], tuple[str, str]]] = {
-            "status": self._status,
+            "status": lambda: explain_status(self._tx, self._task),
             "kind": self._kind,
             "needs": self._needs,
             "holds": lambda: self._holds(Hold(self._row["holds"]), self._task.id),
@@ -189,7 +124,7 @@ class TaskReading:
         if task.terminal:
             why = "" if task.error is None else f": {tell_error(task.error)}"
             return f"{name} is {task.status}{why}"
-        if self._is_plan:
+        if is_open_plan(task):
             return f"{name} is {task.state}"
         state = {(): "ready", ("slot",): "waiting for a slot"}.get(tuple(broken), task.state)
         ended = None if broken else _ENDS.get(last or "")
@@ -202,27 +137,6 @@ class TaskReading:
             return None
         (row,) = self._tx.read("attempt_records", rows=[(task.id, task.attempt)])
         return read_outcome(row["type"], read_data(row["data"]))
-
-    @property
-    def _is_plan(self) -> bool:
-        return self._task.planning_phase is not PlanningPhase.NONE and not self._task.terminal
-
-    def _status(self) -> tuple[str, str]:
-        task = self._task
-        if self._is_plan:
-            return explain_plan(self._tx, task)
-        match task.status:
-            case Status.IDLE if task.item is not None:
-                return "its loop starts it when its turn has come", ""
-            case Status.IDLE:
-                alone = ("it is not in the queue", f'hf.tasks.enqueue("{task.id}")')
-                return explain_wait(self._tx, task.id) or alone
-            case Status.RUNNING:
-                return f"attempt {task.attempt} is running", ""
-            case Status.FAILED | Status.CANCELLED:
-                return f"it has ended {task.status}", f'hf.tasks.retry("{task.id}")'
-            case _:
-                return f"it is {task.status}", ""
 
     def _kind(self) -> tuple[str, str]:
         task = self._task

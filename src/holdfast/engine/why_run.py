@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine import validation
+from holdfast.engine.explanation import Explanation
 from holdfast.engine.looking import count_done
 from holdfast.engine.records import read_run
-from holdfast.engine.why import Explanation, TaskReading
+from holdfast.engine.why import TaskReading
 from holdfast.engine.why_budget import tell_budget, tell_limit
 from holdfast.engine.why_slot import explain_turn
 from holdfast.errors import NotFound, tell_error

@@ -1,0 +1,29 @@
+"""What the status of a task has to do with it not being claimed, and what would change that."""
+
+from __future__ import annotations
+
+from holdfast.engine.why_plan import explain_plan, explain_wait
+from holdfast.model.status import PlanningPhase, Status
+from holdfast.model.task import Task
+from holdfast.store.database import Transaction
+
+
+def explain_status(tx: Transaction, task: Task) -> tuple[str, str]:
+    if is_open_plan(task):
+        return explain_plan(tx, task)
+    match task.status:
+        case Status.IDLE if task.item is not None:
+            return "its loop starts it when its turn has come", ""
+        case Status.IDLE:
+            alone = ("it is not in the queue", f'hf.tasks.enqueue("{task.id}")')
+            return explain_wait(tx, task.id) or alone
+        case Status.RUNNING:
+            return f"attempt {task.attempt} is running", ""
+        case Status.FAILED | Status.CANCELLED:
+            return f"it has ended {task.status}", f'hf.tasks.retry("{task.id}")'
+        case _:
+            return f"it is {task.status}", ""
+
+
+def is_open_plan(task: Task) -> bool:
+    return task.planning_phase is not PlanningPhase.NONE and not task.terminal
