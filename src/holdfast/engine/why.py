@@ -172,8 +172,15 @@ class TaskReading:
     def _needs(self) -> tuple[str, str]:
         unmet = self._tx.read("unmet_needs", ids=[self._task.id])
         broken = [row["id"] for row in unmet if row["status"] in {"failed", "cancelled"}]
-        retry = f'hf.tasks.retry("{broken[0]}")' if broken else ""
-        return f"waits for {self._names(unmet)}", retry
+        fix = f'hf.tasks.retry("{broken[0]}")' if broken else self._start_first(unmet)
+        return f"waits for {self._names(unmet)}", fix
+
+    def _start_first(self, unmet: Sequence[Row]) -> str:
+        """What has the first of what it needs begin that nobody has put in the queue."""
+        idle = [row["id"] for row in unmet if row["status"] == "idle"]
+        found = look_at(self._tx, self._tx.read("tasks_by_id", ids=idle)) if idle else []
+        ordered = sorted(found, key=lambda task: task.id)
+        return next((fix for each in ordered if (fix := explain_status(self._tx, each)[1])), "")
 
     def _names(self, rows: Sequence[Row]) -> str:
         """Others by what to call them and how they stand; those without a run by id too."""
@@ -246,15 +253,18 @@ class TaskReading:
         return self._task.scheduled_for is not None and self._task.scheduled_for <= self._now
 
     def _follows(self) -> bool:
-        """Whether it is looked at when its needs are done, and has no time of its own."""
+        """Whether it is looked at when nothing else stops it, and has no time of its own."""
         task = self._task
-        return task.blocked and task.scheduled_for is None and task.waits_for is None
+        stopped = task.blocked or task.holds or task.run_holds or task.status is not Status.QUEUED
+        return bool(stopped) and task.scheduled_for is None and task.waits_for is None
 
     def _due(self) -> tuple[str, str]:
         task = self._task
         if task.waits_for is not None:
             return self._awaited(task.waits_for)
-        detail = f"its time comes in {self._seconds(task.scheduled_for or 0)}"
+        if task.scheduled_for is None:
+            return "it has all it needs, and is still to be looked at", ""
+        detail = f"its time comes in {self._seconds(task.scheduled_for)}"
         if task.failures and task.error is not None:
             left = task.retry.max_attempts - task.failures
             detail += (

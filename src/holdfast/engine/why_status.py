@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.why_plan import explain_plan, explain_wait
-from holdfast.model.status import PlanningPhase, Status
+from holdfast.model.status import Kind, PlanningPhase, Status
 from holdfast.model.task import Task
 from holdfast.store.database import Transaction
 
@@ -12,7 +12,7 @@ def explain_status(tx: Transaction, task: Task) -> tuple[str, str]:
     if is_open_plan(task):
         return explain_plan(tx, task)
     match task.status:
-        case Status.IDLE if task.item is not None:
+        case Status.IDLE if task.kind is Kind.GROUP and task.item is not None:
             return "its loop starts it when its turn has come", ""
         case Status.IDLE:
             alone = ("it is not in the queue", f'hf.tasks.enqueue("{task.id}")')

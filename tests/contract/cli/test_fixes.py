@@ -1,0 +1,109 @@
+"""What `why` gives as a fix is taken when it is typed, and has what stood still go on."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine.engine import Engine
+from tests.contract.cli.typed import Typed
+from tests.contract.stages import create, finish
+
+FLAT = """
+name: flat
+agents: {d: {external: true}}
+steps:
+  - {id: one, agent: d, prompt: "one"}
+  - {id: two, agent: d, prompt: "two"}
+"""
+LOOP = """
+name: loop
+agents: {d: {external: true}}
+steps:
+  - id: build
+    for_each: "{{ input.list }}"
+    steps:
+      - {id: make, agent: d, prompt: "make {{ item }}"}
+      - {id: pack, agent: d, prompt: "pack {{ item }}"}
+"""
+
+
+@pytest.fixture
+def url(store_url: str) -> str:
+    """On each database: what is told is read there."""
+    return store_url
+
+
+def begin(typed: Typed, folder: Path, text: str, *given: str) -> str:
+    (folder / "w.yaml").write_text(text)
+    return str(typed.json("run", "w.yaml", *given)["id"])
+
+
+def at(engine: Engine, run: str, address: str) -> str:
+    return engine.runs.task(run, address).id
+
+
+def fixes(typed: Typed, identifier: str) -> list[str]:
+    return [str(each) for each in typed.json("why", identifier)["fixes"]]
+
+
+def do(typed: Typed, fix: str) -> str:
+    return typed.ok(*shlex.split(fix)[1:])
+
+
+def test_a_step_that_was_reset_is_put_back_in_the_queue_as_why_says(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    run = begin(typed, tmp_path, FLAT)
+    one, two = at(engine, run, "one"), at(engine, run, "two")
+    typed.ok("task", "reset", one)
+    for each in (run, one, two):
+        assert fixes(typed, each) == [f"holdfast task enqueue {one}"]
+    do(typed, fixes(typed, run)[0])
+    assert typed.json("show", one)["state"] == "ready"
+    assert not any("enqueue" in each for each in fixes(typed, run))
+
+
+def test_a_step_of_an_item_that_was_reset_waits_for_no_turn_of_its_loop(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    run = begin(typed, tmp_path, LOOP, "-i", 'list=["a", "b"]')
+    pack = at(engine, run, "build.1.pack")
+    typed.ok("task", "reset", pack)
+    finish(engine, at(engine, run, "build.1.make"))
+    told = typed.ok("why", pack)
+    assert "✗ status   it is not in the queue" in told
+    assert "its time comes" not in told + typed.ok("why", run)
+    assert "its loop starts it when its turn has come" in typed.ok(
+        "why", at(engine, run, "build.2")
+    )
+    for each in (run, pack):
+        assert fixes(typed, each) == [f"holdfast task enqueue {pack}"]
+    do(typed, fixes(typed, pack)[0])
+    finish(engine, pack)
+    assert engine.tasks.get(at(engine, run, "build.1")).status == "done"
+
+
+def test_what_asks_after_its_values_were_missing_waits_for_no_time(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    asks = '{id: two, agent: d, prompt: "{{ steps.one.x }}", on_failure: ask}'
+    run = begin(typed, tmp_path, FLAT.replace('{id: two, agent: d, prompt: "two"}', asks))
+    one, two = at(engine, run, "one"), at(engine, run, "two")
+    finish(engine, one, {"y": 1})
+    assert "its time comes" not in typed.ok("why", two) + typed.ok("why", run)
+    assert "holdfast approve" in fixes(typed, two)[0]
+
+
+def test_who_waits_for_a_task_that_is_not_in_the_queue_is_told_to_put_it_there(
+    engine: Engine, typed: Typed
+) -> None:
+    first = create(engine, "first", enqueue=False)
+    then = create(engine, "then", needs=(first,))
+    assert fixes(typed, then) == [f"holdfast task enqueue {first}"]
+    do(typed, fixes(typed, then)[0])
+    assert fixes(typed, then) == []
+    finish(engine, first)
+    finish(engine, then)
