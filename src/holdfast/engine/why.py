@@ -214,6 +214,9 @@ class TaskReading:
             return self._version(names)
         if holds & (Hold.APPROVAL | Hold.QUESTION) and identifier == self._task.id:
             return self._person(holds, names)
+        if self._task.kind is Kind.APPROVAL and identifier == self._task.id:
+            # Its own holds keep nobody from settling it.
+            return f"hold: {names}", ""
         if holds & Hold.BUDGET and identifier != self._task.id:
             return explain_budget(self._tx, identifier, names)
         if holds & Hold.LIMIT and not holds & Hold.PAUSED:

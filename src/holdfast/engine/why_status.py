@@ -14,6 +14,8 @@ def explain_status(tx: Transaction, task: Task) -> tuple[str, str]:
     match task.status:
         case Status.IDLE if task.kind is Kind.GROUP and task.item is not None:
             return "its loop starts it when its turn has come", ""
+        case Status.IDLE if task.kind is Kind.APPROVAL:
+            return "it is not in the queue, and can be settled all the same", ""
         case Status.IDLE:
             alone = ("it is not in the queue", f'hf.tasks.enqueue("{task.id}")')
             return explain_wait(tx, task.id) or alone

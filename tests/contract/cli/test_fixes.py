@@ -107,3 +107,27 @@ def test_who_waits_for_a_task_that_is_not_in_the_queue_is_told_to_put_it_there(
     assert fixes(typed, then) == []
     finish(engine, first)
     finish(engine, then)
+
+
+def test_an_approval_that_was_paused_alone_needs_no_more_than_the_word(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    run = begin(typed, tmp_path, "name: w\nsteps: [{id: ok, approval: Go on?}]\n")
+    ok = at(engine, run, "ok")
+    typed.ok("pause", ok)
+    for each in (run, ok):
+        assert fixes(typed, each) == [f"holdfast approve {ok}"]
+    do(typed, fixes(typed, run)[0])
+    assert engine.runs.get(run).status == "completed"
+
+
+def test_an_approval_that_was_reset_needs_no_more_than_the_word(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    run = begin(typed, tmp_path, "name: w\nsteps: [{id: ok, approval: Go on?}]\n")
+    ok = at(engine, run, "ok")
+    typed.ok("task", "reset", ok)
+    for each in (run, ok):
+        assert fixes(typed, each) == [f"holdfast approve {ok}"]
+    do(typed, fixes(typed, run)[0])
+    assert engine.runs.get(run).status == "completed"
