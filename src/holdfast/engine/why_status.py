@@ -12,19 +12,23 @@ def explain_status(tx: Transaction, task: Task) -> tuple[str, str]:
     if is_open_plan(task):
         return explain_plan(tx, task)
     match task.status:
-        case Status.IDLE if task.kind is Kind.GROUP and task.item is not None:
-            return "its loop starts it when its turn has come", ""
-        case Status.IDLE if task.kind is Kind.APPROVAL:
-            return "it is not in the queue, and can be settled all the same", ""
         case Status.IDLE:
-            alone = ("it is not in the queue", f'hf.tasks.enqueue("{task.id}")')
-            return explain_wait(tx, task.id) or alone
+            return _explain_idle(tx, task)
         case Status.RUNNING:
             return f"attempt {task.attempt} is running", ""
         case Status.FAILED | Status.CANCELLED:
             return f"it has ended {task.status}", f'hf.tasks.retry("{task.id}")'
         case _:
             return f"it is {task.status}", ""
+
+
+def _explain_idle(tx: Transaction, task: Task) -> tuple[str, str]:
+    if task.kind is Kind.GROUP and task.item is not None:
+        return "its loop starts it when its turn has come", ""
+    if task.kind is Kind.APPROVAL:
+        return "it is not in the queue, and can be settled all the same", ""
+    alone = ("it is not in the queue", f'hf.tasks.enqueue("{task.id}")')
+    return explain_wait(tx, task.id) or alone
 
 
 def is_open_plan(task: Task) -> bool:

@@ -131,3 +131,20 @@ def test_an_approval_that_was_reset_needs_no_more_than_the_word(
         assert fixes(typed, each) == [f"holdfast approve {ok}"]
     do(typed, fixes(typed, run)[0])
     assert engine.runs.get(run).status == "completed"
+
+
+def test_a_plan_around_a_plan_without_children_says_to_add_some(
+    engine: Engine, typed: Typed
+) -> None:
+    top = create(engine, "top", enqueue=False)
+    typed.ok("plan", "start", top)
+    inner = typed.json("plan", "add", top, "inner")["id"]
+    typed.ok("plan", "start", inner)
+    typed.ok("plan", "add", top, "later")
+    typed.ok("plan", "finalize", top)
+    for each in (top, inner):
+        assert fixes(typed, each) == [f"holdfast plan add {inner} TITLE"]
+    do(typed, fixes(typed, top)[0])
+    for each in (top, inner):
+        assert fixes(typed, each) == [f"holdfast plan finalize {inner}"]
+    do(typed, fixes(typed, top)[0])
