@@ -99,7 +99,8 @@ def reason(node: Node, labels: Mapping[str, str], *, short: bool = False) -> str
             names = [*awaited.signals, *(["its children"] if awaited.children else [])]
             return f"waits for {escape(' or '.join(names))}"
         case state:
-            return state if state in {"stalled", "held"} and not short else ""
+            told = state in {"stalled", "held"} or node.left_alone
+            return state if told and not short else ""
 
 
 def tell_holds(held: View) -> str:
@@ -123,11 +124,16 @@ def question(task: View) -> str:
 
 
 def asked_of(task: View) -> Any:  # noqa: ANN401 - JSON is any value
-    """What a task asks a person: its own words, or what is to become of it where it failed."""
+    """What a task asks a person: its own words, or what is to become of it where it failed.
+
+    Of one that asks nothing, how it stands until somebody lets it go on.
+    """
     if task.get("question") is not None:
         return task["question"]
     if task["kind"] == "approval":
         return task["title"]
+    if not {"approval", "question"} & {*task["holds"]}:
+        return "it is not in the queue" if task["status"] == "idle" else "it is paused"
     error = task.get("error")
     if error is None and not task["failures"]:
         return "it waits for approval"
@@ -151,13 +157,20 @@ def how_to_settle(task: View, paused: Collection[str]) -> str:
 
 def paused_runs(run: View) -> set[str]:
     """The ids of a run, and of those that it has called, that are paused."""
-    own = {run["id"]} if "paused" in run.get("holds", ()) else set()
+    own = {run["id"]} if "paused" in run.get("holds", ()) and _is_open(run) else set()
     called = [task["child"] for task in run.get("tasks", ()) if "child" in task]
     return own.union(*map(paused_runs, called))
 
 
+def _is_open(run: View) -> bool:
+    return bool(run["status"] == "running")
+
+
 def what_to_say(task: View, verb: str = "approve") -> str:
-    """The command that gives a task the word of a person it waits for."""
+    """The command that gives a task the word of a person it waits for, or lets it go on."""
     if "question" in task["holds"]:
         return f"holdfast answer {task['id']} …"
+    if task["kind"] != "approval" and "approval" not in task["holds"]:
+        idle = task["status"] == "idle"
+        return f"holdfast {'task enqueue' if idle else 'resume'} {task['id']}"
     return f"holdfast {verb} {task['id']}"

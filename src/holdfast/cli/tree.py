@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 
+from holdfast.cli.session import with_store
 from holdfast.cli.spending import cost_of
 from holdfast.cli.standing import (
     asked_of,
@@ -15,6 +16,7 @@ from holdfast.cli.standing import (
     paused_runs,
     reason,
     tell_holds,
+    what_to_say,
 )
 from holdfast.cli.terminal import columns, cut, escape, paint, width_of
 from holdfast.cli.words import SECOND, ago, coloured, error_line, money, now, one_line, span
@@ -99,10 +101,12 @@ class _Drawing:
         return lines + (self.draw(node.children, depth + 1) if opened else [])
 
     def _below(self, node: Node) -> list[str]:
-        """What a running step says of itself, and what a person is asked."""
+        """What a running step says of itself, what a person is asked, and what lets it go on."""
         task = node.task
         if node.asks_person:
             return [one_line(asked_of(task)), how_to_settle(task, self._paused)]
+        if node.left_alone:
+            return [with_store(what_to_say(task))]
         if node.status != "running" or node.children:
             return []
         progress = _progress(task)
@@ -135,7 +139,8 @@ def _shorten(nodes: Sequence[Node]) -> list[Node]:
 def _waiting_last(nodes: Sequence[Node]) -> int:
     count = 0
     for node in reversed(nodes):
-        if node.status not in {"queued", "idle"} or node.under_way or node.asks_person:
+        stands = node.asks_person or node.left_alone
+        if node.status not in {"queued", "idle"} or node.under_way or stands:
             break
         count += 1
     return count

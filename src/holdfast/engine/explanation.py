@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.engine.why_taker import TakenBy, tell_left
-from holdfast.model.status import PlanningPhase, Status
+from holdfast.model.status import Status
 from holdfast.model.task import Task
 
 _FREE = "Nothing stands in its way: the next worker that serves it may take it."
@@ -64,9 +64,7 @@ class Explanation:
         own = () if self.task.terminal else self.clauses
         names = {"kind", "holds", "usage"}
         names |= set() if self.task.waits_for is None else {"due"}
-        # A plan that is made is held up by its children, which tell their own.
-        made = self.task.planning_phase is PlanningPhase.FINALIZED
-        names |= {"status"} if self.task.status is Status.IDLE and not made else set()
+        names |= {"status"} if self.task.status is Status.IDLE else set()
         return [each.fix for each in own if each.name in names and each.fix]
 
     @property

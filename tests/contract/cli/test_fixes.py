@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from tests.contract.cli.typed import Typed
-from tests.contract.stages import create, finish
+from tests.contract.stages import create, finish, start
 
 FLAT = """
 name: flat
@@ -148,3 +148,13 @@ def test_a_plan_around_a_plan_without_children_says_to_add_some(
     for each in (top, inner):
         assert fixes(typed, each) == [f"holdfast plan finalize {inner}"]
     do(typed, fixes(typed, top)[0])
+
+
+def test_show_says_how_to_put_a_step_back_in_the_queue(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    plan = run.steps["plan"]
+    typed.ok("task", "reset", plan)
+    assert typed.ok("show", run.id).splitlines()[1:3] == [
+        "○ plan  idle",
+        f"  └ holdfast task enqueue {plan}",
+    ]
