@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.cli.session import with_store
 from holdfast.cli.spending import cost_of, how_to_go_on, is_spent
-from holdfast.cli.standing import asked_of, how_to_settle, paused_runs, what_to_say
+from holdfast.cli.standing import asked_of, held_runs, how_to_settle, what_to_say
 from holdfast.service.outline import Node, every_task, outline
 
 View = dict[str, Any]
@@ -36,17 +36,28 @@ def fronts(run: View) -> list[Node]:
 
 
 def asking(run: View) -> list[Node]:
-    return [front for front in fronts(run) if front.asks_person]
+    """What asks a person now; not an approval of a run that waits for its turn."""
+    held = held_runs(run)
+    early = {each for each, view in held.items() if "slot" in view["holds"]}
+    found = [front for front in fronts(run) if front.asks_person]
+    return [
+        each
+        for each in found
+        if each.task["kind"] != "approval" or each.task.get("run_id") not in early
+    ]
 
 
 def needs_of(run: View) -> list[Need]:
     spent = [_of_run(run["id"], cost_of(run), how_to_go_on(run))] if is_spent(run) else []
-    paused = paused_runs(run)
-    asked = [_of_task(each, how_to_settle(each.task, paused)) for each in asking(run)]
-    # Who settles what a paused run asks is told there to resume it first.
+    held, found = held_runs(run), asking(run)
+    asked = [_of_task(each, how_to_settle(each.task, held)) for each in found]
+    # Who settles an approval of a paused run is told there to resume that first.
+    told = {each.task.get("run_id") for each in found if each.task["kind"] == "approval"}
+    paused = [each for each, view in held.items() if "paused" in view["holds"]]
     top = [run["id"]] if run["id"] in paused else sorted(paused)
-    resumed = [] if asked else [_of_run(each, PAUSED, f"holdfast resume {each}") for each in top]
-    return [*spent, *asked, *resumed, *(_of_task(each) for each in fronts(run) if each.left_alone)]
+    resumed = [_of_run(each, PAUSED, f"holdfast resume {each}") for each in top if each not in told]
+    alone = [_of_task(each) for each in fronts(run) if each.left_alone]
+    return [*spent, *resumed, *asked, *alone]
 
 
 def _of_run(identifier: str, question: str, command: str) -> Need:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from holdfast.cli.session import with_store
+from holdfast.cli.spending import how_to_go_on
 from holdfast.cli.terminal import escape, paint, tell_json
 from holdfast.cli.words import SECOND, count, error_line, money, now, one_line, span
 from holdfast.model.awaited import read_awaited
@@ -146,24 +147,27 @@ def tell_waiting(task: View) -> str:
     return f"{one_line(task['address'], 60)}  {one_line(asked_of(task), 120)}"
 
 
-def how_to_settle(task: View, paused: Collection[str]) -> str:
-    """What to type for a task that asks a person; an approval of a paused run has to wait."""
+def how_to_settle(task: View, held: Mapping[str, View]) -> str:
+    """What to type for a task that asks a person; an approval of a run on hold has to wait."""
     said = with_store(what_to_say(task))
-    if task["kind"] != "approval" or task.get("run_id") not in paused:
-        return said
-    resume = with_store(f"holdfast resume {task['run_id']}")
-    return f"{said}   (after `{resume}`)"
+    run = held.get(task.get("run_id", "")) if task["kind"] == "approval" else None
+    return said if run is None else f"{said}   ({_what_comes_first(run)})"
 
 
-def paused_runs(run: View) -> set[str]:
-    """The ids of a run, and of those that it has called, that are paused."""
-    own = {run["id"]} if "paused" in run.get("holds", ()) and _is_open(run) else set()
-    called = [task["child"] for task in run.get("tasks", ()) if "child" in task]
-    return own.union(*map(paused_runs, called))
+def _what_comes_first(run: View) -> str:
+    """What has to happen to a run on hold before anybody settles an approval of it."""
+    if "paused" in run["holds"]:
+        return f"after `{with_store('holdfast resume ' + run['id'])}`"
+    if "budget" in run["holds"]:
+        return f"after `{with_store(how_to_go_on(run))}`"
+    return f"when it is held no more: `{with_store('holdfast why ' + run['id'])}`"
 
 
-def _is_open(run: View) -> bool:
-    return bool(run["status"] == "running")
+def held_runs(run: View) -> dict[str, View]:
+    """A run, and those that it has called, by their ids, where they are open and on hold."""
+    own = {run["id"]: run} if run.get("holds") and run["status"] == "running" else {}
+    called = [held_runs(task["child"]) for task in run.get("tasks", ()) if "child" in task]
+    return own | {each: view for below in called for each, view in below.items()}
 
 
 def what_to_say(task: View, verb: str = "approve") -> str:

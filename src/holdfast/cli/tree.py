@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from holdfast.cli.session import with_store
 from holdfast.cli.spending import cost_of
@@ -11,9 +11,9 @@ from holdfast.cli.standing import (
     asked_of,
     called_and_held,
     details,
+    held_runs,
     how_to_settle,
     mark,
-    paused_runs,
     reason,
     tell_holds,
     what_to_say,
@@ -32,7 +32,7 @@ def draw_run(run: View, said: Said | None = None) -> list[str]:
     """The lines of a run: itself first, then its steps, and what the running ones wrote last."""
     nodes = outline(run.get("tasks", ()))
     labels = {node.task["id"]: node.label for node in _all(nodes)}
-    drawing = _Drawing(labels, said or {}, paused_runs(run))
+    drawing = _Drawing(labels, said or {}, held_runs(run))
     return [draw_head(run), *drawing.draw(nodes, 0)]
 
 
@@ -60,10 +60,10 @@ def _all(nodes: Sequence[Node]) -> list[Node]:
 
 
 class _Drawing:
-    def __init__(self, labels: Mapping[str, str], said: Said, paused: Collection[str]) -> None:
+    def __init__(self, labels: Mapping[str, str], said: Said, held: Mapping[str, View]) -> None:
         self._labels = labels
         self._said = said
-        self._paused = paused
+        self._held = held
 
     def draw(self, nodes: Sequence[Node], depth: int) -> list[str]:
         shown = _shorten(nodes)
@@ -104,7 +104,7 @@ class _Drawing:
         """What a running step says of itself, what a person is asked, and what lets it go on."""
         task = node.task
         if node.asks_person:
-            return [one_line(asked_of(task)), how_to_settle(task, self._paused)]
+            return [one_line(asked_of(task)), how_to_settle(task, self._held)]
         if node.left_alone:
             return [with_store(what_to_say(task))]
         if node.status != "running" or node.children:

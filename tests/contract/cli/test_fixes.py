@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.advice import NEEDS_PERSON
+from holdfast.cli.live import ended
 from holdfast.engine.engine import Engine
+from holdfast.service.queries import Queries
 from tests.contract.cli.typed import Typed
-from tests.contract.stages import create, finish, start
+from tests.contract.stages import create, finish, start, take
 
 FLAT = """
 name: flat
@@ -27,6 +30,17 @@ steps:
     steps:
       - {id: make, agent: d, prompt: "make {{ item }}"}
       - {id: pack, agent: d, prompt: "pack {{ item }}"}
+"""
+
+GATE = """
+name: gate
+concurrency: one
+budget: {usd: 1}
+agents: {d: {external: true}}
+steps:
+  - {id: ok, approval: "Go on?", needs: []}
+  - {id: make, agent: d, prompt: "Make it", needs: []}
+  - {id: pack, agent: d, prompt: "Pack it"}
 """
 
 
@@ -158,3 +172,37 @@ def test_show_says_how_to_put_a_step_back_in_the_queue(engine: Engine, typed: Ty
         "○ plan  idle",
         f"  └ holdfast task enqueue {plan}",
     ]
+
+
+def test_an_approval_of_a_run_without_a_slot_or_budget_is_shown_with_what_comes_first(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    first = begin(typed, tmp_path, GATE)
+    second = begin(typed, tmp_path, GATE)
+    waiting = at(engine, second, "ok")
+    typed.refused(1, "approve", waiting)
+    early = f"holdfast approve {waiting}   (when it is held no more: `holdfast why {second}`)"
+    assert f"└ {early}\n" in typed.ok("show", second)
+    typed.ok("cancel", first)
+    assert f"└ holdfast approve {waiting}\n" in typed.ok("show", second)
+    claim = take(engine, at(engine, second, "make"))
+    assert engine.work.complete(claim.task_id, claim.token, {}, usage={"usd": 2}).ok
+    typed.refused(1, "approve", waiting)
+    raised = f"holdfast resume {second} --add-usd N"
+    late = f"holdfast approve {waiting}   (after `{raised}`)"
+    assert f"└ {late}\n" in typed.ok("show", second)
+    followed = typed("show", second, "--follow")
+    assert (followed.code, followed.err) == (4, f"needs you: {raised}\nneeds you: {late}\n")
+    do(typed, raised.replace("N", "5"))
+    typed.ok("approve", waiting)
+
+
+def test_who_waits_for_a_run_that_waits_for_its_turn_is_asked_nothing_yet(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    begin(typed, tmp_path, GATE)
+    queries = Queries(engine.database.view, lambda: engine)
+    second = begin(typed, tmp_path, GATE)
+    assert ended(queries.run(second)) is None
+    typed.ok("pause", second)
+    assert ended(queries.run(second)) == NEEDS_PERSON
