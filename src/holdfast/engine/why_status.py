@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.engine.successors import tell_over
 from holdfast.engine.why_plan import explain_plan, explain_wait
 from holdfast.model.status import Kind, PlanningPhase, Status
 from holdfast.model.task import Task
@@ -11,6 +12,8 @@ from holdfast.store.database import Transaction
 def explain_status(tx: Transaction, task: Task) -> tuple[str, str]:
     if is_open_plan(task):
         return explain_plan(tx, task)
+    if task.superseded:
+        return tell_over(tx, task.id, task.run_id)
     match task.status:
         case Status.IDLE:
             return _explain_idle(tx, task)

@@ -12,7 +12,7 @@ from holdfast.cli.live import ended
 from holdfast.engine.engine import Engine
 from holdfast.service.queries import Queries
 from tests.contract.cli.typed import Typed
-from tests.contract.stages import create, finish, start, take
+from tests.contract.stages import break_for_good, create, finish, start, take
 
 FLAT = """
 name: flat
@@ -206,3 +206,63 @@ def test_who_waits_for_a_run_that_waits_for_its_turn_is_asked_nothing_yet(
     assert ended(queries.run(second)) is None
     typed.ok("pause", second)
     assert ended(queries.run(second)) == NEEDS_PERSON
+
+
+def test_what_counts_no_more_says_so_and_names_what_stands_in_its_place(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    run = begin(typed, tmp_path, LOOP, "-i", 'list=["a", "b"]')
+    places = ("build.1", "build.1.make")
+    old = {place: at(engine, run, place) for place in places}
+    typed.ok("retry", run, "--from", "build")
+    asked = (
+        ("retry",),
+        ("retry", "--again"),
+        ("task", "reset"),
+        ("task", "run-now"),
+        ("task", "enqueue"),
+        ("resume",),
+    )
+    for place, task in old.items():
+        new = at(engine, run, place)
+        look = f"holdfast why {new}"
+        over = "it was made in an epoch that is over, and counts no more; "
+        over += f"{run}:{place} {new} (queued) stands in its place"
+        assert f"✗ status   {over}" in typed.ok("why", task)
+        assert fixes(typed, task) == [look]
+        do(typed, look)
+        for verb in asked:
+            refused = typed.refused(1, *verb, task)
+            assert f"{over}: {look}\n" in refused
+            assert refused.endswith(
+                (f"next:  holdfast why {task}\n", f"next:  holdfast show {task}\n")
+            )
+        assert f"{over}: {look}\n" in typed.refused(1, "continue", task, "more")
+        cancelled = typed.json("cancel", task)
+        assert (cancelled["repeated"], cancelled["task"]["status"]) == (True, "cancelled")
+
+
+def test_what_counts_no_more_and_has_no_successor_says_so_alone(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    steps = 'steps:\n  - {id: plan, agent: d, prompt: "plan"}\n  - id: build\n'
+    text = LOOP.replace("steps:\n  - id: build\n", steps).replace("input.list", "steps.plan.list")
+    run = begin(typed, tmp_path, text)
+    finish(engine, at(engine, run, "plan"), {"list": ["a"]})
+    old = at(engine, run, "build.1.make")
+    typed.ok("retry", run, "--from", "plan")
+    assert fixes(typed, old) == []
+    over = "it was made in an epoch that is over, and counts no more\n"
+    assert over in typed.ok("why", old)
+    assert over in typed.refused(1, "retry", old)
+
+
+def test_a_retry_of_what_counts_no_more_leaves_a_failed_run_as_it_is(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    run = begin(typed, tmp_path, LOOP, "-i", 'list=["a"]')
+    old = at(engine, run, "build.1.make")
+    typed.ok("retry", run, "--from", "build")
+    break_for_good(engine, at(engine, run, "build.1.make"))
+    assert "counts no more" in typed.refused(1, "retry", old)
+    assert engine.runs.get(run).status == "failed"
