@@ -12,6 +12,7 @@ from holdfast.engine.approvals import tell_asked
 from holdfast.engine.explanation import Clause, Explanation
 from holdfast.engine.looking import look_at, name_tasks
 from holdfast.engine.why_budget import explain_budget
+from holdfast.engine.why_missing import retry_for_values, retry_for_values_of
 from holdfast.engine.why_slot import explain_slot, explain_turn
 from holdfast.engine.why_status import explain_status, is_open_plan
 from holdfast.engine.why_taker import TakenBy, tell_left, tell_taker, who_takes
@@ -171,9 +172,15 @@ class TaskReading:
 
     def _needs(self) -> tuple[str, str]:
         unmet = self._tx.read("unmet_needs", ids=[self._task.id])
-        broken = [row["id"] for row in unmet if row["status"] in {"failed", "cancelled"}]
-        fix = f'hf.tasks.retry("{broken[0]}")' if broken else self._start_first(unmet)
-        return f"waits for {self._names(unmet)}", fix
+        broken = [row for row in unmet if row["status"] in {"failed", "cancelled"}]
+        if not broken:
+            return f"waits for {self._names(unmet)}", self._start_first(unmet)
+        again = self._give_values(broken) or f'hf.tasks.retry("{broken[0]["id"]}")'
+        return f"waits for {self._names(unmet)}", again
+
+    def _give_values(self, broken: Sequence[Row]) -> str:
+        rows = self._tx.read("tasks_by_id", ids=[row["id"] for row in broken])
+        return retry_for_values_of(self._tx, sorted(rows, key=lambda row: str(row["id"])))
 
     def _start_first(self, unmet: Sequence[Row]) -> str:
         """What has the first of what it needs begin that nobody has put in the queue."""
@@ -200,7 +207,8 @@ class TaskReading:
             return f"its plan is failing: {self._names(broken)}", retry
         if holds & Hold.FAILING:
             broken = self._tx.read("failed_in_run", run_id=run_id)
-            return f"its run is failing: {self._names(broken)}", f'hf.runs.retry("{run_id}")'
+            again = self._give_values(broken) or f'hf.runs.retry("{run_id}")'
+            return f"its run is failing: {self._names(broken)}", again
         return self._holds(holds, run_id)
 
     def _holds(self, holds: Hold, identifier: str) -> tuple[str, str]:
@@ -228,7 +236,9 @@ class TaskReading:
         details, fixes = [f"hold: {names}"], []
         if holds & Hold.APPROVAL:
             details += [] if task.error is None else [f"it ended with {tell_error(task.error)}"]
-            fixes.append(f'hf.approve("{task.id}")')
+            # Without the value that it lacked it would only ask again.
+            again = retry_for_values(self._tx, [task])
+            fixes.append(again or f'hf.approve("{task.id}")')
         if holds & Hold.QUESTION:
             details += (
                 []

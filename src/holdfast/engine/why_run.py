@@ -12,6 +12,7 @@ from holdfast.engine.looking import count_done
 from holdfast.engine.records import read_run
 from holdfast.engine.why import TaskReading
 from holdfast.engine.why_budget import tell_budget, tell_limit
+from holdfast.engine.why_missing import retry_for_values_of
 from holdfast.engine.why_slot import explain_turn
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.duration import tell_duration
@@ -66,7 +67,10 @@ def explain_run(
             summary=_summary(tx, run) + _caller(tx, run) + _bounds(tx, rows[0], run),
             tasks=tuple(TaskReading(tx, row, serves, offered).explain() for row in shown),
             more=len(open_tasks) - len(shown),
-            fix=_fix(run) or _raise(tx, run) or _wait(tx, run)[1],
+            fix=_give_values(tx, run, open_tasks)
+            or _fix(run)
+            or _raise(tx, run)
+            or _wait(tx, run)[1],
         )
 
     return database.view(read)
@@ -101,6 +105,11 @@ def _wait(tx: Transaction, run: Run) -> tuple[str, str]:
 
 def _raise(tx: Transaction, run: Run) -> str:
     return tell_limit(tx, run.id)[1] if run.holds & Hold.BUDGET and not run.terminal else ""
+
+
+def _give_values(tx: Transaction, run: Run, rows: Sequence[Row]) -> str:
+    failed = [row for row in rows if row["status"] == "failed"]
+    return retry_for_values_of(tx, failed) if run.terminal or run.holds & Hold.FAILING else ""
 
 
 def _fix(run: Run) -> str:

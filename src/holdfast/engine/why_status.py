@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.successors import tell_over
+from holdfast.engine.why_missing import retry_for_values
 from holdfast.engine.why_plan import explain_plan, explain_wait
 from holdfast.model.status import Kind, PlanningPhase, Status
 from holdfast.model.task import Task
@@ -20,7 +21,8 @@ def explain_status(tx: Transaction, task: Task) -> tuple[str, str]:
         case Status.RUNNING:
             return f"attempt {task.attempt} is running", ""
         case Status.FAILED | Status.CANCELLED:
-            return f"it has ended {task.status}", f'hf.tasks.retry("{task.id}")'
+            again = retry_for_values(tx, [task]) or f'hf.tasks.retry("{task.id}")'
+            return f"it has ended {task.status}", again
         case _:
             return f"it is {task.status}", ""
 

@@ -108,7 +108,11 @@ def test_what_asks_after_its_values_were_missing_waits_for_no_time(
     one, two = at(engine, run, "one"), at(engine, run, "two")
     finish(engine, one, {"y": 1})
     assert "its time comes" not in typed.ok("why", two) + typed.ok("why", run)
-    assert "holdfast approve" in fixes(typed, two)[0]
+    for each in (run, two):
+        assert fixes(typed, each) == [f"holdfast retry {run} --from one"]
+    do(typed, fixes(typed, run)[0])
+    finish(engine, one, {"x": 1})
+    finish(engine, two)
 
 
 def test_who_waits_for_a_task_that_is_not_in_the_queue_is_told_to_put_it_there(
@@ -266,3 +270,76 @@ def test_a_retry_of_what_counts_no_more_leaves_a_failed_run_as_it_is(
     break_for_good(engine, at(engine, run, "build.1.make"))
     assert "counts no more" in typed.refused(1, "retry", old)
     assert engine.runs.get(run).status == "failed"
+
+
+LACKS = {
+    "prompt": '{id: b, agent: d, prompt: "{{ steps.a.x }}"}',
+    "approval": '{id: b, approval: "{{ steps.a.x }} ok?"}',
+    "condition": '{id: b, agent: d, prompt: b, when: "{{ steps.a.x }}"}',
+    "list": '{id: b, for_each: "{{ steps.a.x }}", steps: [{id: m, agent: d, prompt: m}]}',
+    "no list": '{id: b, for_each: "{{ steps.a.y }}", steps: [{id: m, agent: d, prompt: m}]}',
+    "within": '{id: b, agent: d, prompt: "{{ steps.a.y.z }}"}',
+    "subject": '{id: b, agent: d, verifies: a, prompt: "{{ subject.x }}"}',
+    "call": '{id: b, workflow: kid, input: {n: "{{ steps.a.x }}"}}',
+}
+GIVES = "name: {}\nagents: {{d: {{external: true}}}}\nsteps:\n"
+FIRST = '  - {id: a, agent: d, prompt: "a"}\n'
+
+
+@pytest.mark.parametrize("lacks", LACKS)
+def test_what_lacks_the_value_of_a_step_is_tried_again_from_that_step(
+    engine: Engine, typed: Typed, tmp_path: Path, lacks: str
+) -> None:
+    (tmp_path / "kid.yaml").write_text(GIVES.format("kid") + FIRST)
+    last = '  - {id: c, agent: d, prompt: "c"}\n'
+    run = begin(typed, tmp_path, f"{GIVES.format('w')}{FIRST}  - {LACKS[lacks]}\n{last}")
+    a, b, c = (at(engine, run, step) for step in ("a", "b", "c"))
+    finish(engine, a, {"y": "text"})
+    assert engine.runs.get(run).status == "failed"
+    again = typed("retry", run)
+    assert again.code == 1
+    assert "is failed" in again.out
+    assert "It failed again at once: " in again.err
+    assert again.err.endswith(f"next:  holdfast why {run}\n")
+    assert typed("retry", b, "--json").code == 1
+    for each in (run, b, c):
+        assert fixes(typed, each) == [f"holdfast retry {run} --from a"]
+    do(typed, fixes(typed, run)[0])
+    finish(engine, a, {"x": ["one"], "y": {"z": "text"} if lacks == "within" else ["one"]})
+    assert engine.runs.get(run).status == "running"
+    assert engine.tasks.get(b).status in {"queued", "done"}
+
+
+def test_what_lacks_a_value_in_an_item_is_tried_again_from_the_step_of_that_item(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    text = LOOP.replace("pack {{ item }}", "pack {{ steps.make.x }}")
+    run = begin(typed, tmp_path, text, "-i", 'list=["a"]')
+    finish(engine, at(engine, run, "build.1.make"), {})
+    pack = at(engine, run, "build.1.pack")
+    for each in (run, pack):
+        assert fixes(typed, each) == [f"holdfast retry {run} --from build.1.make"]
+    do(typed, fixes(typed, pack)[0])
+    finish(engine, at(engine, run, "build.1.make"), {"x": 1})
+    finish(engine, pack)
+    assert engine.runs.get(run).status == "completed"
+
+
+def test_what_lacks_a_value_in_a_called_run_is_tried_again_from_the_call(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    lacks = f"  - {LACKS['prompt']}\n"
+    (tmp_path / "kid.yaml").write_text(GIVES.format("kid") + FIRST + lacks)
+    run = begin(typed, tmp_path, GIVES.format("w") + "  - {id: call, workflow: kid}\n")
+    kid = str(engine.runs.task(run, "call").waits_for)
+    finish(engine, at(engine, kid, "a"), {})
+    assert engine.runs.get(run).status == "failed"
+    b = at(engine, kid, "b")
+    for each in (run, at(engine, run, "call"), kid, b):
+        assert fixes(typed, each) == [f"holdfast retry {run} --from call"]
+    do(typed, fixes(typed, b)[0])
+    anew = str(engine.runs.task(run, "call").waits_for)
+    assert anew != kid
+    finish(engine, at(engine, anew, "a"), {"x": 1})
+    finish(engine, at(engine, anew, "b"))
+    assert engine.runs.get(run).status == "completed"
