@@ -7,7 +7,7 @@ import pytest
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.definition.reader import read_workflow_text
 from holdfast.engine.engine import Engine
-from holdfast.engine.why import Clause, Explanation
+from holdfast.engine.explanation import Clause, Explanation
 from holdfast.errors import NotFound
 from holdfast.model.declared import Declared
 from holdfast.model.graph import Concurrency, Step, Workflow

@@ -23,6 +23,7 @@ GROWING = {f"holdfast_{name}" for name in ("effect", "event", "need", "run", "si
 # Asked by people or now and then, and about all that is running, held or newest.
 WALKING = {"latest_events", "lone_tasks_failed_since", "next_wake"}
 WALKING |= {"outputs_of_runs", "runs_ended_since", "slot_holders", "tasks_for_people"}
+WALKING |= {"steps_out_of_queue"}
 WALKING |= {"usages_of_runs", "usages_of_tasks", "being_verified", "leased_tasks", "newest_number"}
 WALKING |= {
     "count_conflicts",

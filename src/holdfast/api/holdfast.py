@@ -35,12 +35,12 @@ from holdfast.api.workflow_file import WorkflowFile
 from holdfast.engine.doctor import Diagnosis
 from holdfast.engine.edge import operation, reading, then
 from holdfast.engine.engine import Engine
+from holdfast.engine.explanation import Explanation
 from holdfast.engine.hook_desk import Hooks
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.schedule_desk import Schedules
 from holdfast.engine.tasks import Tasks
-from holdfast.engine.why import Explanation
 from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
 from holdfast.engine.worker_desk import Workers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.session import with_store
 from holdfast.cli.terminal import escape, note, paint, say
-from holdfast.cli.words import count, one_line
+from holdfast.cli.words import count, error_line, one_line
 from holdfast.service.outline import every_task, name_task, step_names
 
 if TYPE_CHECKING:
@@ -84,6 +84,13 @@ def _reopened(before: View, now: View) -> set[str]:
         if task["kind"] != "group" and not task.get("superseded")
         if task["generation"] > known.get(task["id"], task["generation"])
     }
+
+
+def note_failed_again(now: View) -> None:
+    """Say that a run or task which was taken up has failed again at once, and what to ask then."""
+    error = f": {error_line(now['error'])}" if now.get("error") is not None else ""
+    note(f"It failed again at once{error}")
+    note(f"next:  {with_store('holdfast why ' + now['id'])}")
 
 
 def note_still_held(run: View) -> None:

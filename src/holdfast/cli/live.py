@@ -12,20 +12,15 @@ from typing import Any, Protocol
 from holdfast.cli.advice import CANCELLED, FAILED, NEEDS_PERSON
 from holdfast.cli.beside import INTERRUPTED, Beside
 from holdfast.cli.following import happening
+from holdfast.cli.needed import asking, needs_of, stands_still
 from holdfast.cli.session import with_store
-from holdfast.cli.spending import cost_of, how_to_go_on, is_spent
-from holdfast.cli.standing import (
-    asked_of,
-    how_to_settle,
-    paused_runs,
-    question,
-    what_to_say,
-)
+from holdfast.cli.spending import cost_of, is_spent
+from holdfast.cli.standing import question
 from holdfast.cli.terminal import escape, is_terminal, note, paint, say, tell_json
 from holdfast.cli.tree import draw_run
 from holdfast.cli.words import error_line
 from holdfast.model.event import read_outcome
-from holdfast.service.outline import Node, outline, step_names
+from holdfast.service.outline import step_names
 from holdfast.service.service import Service
 
 View = dict[str, Any]
@@ -118,12 +113,12 @@ def _tell(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
 
 def _tell_questions(run: View, told: set[str]) -> set[str]:
     """Say what is asked of a person and was not yet told; gives all that is asked now."""
-    asking = {f"{leaf.task['id']} {leaf.task['attempt']}": leaf for leaf in _asking(run)}
-    for key, leaf in asking.items():
+    now = {f"{leaf.task['id']} {leaf.task['attempt']}": leaf for leaf in asking(run)}
+    for key, leaf in now.items():
         if key not in told:
             said = "\n    ".join(escape(question(leaf.task), keep="\n").splitlines())
             say(f"{escape(leaf.name)}  asks: {said}")
-    return set(asking)
+    return set(now)
 
 
 def _tell_reason(run: View) -> None:
@@ -132,6 +127,10 @@ def _tell_reason(run: View) -> None:
         say(f"because: {error_line(run['error'])}")
     elif is_spent(run):
         say(f"because: its budget is used up, {cost_of(run)}")
+    elif ended(run) == NEEDS_PERSON and not asking(run):
+        for need in needs_of(run):
+            place = run["workflow"] if need.step is None else need.step
+            say(f"because: {escape(place)} {need.id}: {need.question}")
 
 
 def _tell_output(run: View) -> None:
@@ -201,39 +200,25 @@ def ended(run: View) -> int | None:
     """The exit code of a run that has ended, or that nobody but a person can move."""
     if run["status"] in CODES:
         return CODES[run["status"]]
-    fronts = _fronts(run)
-    asked = is_spent(run) or any(front.asks_person for front in fronts)
-    return NEEDS_PERSON if asked and not any(front.moves for front in fronts) else None
-
-
-def _fronts(run: View) -> list[Node]:
-    return [front for node in outline(run["tasks"]) for front in node.fronts]
-
-
-def _asking(run: View) -> list[Node]:
-    return [front for front in _fronts(run) if front.asks_person]
+    return NEEDS_PERSON if stands_still(run) else None
 
 
 def waits_for_person(run: View) -> list[View]:
     """What is asked of a person, and what to type, for a program that reads it."""
+    needs = [] if run["status"] in CODES else needs_of(run)
+    told = [{"id": each.id, "step": each.step} for each in needs]
     return [
-        {
-            "id": leaf.task["id"],
-            "step": leaf.address,
-            "question": asked_of(leaf.task),
-            "next": with_store(what_to_say(leaf.task)),
-        }
-        for leaf in _asking(run)
+        {name: value for name, value in known.items() if value is not None}
+        | {"question": each.question, "next": each.next}
+        for known, each in zip(told, needs, strict=True)
     ]
 
 
 def _say_end(run: View, worker: str | None) -> int:
     code = ended(run) or 0
     if code == NEEDS_PERSON:
-        if is_spent(run):
-            note(f"needs you: {with_store(how_to_go_on(run))}")
-        for leaf in _asking(run):
-            note(f"needs you: {how_to_settle(leaf.task, paused_runs(run))}")
+        for need in needs_of(run):
+            note(f"needs you: {need.told}")
         if worker is not None:
             note(f"then:      {with_store(worker)}")
     elif code == FAILED:

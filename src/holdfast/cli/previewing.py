@@ -41,13 +41,21 @@ def say_preview(
         made = {"made": preview.made} if preview.made else {}
         say_json({"dry_run": True, **told, "tasks": preview.tasks, **made})
         return
-    more = f", and {len(preview.made)} new" if preview.made else ""
-    say(f"would {verb} {identifier}: {count(len(preview.tasks), 'task')}{more}")
+    say(f"would {verb} {identifier}: {_count(preview)}")
     for task in preview.tasks:
         say(f"  {task['id']}  {one_line(_name(task), 60)}  {_way(task)}")
     for task in preview.made:
         say(f"  new  {one_line(_name(task), 60)}  {coloured(task['becomes'])}")
     note(paint(f"Nothing was changed. Do it: {with_store(f'holdfast {verb} {identifier}')}", "dim"))
+
+
+def _count(preview: Preview) -> str:
+    """How many tasks it is done to, how many change because of that, and how many are made."""
+    others = f"{preview.beside} {'other changes' if preview.beside == 1 else 'others change'}"
+    more = [others] if preview.beside else []
+    more += [f"{len(preview.made)} new"] if preview.made else []
+    told = count(len(preview.tasks) - preview.beside, "task")
+    return ", and ".join([told, *more])
 
 
 def _name(task: View) -> str:

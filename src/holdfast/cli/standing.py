@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from holdfast.cli.session import with_store
+from holdfast.cli.spending import how_to_go_on
 from holdfast.cli.terminal import escape, paint, tell_json
 from holdfast.cli.words import SECOND, count, error_line, money, now, one_line, span
 from holdfast.model.awaited import read_awaited
@@ -99,7 +100,8 @@ def reason(node: Node, labels: Mapping[str, str], *, short: bool = False) -> str
             names = [*awaited.signals, *(["its children"] if awaited.children else [])]
             return f"waits for {escape(' or '.join(names))}"
         case state:
-            return state if state in {"stalled", "held"} and not short else ""
+            told = state in {"stalled", "held"} or node.left_alone
+            return state if told and not short else ""
 
 
 def tell_holds(held: View) -> str:
@@ -123,11 +125,16 @@ def question(task: View) -> str:
 
 
 def asked_of(task: View) -> Any:  # noqa: ANN401 - JSON is any value
-    """What a task asks a person: its own words, or what is to become of it where it failed."""
+    """What a task asks a person: its own words, or what is to become of it where it failed.
+
+    Of one that asks nothing, how it stands until somebody lets it go on.
+    """
     if task.get("question") is not None:
         return task["question"]
     if task["kind"] == "approval":
         return task["title"]
+    if not {"approval", "question"} & {*task["holds"]}:
+        return "it is not in the queue" if task["status"] == "idle" else "it is paused"
     error = task.get("error")
     if error is None and not task["failures"]:
         return "it waits for approval"
@@ -140,24 +147,34 @@ def tell_waiting(task: View) -> str:
     return f"{one_line(task['address'], 60)}  {one_line(asked_of(task), 120)}"
 
 
-def how_to_settle(task: View, paused: Collection[str]) -> str:
-    """What to type for a task that asks a person; an approval of a paused run has to wait."""
+def how_to_settle(task: View, held: Mapping[str, View]) -> str:
+    """What to type for a task that asks a person; an approval of a run on hold has to wait."""
     said = with_store(what_to_say(task))
-    if task["kind"] != "approval" or task.get("run_id") not in paused:
-        return said
-    resume = with_store(f"holdfast resume {task['run_id']}")
-    return f"{said}   (after `{resume}`)"
+    run = held.get(task.get("run_id", "")) if task["kind"] == "approval" else None
+    return said if run is None else f"{said}   ({_what_comes_first(run)})"
 
 
-def paused_runs(run: View) -> set[str]:
-    """The ids of a run, and of those that it has called, that are paused."""
-    own = {run["id"]} if "paused" in run.get("holds", ()) else set()
-    called = [task["child"] for task in run.get("tasks", ()) if "child" in task]
-    return own.union(*map(paused_runs, called))
+def _what_comes_first(run: View) -> str:
+    """What has to happen to a run on hold before anybody settles an approval of it."""
+    if "paused" in run["holds"]:
+        return f"after `{with_store('holdfast resume ' + run['id'])}`"
+    if "budget" in run["holds"]:
+        return f"after `{with_store(how_to_go_on(run))}`"
+    return f"when it is held no more: `{with_store('holdfast why ' + run['id'])}`"
+
+
+def held_runs(run: View) -> dict[str, View]:
+    """A run, and those that it has called, by their ids, where they are open and on hold."""
+    own = {run["id"]: run} if run.get("holds") and run["status"] == "running" else {}
+    called = [held_runs(task["child"]) for task in run.get("tasks", ()) if "child" in task]
+    return own | {each: view for below in called for each, view in below.items()}
 
 
 def what_to_say(task: View, verb: str = "approve") -> str:
-    """The command that gives a task the word of a person it waits for."""
+    """The command that gives a task the word of a person it waits for, or lets it go on."""
     if "question" in task["holds"]:
         return f"holdfast answer {task['id']} …"
+    if task["kind"] != "approval" and "approval" not in task["holds"]:
+        idle = task["status"] == "idle"
+        return f"holdfast {'task enqueue' if idle else 'resume'} {task['id']}"
     return f"holdfast {verb} {task['id']}"

@@ -45,7 +45,7 @@ def retry(
     ] = False,
     dry_run: DryRun = False,
     json: Json = False,
-) -> None:
+) -> int:
     """Try again what failed or was cancelled, with fresh budgets."""
     with opened() as service:
         found = service.addresses.find(address)
@@ -61,10 +61,9 @@ def retry(
             )
             how = " --again" if again else "" if step is None else f" --from {step}"
             say_preview(preview, "retry", f"{found}{how}", json=json)
-        elif again:
-            _take_up(service, found, service.commands.reopen, json=json)
-        else:
-            _take_up(service, found, partial(service.commands.retry, step=step), json=json)
+            return 0
+        change = service.commands.reopen if again else partial(service.commands.retry, step=step)
+        return _take_up(service, found, change, json=json)
 
 
 @command("pause", example="holdfast pause @last")
@@ -160,12 +159,12 @@ def go_on(
     address: Address,
     message: Annotated[str, typer.Argument(metavar="MESSAGE", help="Text, or JSON.")],
     json: Json = False,
-) -> None:
+) -> int:
     """Do an ended task again with a message to who did it, and all that needs it."""
     with opened() as service:
         found = service.addresses.task(address)
         follow_up = partial(service.commands.follow_up, message=read_value(message))
-        _take_up(service, found, follow_up, json=json)
+        return _take_up(service, found, follow_up, json=json)
 
 
 @command("signal", example='holdfast signal @last courier.arrived \'{"at": "noon"}\'')
@@ -233,15 +232,26 @@ def _resume_agent(agent: str, *, dry_run: bool, json: bool) -> None:
 
 def _take_up(
     service: Service, identifier: str, change: Callable[[str], View], *, json: bool
-) -> None:
-    """Have a run or a task begin again; with it comes what is above it, and failed there."""
-    from holdfast.cli.aftermath import say_came_back, what_is_above
+) -> int:
+    """Have a run or a task begin again; with it comes what is above it, and failed there.
+
+    The answer is the exit code: what has failed again by then did not begin.
+    """
+    from holdfast.cli.advice import FAILED
+    from holdfast.cli.aftermath import note_failed_again, say_came_back, what_is_above
 
     before = [] if json else what_is_above(service, identifier)
     answer = change(identifier)
+    now = answer.get("run") or answer["task"]
+    if now["status"] == "failed":
+        say_answer(answer, json=json)
+        if not json:
+            note_failed_again(now)
+        return FAILED
     _say_goes_on(service, answer, json=json)
     if before and not answer["repeated"]:
         say_came_back(service, before, identifier)
+    return 0
 
 
 def _say_goes_on(service: Service, answer: View, *, json: bool) -> None:

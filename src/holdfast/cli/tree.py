@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from holdfast.cli.session import with_store
 from holdfast.cli.spending import cost_of
 from holdfast.cli.standing import (
     asked_of,
     called_and_held,
     details,
+    held_runs,
     how_to_settle,
     mark,
-    paused_runs,
     reason,
     tell_holds,
+    what_to_say,
 )
 from holdfast.cli.terminal import columns, cut, escape, paint, width_of
 from holdfast.cli.words import SECOND, ago, coloured, error_line, money, now, one_line, span
@@ -30,7 +32,7 @@ def draw_run(run: View, said: Said | None = None) -> list[str]:
     """The lines of a run: itself first, then its steps, and what the running ones wrote last."""
     nodes = outline(run.get("tasks", ()))
     labels = {node.task["id"]: node.label for node in _all(nodes)}
-    drawing = _Drawing(labels, said or {}, paused_runs(run))
+    drawing = _Drawing(labels, said or {}, held_runs(run))
     return [draw_head(run), *drawing.draw(nodes, 0)]
 
 
@@ -58,10 +60,10 @@ def _all(nodes: Sequence[Node]) -> list[Node]:
 
 
 class _Drawing:
-    def __init__(self, labels: Mapping[str, str], said: Said, paused: Collection[str]) -> None:
+    def __init__(self, labels: Mapping[str, str], said: Said, held: Mapping[str, View]) -> None:
         self._labels = labels
         self._said = said
-        self._paused = paused
+        self._held = held
 
     def draw(self, nodes: Sequence[Node], depth: int) -> list[str]:
         shown = _shorten(nodes)
@@ -99,10 +101,12 @@ class _Drawing:
         return lines + (self.draw(node.children, depth + 1) if opened else [])
 
     def _below(self, node: Node) -> list[str]:
-        """What a running step says of itself, and what a person is asked."""
+        """What a running step says of itself, what a person is asked, and what lets it go on."""
         task = node.task
         if node.asks_person:
-            return [one_line(asked_of(task)), how_to_settle(task, self._paused)]
+            return [one_line(asked_of(task)), how_to_settle(task, self._held)]
+        if node.left_alone:
+            return [with_store(what_to_say(task))]
         if node.status != "running" or node.children:
             return []
         progress = _progress(task)
@@ -135,7 +139,8 @@ def _shorten(nodes: Sequence[Node]) -> list[Node]:
 def _waiting_last(nodes: Sequence[Node]) -> int:
     count = 0
     for node in reversed(nodes):
-        if node.status not in {"queued", "idle"} or node.under_way or node.asks_person:
+        stands = node.asks_person or node.left_alone
+        if node.status not in {"queued", "idle"} or node.under_way or stands:
             break
         count += 1
     return count

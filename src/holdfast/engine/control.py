@@ -105,7 +105,7 @@ def _reset(operation: ResetTask, group: Group) -> TransitionResult:
 @control.register
 def _retry(operation: RetryTask, group: Group) -> TransitionResult:
     task = _task(group, operation.task_id)
-    if task is None or task["status"] not in {"failed", "cancelled"}:
+    if task is None or task["superseded"] or task["status"] not in {"failed", "cancelled"}:
         return _answer(group, operation, [], "queued")
     if task["run_id"] is not None:
         return reopening.retry_run(group, task["run_id"], operation.actor, operation.task_id)
@@ -240,7 +240,7 @@ def _held(group: Group, operation: HoldTask | UnholdTask, rows: list[Row]) -> Tr
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
     if task["status"] in TERMINAL:
-        return refuse(Refusal.ALREADY_TERMINAL, task["status"], refusals.ended(task))
+        return refuse(Refusal.ALREADY_TERMINAL, task["status"], refusals.ended(group, task))
     return TransitionResult(ok=True, repeated=True, status=task["status"])
 
 
@@ -286,7 +286,9 @@ def _ended_call(group: Group, task_id: str) -> TransitionResult | None:
 def _no_work(group: Group, task_id: str) -> TransitionResult | None:
     """That nobody works on a task itself who could be told more."""
     task = _task(group, task_id)
-    if task is None or (task["kind"] == Kind.WORK and task["planning_phase"] == PlanningPhase.NONE):
+    if task is None or task["superseded"]:
+        return None
+    if task["kind"] == Kind.WORK and task["planning_phase"] == PlanningPhase.NONE:
         return None
     detail = "nobody works on it itself; continue one of the tasks below it"
     return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)

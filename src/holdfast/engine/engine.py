@@ -15,6 +15,7 @@ from holdfast.engine.calling import Calling
 from holdfast.engine.desk import Desk
 from holdfast.engine.doctor import Diagnosis, examine
 from holdfast.engine.edge import reading
+from holdfast.engine.explanation import Explanation
 from holdfast.engine.hook_desk import Hooks
 from holdfast.engine.import_desk import Imports
 from holdfast.engine.joined import Joined, join, join_group
@@ -30,7 +31,7 @@ from holdfast.engine.schedule_desk import Schedules
 from holdfast.engine.signal_desk import Signals
 from holdfast.engine.taking import Takers, hand_over
 from holdfast.engine.tasks import Tasks
-from holdfast.engine.why import Explanation, explain
+from holdfast.engine.why import explain
 from holdfast.engine.why_run import RunExplanation, explain_run
 from holdfast.engine.work import Work
 from holdfast.engine.worker_desk import Workers

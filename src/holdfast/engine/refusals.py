@@ -20,11 +20,11 @@ from holdfast.engine.operations import (
     UnblockTask,
 )
 from holdfast.engine.reopening import ENDED_BADLY
+from holdfast.engine.successors import tell_over
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase
 from holdfast.store.database import Row
 
-_OVER = "it was made in an epoch that is over, and counts no more"
 _ASKED = Hold.APPROVAL | Hold.QUESTION
 MOST_NEEDING = 1_000
 _BROUGHT_BACK = frozenset({"task.retried", "task.reopened"})
@@ -66,7 +66,9 @@ def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> 
     reason, status = Refusal.INVALID_TRANSITION, task["status"]
     match operation:
         case CancelTask() if status in TERMINAL:
-            reason, detail = Refusal.ALREADY_TERMINAL, ended(task)
+            reason, detail = Refusal.ALREADY_TERMINAL, ended(group, task)
+        case _ if task["superseded"]:
+            detail = _over(group, task)
         case ResetTask() if status not in {"idle", "running"}:
             reason, detail = Refusal.STARTED_DEPENDENTS, _too_late_to_reset(group, task)
         case ResetTask():
@@ -87,9 +89,16 @@ def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> 
     return refuse(reason, status, detail, repeated=_is_so(group, operation, task))
 
 
-def ended(task: Row) -> str:
+def ended(group: Group, task: Row) -> str:
+    if task["superseded"]:
+        return _over(group, task)
     again = f'hf.tasks.reopen("{task["id"]}") does it and all that needs it again'
     return f"the task has ended {task['status']}; {again}"
+
+
+def _over(group: Group, task: Row) -> str:
+    detail, look = tell_over(group.tx, task["id"], task["run_id"])
+    return f"{detail}: {look}" if look else detail
 
 
 def _not_queued(task: Row) -> str:
@@ -110,11 +119,9 @@ def _not_queued(task: Row) -> str:
 
 
 def _not_retried(task: Row) -> str:
-    """Why a task is not tried again: it has not failed, or what it gave counts no more."""
+    """Why a task is not tried again: it has not failed."""
     if task["status"] == "done":
         return f'it is done; hf.tasks.reopen("{task["id"]}") does it again'
-    if task["superseded"]:
-        return _OVER
     return _instead(task) or f"it has not failed; it is {task['status']}"
 
 
@@ -139,7 +146,7 @@ def _not_edited(group: Group, operation: EditTask, task: Row) -> str:
         return f"it has started; {cancel} ends that, and after {reset} it can be changed"
     if status in TERMINAL:
         if task["superseded"]:
-            return _OVER
+            return _over(group, task)
         if _is_built_upon(group, task):
             again = f'hf.tasks.reopen("{named}") does it and all that needs it again'
             return f"it has ended {status}; {again}, and until it starts it can be changed"
@@ -183,8 +190,6 @@ def _not_reset(task: Row) -> str:
 
 def _too_late_to_reset(group: Group, task: Row) -> str:
     """Why a task that is in the queue or has ended is not reset: others have gone on from it."""
-    if task["superseded"]:
-        return _OVER
     around = group.tx.read("task_by_id", task_id=task["parent_id"] or "")
     if around and around[0]["kind"] == Kind.GROUP and around[0]["status"] == "done":
         named = around[0]["id"]

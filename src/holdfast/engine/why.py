@@ -4,90 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine import ended_calls, validation
 from holdfast.engine.approvals import tell_asked
+from holdfast.engine.explanation import Clause, Explanation
 from holdfast.engine.looking import look_at, name_tasks
 from holdfast.engine.why_budget import explain_budget
-from holdfast.engine.why_plan import explain_plan, explain_wait
+from holdfast.engine.why_missing import retry_for_values, retry_for_values_of
 from holdfast.engine.why_slot import explain_slot, explain_turn
+from holdfast.engine.why_status import explain_status, is_open_plan
 from holdfast.engine.why_taker import TakenBy, tell_left, tell_taker, who_takes
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.awaited import read_awaited
 from holdfast.model.duration import tell_duration
 from holdfast.model.event import read_data, read_outcome
-from holdfast.model.status import Hold, Kind, PlanningPhase, RunStatus, Status
-from holdfast.model.task import Task
+from holdfast.model.status import Hold, Kind, RunStatus, Status
 from holdfast.store.database import Database, Row, Transaction
 
-_FREE = "Nothing stands in its way: the next worker that serves it may take it."
 _ENDS = {"released": "was given back", "lost": "was lost: its worker fell silent"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Clause:
-    """One condition of the claim: whether it holds, what holds it up, what would change it."""
-
-    name: str
-    ok: bool
-    detail: str = ""
-    fix: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Explanation:
-    task: Task
-    summary: str
-    clauses: tuple[Clause, ...]
-    fix: str = ""
-    # How the attempt ended that the next one follows.
-    last: str | None = None
-    taken_by: TakenBy = TakenBy.WORKER
-
-    @property
-    def claimable(self) -> bool:
-        return all(clause.ok for clause in self.clauses)
-
-    def __str__(self) -> str:
-        marks = [
-            f"  {'✓' if clause.ok else '✗'} {clause.name:<8} {clause.detail}".rstrip()
-            for clause in self.clauses
-        ]
-        if self.claimable:
-            marks.append(f"Nothing stands in its way; {self.left}." if self.left else _FREE)
-        fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), self.fix])
-        return "\n".join([self.summary, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
-
-    @property
-    def left(self) -> str | None:
-        """Why every worker leaves it to whoever claims it, if they do."""
-        return tell_left(self.task, self.taken_by)
-
-    @property
-    def given_back(self) -> bool:
-        """Whether it is ready again because a worker let it go; the log of that may say why."""
-        return self.claimable and self.last == "released"
-
-    @property
-    def own_fixes(self) -> list[str]:
-        """What would change a task that is held up by itself, its agent's limit or a person.
-
-        So does the signal that it waits for; a time comes by itself.
-        """
-        own = () if self.task.terminal else self.clauses
-        names = {"kind", "holds", "usage", *(() if self.task.waits_for is None else ("due",))}
-        return [each.fix for each in own if each.name in names and each.fix]
-
-    @property
-    def line(self) -> str:
-        """How the task stands, and what holds it up, in one line."""
-        reasons = [each.detail for each in self.clauses if not each.ok and each.name != "status"]
-        if self.task.terminal or self.task.status is Status.RUNNING or not reasons:
-            return self.summary
-        return f"{self.summary}: {'; '.join(reasons)}"
 
 
 def explain(
@@ -156,7 +92,7 @@ class TaskReading:
 
     def _explain_clause(self, name: str) -> tuple[str, str]:
         words: dict[str, Callable[[], tuple[str, str]]] = {
-            "status": self._status,
+            "status": lambda: explain_status(self._tx, self._task),
             "kind": self._kind,
             "needs": self._needs,
             "holds": lambda: self._holds(Hold(self._row["holds"]), self._task.id),
@@ -189,7 +125,7 @@ class TaskReading:
         if task.terminal:
             why = "" if task.error is None else f": {tell_error(task.error)}"
             return f"{name} is {task.status}{why}"
-        if self._is_plan:
+        if is_open_plan(task):
             return f"{name} is {task.state}"
         state = {(): "ready", ("slot",): "waiting for a slot"}.get(tuple(broken), task.state)
         ended = None if broken else _ENDS.get(last or "")
@@ -202,27 +138,6 @@ class TaskReading:
             return None
         (row,) = self._tx.read("attempt_records", rows=[(task.id, task.attempt)])
         return read_outcome(row["type"], read_data(row["data"]))
-
-    @property
-    def _is_plan(self) -> bool:
-        return self._task.planning_phase is not PlanningPhase.NONE and not self._task.terminal
-
-    def _status(self) -> tuple[str, str]:
-        task = self._task
-        if self._is_plan:
-            return explain_plan(self._tx, task)
-        match task.status:
-            case Status.IDLE if task.item is not None:
-                return "its loop starts it when its turn has come", ""
-            case Status.IDLE:
-                alone = ("it is not in the queue", f'hf.tasks.enqueue("{task.id}")')
-                return explain_wait(self._tx, task.id) or alone
-            case Status.RUNNING:
-                return f"attempt {task.attempt} is running", ""
-            case Status.FAILED | Status.CANCELLED:
-                return f"it has ended {task.status}", self._retry(f'hf.tasks.retry("{task.id}")')
-            case _:
-                return f"it is {task.status}", ""
 
     def _kind(self) -> tuple[str, str]:
         task = self._task
@@ -257,9 +172,22 @@ class TaskReading:
 
     def _needs(self) -> tuple[str, str]:
         unmet = self._tx.read("unmet_needs", ids=[self._task.id])
-        broken = [row["id"] for row in unmet if row["status"] in {"failed", "cancelled"}]
-        retry = self._retry(f'hf.tasks.retry("{broken[0]}")') if broken else ""
-        return f"waits for {self._names(unmet)}", retry
+        broken = [row for row in unmet if row["status"] in {"failed", "cancelled"}]
+        if not broken:
+            return f"waits for {self._names(unmet)}", self._start_first(unmet)
+        again = self._give_values(broken) or f'hf.tasks.retry("{broken[0]["id"]}")'
+        return f"waits for {self._names(unmet)}", self._retry(again)
+
+    def _give_values(self, broken: Sequence[Row]) -> str:
+        rows = self._tx.read("tasks_by_id", ids=[row["id"] for row in broken])
+        return retry_for_values_of(self._tx, sorted(rows, key=lambda row: str(row["id"])))
+
+    def _start_first(self, unmet: Sequence[Row]) -> str:
+        """What has the first of what it needs begin that nobody has put in the queue."""
+        idle = [row["id"] for row in unmet if row["status"] == "idle"]
+        found = look_at(self._tx, self._tx.read("tasks_by_id", ids=idle)) if idle else []
+        ordered = sorted(found, key=lambda task: task.id)
+        return next((fix for each in ordered if (fix := explain_status(self._tx, each)[1])), "")
 
     def _retry(self, retry: str) -> str:
         return ended_calls.fix(self._tx, self._task.run_id, retry)
@@ -281,8 +209,9 @@ class TaskReading:
             retry = f'hf.tasks.retry("{broken[0]["id"]}")' if broken else ""
             return f"its plan is failing: {self._names(broken)}", retry
         if holds & Hold.FAILING:
-            names = self._names(self._tx.read("failed_in_run", run_id=run_id))
-            return f"its run is failing: {names}", self._retry(f'hf.runs.retry("{run_id}")')
+            broken = self._tx.read("failed_in_run", run_id=run_id)
+            again = self._give_values(broken) or f'hf.runs.retry("{run_id}")'
+            return f"its run is failing: {self._names(broken)}", self._retry(again)
         return self._holds(holds, run_id)
 
     def _holds(self, holds: Hold, identifier: str) -> tuple[str, str]:
@@ -296,6 +225,9 @@ class TaskReading:
             return self._version(names)
         if holds & (Hold.APPROVAL | Hold.QUESTION) and identifier == self._task.id:
             return self._person(holds, names)
+        if self._task.kind is Kind.APPROVAL and identifier == self._task.id:
+            # Its own holds keep nobody from settling it.
+            return f"hold: {names}", ""
         if holds & Hold.BUDGET and identifier != self._task.id:
             return explain_budget(self._tx, identifier, names)
         if holds & Hold.LIMIT and not holds & Hold.PAUSED:
@@ -307,7 +239,9 @@ class TaskReading:
         details, fixes = [f"hold: {names}"], []
         if holds & Hold.APPROVAL:
             details += [] if task.error is None else [f"it ended with {tell_error(task.error)}"]
-            fixes.append(f'hf.approve("{task.id}")')
+            # Without the value that it lacked it would only ask again.
+            again = retry_for_values(self._tx, [task])
+            fixes.append(again or f'hf.approve("{task.id}")')
         if holds & Hold.QUESTION:
             details += (
                 []
@@ -335,15 +269,18 @@ class TaskReading:
         return self._task.scheduled_for is not None and self._task.scheduled_for <= self._now
 
     def _follows(self) -> bool:
-        """Whether it is looked at when its needs are done, and has no time of its own."""
+        """Whether it is looked at when nothing else stops it, and has no time of its own."""
         task = self._task
-        return task.blocked and task.scheduled_for is None and task.waits_for is None
+        stopped = task.blocked or task.holds or task.run_holds or task.status is not Status.QUEUED
+        return bool(stopped) and task.scheduled_for is None and task.waits_for is None
 
     def _due(self) -> tuple[str, str]:
         task = self._task
         if task.waits_for is not None:
             return self._awaited(task.waits_for)
-        detail = f"its time comes in {self._seconds(task.scheduled_for or 0)}"
+        if task.scheduled_for is None:
+            return "it has all it needs, and is still to be looked at", ""
+        detail = f"its time comes in {self._seconds(task.scheduled_for)}"
         if task.failures and task.error is not None:
             left = task.retry.max_attempts - task.failures
             detail += (

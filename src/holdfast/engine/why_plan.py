@@ -12,7 +12,7 @@ SHOWN = 5
 
 def explain_plan(tx: Transaction, plan: Task) -> tuple[str, str]:
     """How an open plan stands, and what would bring it on."""
-    children = look_at(tx, tx.read("children_in_order", parent_id=plan.id))
+    children = _children(tx, plan)
     if plan.planning_phase is PlanningPhase.ACTIVE:
         return _being_made(plan, children)
     if (waits := explain_wait(tx, plan.id)) is not None:
@@ -24,7 +24,7 @@ def explain_plan(tx: Transaction, plan: Task) -> tuple[str, str]:
     told = ", ".join(f"{each.title} {each.id} ({each.state})" for each in shown[:SHOWN])
     more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
     held_up = f", held up by {told}{more}" if told else ""
-    return f"{plan.state}{held_up}", _next_step(shown)
+    return f"{plan.state}{held_up}", _next_step(tx, shown)
 
 
 def explain_wait(tx: Transaction, task_id: str) -> tuple[str, str] | None:
@@ -46,13 +46,17 @@ def _being_made(plan: Task, children: list[Task]) -> tuple[str, str]:
     return detail, f'hf.tasks.finalize_plan("{plan.id}")'
 
 
-def _next_step(shown: list[Task]) -> str:
+def _children(tx: Transaction, plan: Task) -> list[Task]:
+    return look_at(tx, tx.read("children_in_order", parent_id=plan.id))
+
+
+def _next_step(tx: Transaction, shown: list[Task]) -> str:
     """What to do about the first child that moves by nobody but a person."""
     for child in shown:
         if child.status in {Status.FAILED, Status.CANCELLED}:
             return f'hf.tasks.retry("{child.id}")'
         if child.planning_phase is PlanningPhase.ACTIVE:
-            return f'hf.tasks.finalize_plan("{child.id}")'
+            return _being_made(child, _children(tx, child))[1]
         if child.status is Status.IDLE and child.planning_phase is PlanningPhase.NONE:
             return f'hf.tasks.enqueue("{child.id}")'
     return f'hf.why("{shown[0].id}")' if shown else ""

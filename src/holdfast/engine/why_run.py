@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine import ended_calls, validation
+from holdfast.engine.explanation import Explanation
 from holdfast.engine.looking import count_done
 from holdfast.engine.records import read_run
-from holdfast.engine.why import Explanation, TaskReading
+from holdfast.engine.why import TaskReading
 from holdfast.engine.why_budget import tell_budget, tell_limit
+from holdfast.engine.why_missing import retry_for_values_of
 from holdfast.engine.why_slot import explain_turn
 from holdfast.errors import NotFound, tell_error
 from holdfast.model.duration import tell_duration
@@ -65,7 +67,7 @@ def explain_run(
             summary=_summary(tx, run) + _caller(tx, run) + _bounds(tx, rows[0], run),
             tasks=tuple(TaskReading(tx, row, serves, offered).explain() for row in shown),
             more=len(open_tasks) - len(shown),
-            fix=_fix(tx, run) or _raise(tx, run) or _wait(tx, run)[1],
+            fix=_fix(tx, run, open_tasks) or _raise(tx, run) or _wait(tx, run)[1],
         )
 
     return database.view(read)
@@ -102,9 +104,11 @@ def _raise(tx: Transaction, run: Run) -> str:
     return tell_limit(tx, run.id)[1] if run.holds & Hold.BUDGET and not run.terminal else ""
 
 
-def _fix(tx: Transaction, run: Run) -> str:
+def _fix(tx: Transaction, run: Run, rows: Sequence[Row]) -> str:
     if run.status in {RunStatus.FAILED, RunStatus.CANCELLED} or run.holds & Hold.FAILING:
-        return ended_calls.fix(tx, run.id, f'hf.runs.retry("{run.id}")')
+        failed = [row for row in rows if row["status"] == "failed"]
+        again = retry_for_values_of(tx, failed) or f'hf.runs.retry("{run.id}")'
+        return ended_calls.fix(tx, run.id, again)
     if run.holds & Hold.PAUSED:
         return f'hf.runs.resume("{run.id}")'
     return ""

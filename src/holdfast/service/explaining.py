@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.why import Explanation
+from holdfast.engine.explanation import Explanation
 from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.why_taker import TakenBy
 from holdfast.model.status import Kind, Status

@@ -64,6 +64,14 @@ class Node:
         return asked and self.open and self.task["state"] not in {"blocked", "stalled"}
 
     @property
+    def left_alone(self) -> bool:
+        """Whether it goes on only when somebody puts it in the queue, or resumes it alone."""
+        item = self.task["kind"] == "group" and self.task.get("item") is not None
+        idle = self.task["state"] == "idle" and not self.task["blocked_by"] and not item
+        paused = self.task["state"] == "held" and "paused" in self.task["holds"]
+        return (idle or paused) and not self.asks_person
+
+    @property
     def moves(self) -> bool:
         """Whether it runs, or will without anybody's doing."""
         still = {"blocked", "stalled", "held", "idle"}

@@ -19,6 +19,7 @@ from holdfast.store.database import Transaction
 
 # Of what runs already they change nothing that anybody would see.
 FOR_LATER = frozenset({"pause", "resume"})
+BEGIN_AGAIN = frozenset({"retry", "reopen"})
 TOLD_OF_NEW = ("kind", "run_id", "step", "item", "title", "address")
 
 
@@ -26,11 +27,13 @@ TOLD_OF_NEW = ("kind", "run_id", "step", "item", "title", "address")
 class Preview:
     """The tasks that would change, as they stand now, and those that would be made.
 
-    Each with its address and the state that it `becomes`; what would be made has no id yet.
+    Each with its address and the state that it `becomes`; what would be made has no id yet. Of
+    those that would change, so many do `beside` what is done to the others.
     """
 
     tasks: list[View] = field(default_factory=list)
     made: list[View] = field(default_factory=list)
+    beside: int = 0
 
 
 class Previews:
@@ -62,7 +65,7 @@ class Previews:
                 refused = _try(command, identifier, *given, **options)
                 changed = [each for each in tx.take_noted() if each.startswith("t_")]
                 shown = _shown(tx, verb, identifier, changed)
-                told.append(refused or self._tell(tx, shown, states))
+                told.append(refused or self._tell(tx, verb, shown, states))
             return told
 
         return self._engine.rehearse(work)
@@ -80,17 +83,20 @@ class Previews:
 
         return self._engine.database.view(read)
 
-    def _tell(self, tx: Transaction, found: list[View], states: dict[str, str]) -> Preview:
+    def _tell(
+        self, tx: Transaction, verb: str, found: list[View], states: dict[str, str]
+    ) -> Preview:
         """Put how tasks stand before it to how they stand after it, which the next one finds."""
         after = {each["id"]: each for each in _with_addresses(tx, found)}
         before = self._engine.database.view(
             lambda outside: view_rows(outside, outside.read("tasks_by_id", ids=sorted(after)))
         )
         stood = [each | {"state": states.get(each["id"], each["state"])} for each in before]
+        beside = sum(not _is_meant(verb, each, after[each["id"]]) for each in stood)
         told = [_becoming(each, after.pop(each["id"])) for each in stood]
         made = [_new(each) for each in in_order([*after.values()])]
         states |= {each["id"]: each["becomes"] for each in told}
-        return Preview(tasks=in_order(told), made=made)
+        return Preview(tasks=in_order(told), made=made, beside=beside)
 
 
 def _try(command: Callable[..., View], *given: object, **options: object) -> Refused | None:
@@ -109,6 +115,14 @@ def _shown(tx: Transaction, verb: str, identifier: str, changed: Sequence[str]) 
     if verb == "finalize_plan":
         return [each for each in found if each["id"] != identifier]
     return found
+
+
+def _is_meant(verb: str, before: View, after: View) -> bool:
+    """Whether the verb is done to a task, and it does not only change because of others."""
+    if verb == "cancel":
+        return bool(after["status"] == Status.CANCELLED)
+    began = after["generation"] > before["generation"] and not after.get("superseded")
+    return began if verb in BEGIN_AGAIN else True
 
 
 def _becoming(before: View, after: View) -> View:

@@ -240,13 +240,23 @@ class Queries:
                 if run is None
                 else tx.read("tasks_of_run_for_people", run_id=run, count=limit)
             )
-            names = name_tasks(tx, [row["id"] for row in rows])
-            return [
-                told | {"address": address_of(told.get("run_id"), names[told["id"]])}
-                for told in view_tasks(tx, map(read_task, rows))
-            ]
+            return _with_addresses(tx, rows)
 
         return self._view(read)
+
+    def out_of_queue(self, limit: int = PAGE) -> list[View]:
+        """What of runs waits for somebody to put it in the queue; each with its address."""
+        return self._view(
+            lambda tx: _with_addresses(tx, tx.read("steps_out_of_queue", count=limit))
+        )
+
+
+def _with_addresses(tx: Transaction, rows: Sequence[Row]) -> list[View]:
+    names = name_tasks(tx, [row["id"] for row in rows])
+    return [
+        told | {"address": address_of(told.get("run_id"), names[told["id"]])}
+        for told in view_tasks(tx, map(read_task, rows))
+    ]
 
 
 def address_of(run: str | None, name: str) -> str:

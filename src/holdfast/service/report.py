@@ -34,5 +34,5 @@ def report(view: Look, queries: Queries, since: int) -> View:
         **told,
         "running": running,
         "usage": spent,
-        "needs_you": queries.for_people(),
+        "needs_you": [*queries.for_people(), *queries.out_of_queue()],
     }

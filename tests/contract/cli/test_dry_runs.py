@@ -6,9 +6,10 @@ from holdfast.engine.engine import Engine
 from holdfast.model.budget import Budget
 from holdfast.model.declared import Declared
 from holdfast.model.graph import Step, Workflow
+from holdfast.model.task import Task
 from tests.contract import called
 from tests.contract.cli.typed import Typed
-from tests.contract.stages import CHAIN, finish, start
+from tests.contract.stages import CHAIN, StartedRun, finish, start
 from tests.contract.test_loops import begin, loop, of
 from tests.contract.test_planning import plan
 
@@ -48,7 +49,9 @@ def test_what_would_be_made_anew_is_told_apart_from_what_would_change(
     finish(engine, of(engine, run, "do")[0].id)
     again = ("retry", run, "--from", "build", "--dry-run")
     said = typed.ok(*again)
-    assert said.startswith(f"would retry {run} --from build: 4 tasks, and 2 new\n")
+    assert said.startswith(
+        f"would retry {run} --from build: 2 tasks, and 2 others change, and 2 new\n"
+    )
     assert _lines(said) == [
         "build done → in progress 0/1",
         "build.1 done → superseded",
@@ -74,6 +77,26 @@ def test_what_was_called_is_named_below_the_step_that_called_it(
         assert "ship.send blocked → cancelled" in said
     for task in typed.json("cancel", run.id, "--dry-run")["tasks"]:
         assert typed.json("show", task["address"])["id"] == task["id"]
+
+
+def test_only_what_the_verb_is_done_to_is_counted_as_that(engine: Engine, typed: Typed) -> None:
+    run = called.begin(engine, called.call(), Step(id="beside"), called.LAST)
+    said = typed.ok("cancel", run.steps["ship"], "--dry-run").splitlines()
+    assert [line.endswith("→ cancelled") for line in said[1:]].count(False) == 2
+    assert (
+        said[0] == f"would cancel {run.steps['ship']}: {len(said) - 3} tasks, and 2 others change"
+    )
+    typed.ok("cancel", run.steps["ship"])
+    states = [task.status.value for each in (run, called.of(run)) for task in _tasks(engine, each)]
+    assert states.count("cancelled") == len(said) - 3
+    again = typed.ok("retry", run.steps["ship"], "--dry-run").splitlines()
+    assert (
+        again[0] == f"would retry {run.steps['ship']}: {len(said) - 3} tasks, and 2 others change"
+    )
+
+
+def _tasks(engine: Engine, run: StartedRun) -> list[Task]:
+    return list(engine.runs.tasks(run.id))
 
 
 def test_the_parts_of_a_plan_are_told_below_it_by_their_titles(

@@ -8,8 +8,16 @@ import pytest
 
 from holdfast.cli import report
 from holdfast.engine.engine import Engine
+from holdfast.model.graph import Step
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import FORK, break_for_good, create, start
+from tests.contract.test_loops import begin, loop
+
+
+@pytest.fixture
+def url(store_url: str) -> str:
+    """On each database: these are the queries of the service."""
+    return store_url
 
 
 def test_the_report_tells_what_happened_what_runs_and_what_to_type(
@@ -58,3 +66,20 @@ def test_the_report_points_at_a_task_without_a_run_that_failed(
     )
     start(engine).break_for_good("plan")
     assert "  and 1 more run that failed: holdfast runs --status failed\n" in typed.ok()
+
+
+def test_the_report_lists_what_of_runs_nobody_has_put_in_the_queue(
+    engine: Engine, typed: Typed
+) -> None:
+    create(engine, "for later", enqueue=False)
+    begin(engine, loop("input", body=(Step(id="one"),)), given=["a", "b"])
+    run = start(engine)
+    assert "Needs you" not in typed.ok()
+    assert engine.tasks.reset(run.steps["work"]).ok
+    assert "Needs you" not in typed.ok(), "it waits for another"
+    run.finish("plan")
+    work = run.steps["work"]
+    shown = typed.ok()
+    assert f"  ◆ {run.id}:work  it is not in the queue\n    holdfast task enqueue {work}\n" in shown
+    typed.ok("task", "enqueue", work)
+    assert "Needs you" not in typed.ok()

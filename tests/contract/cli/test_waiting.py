@@ -177,3 +177,32 @@ def test_what_goes_on_without_a_worker_says_how_to_start_one(
     start(engine)
     told = typed("retry", "@last", "--from", "plan").err
     assert told == "No worker serves default now; start one: holdfast worker MODULE:NAME\n"
+
+
+@pytest.mark.parametrize("way", [(), ("--json",)])
+def test_a_run_that_stands_still_is_not_waited_for_and_says_what_would_have_it_go_on(
+    engine: Engine, typed: Typed, tmp_path: Path, way: tuple[str, ...]
+) -> None:
+    (tmp_path / "w.yaml").write_text("name: w\nsteps: [{id: a, run: [echo]}, {id: b, run: [echo]}]")
+    run = typed.json("run", "w.yaml", "--key", "k")["id"]
+    a, b = (engine.runs.task(run, step).id for step in ("a", "b"))
+    stops = {
+        ("pause", run): f"holdfast resume {run}",
+        ("pause", a): f"holdfast resume {a}",
+        ("task", "reset", a): f"holdfast task enqueue {a}",
+    }
+    for stop, fix in stops.items():
+        typed.ok(*stop)
+        said = typed("run", "w.yaml", "--key", "k", "--wait", *way)
+        assert said.code == 4
+        if way:
+            assert [each["next"] for each in json.loads(said.out)["needs_you"]] == [fix]
+        else:
+            assert said.err.startswith(f"needs you: {fix}\n")
+            assert "because: " in said.out
+        typed.ok(*fix.split()[1:])
+    typed.ok("task", "reset", b)
+    assert typed("run", "w.yaml", "--key", "k", "--wait").code == 4
+    assert engine.tasks.get(a).status == "done", "what could go on did so first"
+    typed.ok("task", "enqueue", b)
+    assert typed("run", "w.yaml", "--key", "k", "--wait").code == 0

@@ -141,6 +141,20 @@ WHERE status IN ('idle', 'queued')
   AND (kind = 'approval' OR (holds & 6) <> 0)
 ORDER BY id LIMIT :count
 
+-- name: steps_out_of_queue
+-- purpose: the tasks of runs that go on only when somebody puts them in the queue; an item is started
+--   by its loop
+SELECT * FROM holdfast_task
+WHERE status = 'idle'
+  AND status IN ('idle', 'queued', 'failed', 'cancelled')
+  AND created_at >= 0
+  AND run_id IS NOT NULL
+  AND NOT blocked
+  AND run_holds = 0
+  AND (holds & 6) = 0
+  AND (kind = 'work' OR (kind = 'group' AND item IS NULL))
+ORDER BY id LIMIT :count
+
 -- name: tasks_of_run_for_people
 -- purpose: the tasks of one run, and of what it has called, that go on only when somebody approves
 --   or answers; those of a run that is held too
