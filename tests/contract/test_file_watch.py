@@ -26,7 +26,6 @@ from holdfast.threads import SystemThreads, Threads
 from tests.contract.ears import Ear
 from tests.contract.small_store import FILES, add
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is of Linux")
 PATIENCE = 20
 # Nobody looks by himself for as long as a test lasts: only the watch can have told.
 NEVER = 3_600.0
