@@ -204,6 +204,22 @@ def test_a_commit_of_others_is_not_lost_behind_ones_own(
     assert here.others.look() == Seen()
 
 
+def test_a_commit_of_others_is_not_lost_where_a_transaction_could_not_begin(
+    path: Path, here: SqliteDatabase, elsewhere: SqliteDatabase
+) -> None:
+    """A BEGIN that finds the file locked has seen what was committed before that."""
+    here.others.look()
+    add(elsewhere, ("t_1", "one"))
+    rival = apsw.Connection(str(path))
+    rival.execute("BEGIN IMMEDIATE")
+    let_go = threading.Timer(0.05, lambda: rival.execute("ROLLBACK"))
+    let_go.start()
+    here.transact(lambda _: None)
+    let_go.join()
+    rival.close()
+    assert here.others.look() == Seen(others=True)
+
+
 def test_a_transaction_that_changed_nothing_or_was_undone_is_no_commit(
     here: SqliteDatabase,
 ) -> None:

@@ -145,8 +145,6 @@ def _not_edited(group: Group, operation: EditTask, task: Row) -> str:
         cancel = f'hf.tasks.cancel("{named}")'
         return f"it has started; {cancel} ends that, and after {reset} it can be changed"
     if status in TERMINAL:
-        if task["superseded"]:
-            return _over(group, task)
         if _is_built_upon(group, task):
             again = f'hf.tasks.reopen("{named}") does it and all that needs it again'
             return f"it has ended {status}; {again}, and until it starts it can be changed"

@@ -114,7 +114,7 @@ class Steering:
 
     def _unhold(self, task_id: str, *, actor: str) -> TransitionResult:
         """What stopped a task: a usage limit or a missing function where it was not paused."""
-        held = self._desks.tasks.get(task_id).holds.names
+        held = self._queries.task(task_id)["holds"]
         reason = next((each for each in RESUMED if each in held), "paused")
         return self._desks.tasks.unhold(task_id, reason, actor=actor)
 

@@ -53,7 +53,9 @@ class SqliteDatabase:
 
     def __init__(self, path: Path, surroundings: Surroundings, *, vfs: str | None = None) -> None:
         refuse_unsafe(apsw.sqlite_lib_version())
-        self._path = self.file = path.absolute()
+        self._path = path.absolute()
+        # Whoever has it open under another name has the same file.
+        self.file = path.resolve()
         self._vfs = vfs
         self._surroundings = surroundings
         self._home = HomeProcess()
@@ -88,7 +90,7 @@ class SqliteDatabase:
         return self._patiently(lambda: self._alone(lambda: self._transact(work)))
 
     def rehearse(self, work: Callable[[Transaction], T]) -> T:
-        refuse_second(self._path)
+        refuse_second(self.file)
         return self._patiently(lambda: self._rehearse(work))
 
     def view(self, work: Callable[[Transaction], T]) -> T:
@@ -121,12 +123,12 @@ class SqliteDatabase:
 
     @contextmanager
     def _lend(self, connection: apsw.Connection) -> Iterator[None]:
-        refuse_second(self._path)
+        refuse_second(self.file)
         self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
         self._given.add(connection)
         begun = self._surroundings.clock.monotonic()
         try:
-            with holding_store(self._path):
+            with holding_store(self.file):
                 yield
             self._patiently(lambda: connection.execute("COMMIT"))
         finally:

@@ -38,19 +38,25 @@ class Others:
         self._changes = 0
         self._others = False
         self._own = False
+        self._begun = False
 
     def begin(self, connection: apsw.Connection) -> None:
         """In a transaction that nobody else can write beside: what has come before it."""
+        self._begun = True
         if connection.data_version() != self._version:
             self._others = True
 
     def end(self, connection: apsw.Connection | None) -> None:
         """After a transaction, or on a new connection, which cannot tell what came before it."""
+        begun, self._begun = self._begun, False
         if connection is None:
             self._connection = None
             return
         if connection is not self._connection:
             self._connection, self._changes, self._others = connection, 0, True
+        elif not begun:
+            # One that could not begin has seen all the same what was committed before it.
+            self._others |= connection.data_version() != self._version
         # It counts the connection's own commits too, and so is read after each of them.
         self._version = connection.data_version()
         changes = connection.total_changes()
