@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -22,6 +22,13 @@ class Rehearsal:
 
     asked: Joined
     tx: Noting
+
+    def lock(self, identifiers: Sequence[str]) -> None:
+        """Lock all that is going to be asked about, in the order in which every process does."""
+        runs = sorted(each for each in identifiers if each.startswith("r_"))
+        tasks = sorted(each for each in identifiers if each.startswith("t_"))
+        self.tx.run("lock_runs", tasks=tasks, runs=runs)
+        self.tx.run("lock_tasks", tasks=tasks, beside=())
 
 
 class Noting:

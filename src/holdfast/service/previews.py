@@ -57,6 +57,7 @@ class Previews:
 
         def work(rehearsal: Rehearsal) -> list[Preview | Refused]:
             tx = rehearsal.tx
+            rehearsal.lock(identifiers)
             queries = Queries(lambda look: look(tx), lambda: self._engine)
             command = getattr(Steering(rehearsal.asked, queries, self._actor), verb)
             told: list[Preview | Refused] = []

@@ -72,7 +72,7 @@ class Worker(Startable):
         self._asking = Asking(engine, may=self._may_ask, again=self._wake.set, end=self.drain)
         # Bound once, and not anew for each of a thousand steps.
         self._vacated, self._finished = self._vacate, self._finish
-        self._is_alone = self._has_one
+        self._is_alone = lambda: self._busy == 1
         self._runner = Runner(engine.threads, self._take_up, self._give_up)
         self._heartbeat = Heartbeat(engine, self._executions)
         self._versions = Versions(engine, functions, options)
@@ -215,9 +215,6 @@ class Worker(Startable):
         with self._lock:
             self._busy -= 1
 
-    def _has_one(self) -> bool:
-        return self._busy == 1
-
     def _pull(self) -> None:
         try:
             while True:
@@ -249,8 +246,8 @@ class Worker(Startable):
             self._obey(self._presence.step(self._disk.look()))
             self._begin_now()
             if not self._stopping.is_set():
-                freed = self._versions.lift(full=not self._may_ask())
-                self._asking.ask(self._taker, hinted=freed)
+                full = self._taker.hungry or not self._may_ask()
+                self._asking.ask(self._taker, hinted=self._versions.lift(full=full))
             pause = self._look()
         except ShuttingDown:
             self._stopping.set()
@@ -315,6 +312,7 @@ class Worker(Startable):
             self._runner.run(self._begin([self._execution(each, asked) for each in assignments]))
 
     def _execution(self, assignment: Assignment, asked: float) -> Execution:
+        self._versions.ahead.pop(assignment.task_id, None)
         work, timeout = assignment.work, assignment.timeout
         if work is not None and work.command is not None:
             # Its processes have ended before it is said that it ran too long.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from holdfast.engine.wanted import WANTED_AT_ONCE
-from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.worker.execution import Functions
 from holdfast.worker.office import Office
@@ -18,6 +17,8 @@ REMEMBERED = 1_000
 # At most so many are lifted before the worker comes to them: another one without their functions
 # takes each of them once more, and must remember them all until then.
 LIFTED = REMEMBERED // 2
+# For how many seconds what a full worker has lifted is taken to be on its way to it.
+AHEAD = 60.0
 
 
 class Passed(NamedTuple):
@@ -50,6 +51,8 @@ class Versions:
         self._lifted = lifted
         # Whether more is on hold that this program has the functions of, for when there is room.
         self.more = False
+        # What it has lifted while it was full, and when.
+        self.ahead: dict[str, float] = {}
         self._after = ""
         self._looked: float | None = None
         self._passed: dict[str, Passed] = {}
@@ -92,8 +95,9 @@ class Versions:
         """Look for tasks on hold that this program has the functions of: some, not too often.
 
         And for those that an earlier release put on hold though no program has them. A worker that
-        is full lifts nothing: whoever has not the function would only take it and hold it again.
-        The answer is whether it leaves less to others than before.
+        has enough in line lifts no more than it runs at once, the first in line: those without the
+        functions would only take and hold the others again. The answer is whether it leaves less to
+        others than before.
         """
         now = self._engine.clock.monotonic()
         early = self._looked is not None and now < self._looked + LOOK_EVERY
@@ -102,9 +106,12 @@ class Versions:
         freed = not early and self._forget_lifted()
         if not early:
             self._looked = now
-        if not full:
-            self._lift_known()
+        self._lift_known(self._room_ahead(now) if full else self._lifted, full=full)
         return freed
+
+    def _room_ahead(self, now: float) -> int:
+        self.ahead = {each: at for each, at in self.ahead.items() if now < at + AHEAD}
+        return self._options.concurrency - len(self.ahead)
 
     def _forget_lifted(self) -> bool:
         passed = dict(self._passed)
@@ -117,22 +124,28 @@ class Versions:
                 self._passed.pop(task_id, None)
         return bool(lifted)
 
-    def _lift_known(self) -> None:
+    def _lift_known(self, most: int, *, full: bool) -> None:
+        if most <= 0:
+            return
         wanted = self._engine.tasks.wanted(after=self._after, count=self._at_once)
         known = tuple(
             each
             for each in wanted.functions
             if each.external or self._functions.knows(each.workflow, each.step)
         )
-        lifted: Sequence[TransitionResult] = ()
+        chosen: list[str] = []
+
+        def choose(task_id: str) -> bool:
+            lifts = self._is_to_lift(task_id)
+            chosen.extend([task_id] if lifts else ())
+            return lifts
+
         if known:
-            lifted = self._engine.tasks.unhold_known(
-                replace(wanted, functions=known),
-                self._options,
-                self._is_to_lift,
-                most=self._lifted,
-            )
-        self.more = len(lifted) == self._lifted
+            page = replace(wanted, functions=known)
+            self._engine.tasks.unhold_known(page, self._options, choose, most=most)
+        self.more = len(chosen) == most
+        if full:
+            self.ahead |= dict.fromkeys(chosen, self._engine.clock.monotonic())
         if not self.more:
             self._after = wanted.following
 
