@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
@@ -13,6 +14,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.rehearsal import Rehearsal
 from holdfast.errors import StoreBusy, StoreUnreachable, WrongThread
 from holdfast.model.run import NewRun
+from holdfast.service.previews import Preview, Previews
 from holdfast.settings import Settings
 from holdfast.store.database import is_postgresql
 from holdfast.store.notifiers.postgresql import CHANNEL
@@ -20,6 +22,7 @@ from tests.contract.raw import dump
 from tests.contract.stages import CHAIN, FORK, MISSING_TASK, create, start, take
 from tests.contract.test_taking import Hand
 from tests.engines import opened
+from tests.race.racers import eventually
 
 
 def test_it_is_seen_inside_and_nowhere_else(engine: Engine, store_url: str) -> None:
@@ -123,3 +126,21 @@ def test_it_waits_for_another_transaction_only_as_long_as_what_is_done_would(
 def test_who_has_the_file_open_for_writing_does_not_wait_for_itself(sqlite_url: str) -> None:
     with opened(sqlite_url) as engine, engine.transaction(), pytest.raises(WrongThread):
         engine.rehearse(lambda rehearsal: rehearsal.asked.tasks.cancel(MISSING_TASK))
+
+
+def test_a_dry_run_of_several_locks_them_in_the_order_of_their_ids(postgres_store_url: str) -> None:
+    """Whatever order they are named in: two of them would wait for each other else."""
+    with opened(postgres_store_url) as engine, psycopg.connect(postgres_store_url) as other:
+        first, second = create(engine), create(engine)
+        other.execute("SELECT id FROM holdfast_task WHERE id = %s FOR UPDATE", (first,))
+        told = ThreadPoolExecutor(1).submit(Previews(engine).each, "pause", [second, first])
+        with psycopg.connect(postgres_store_url, autocommit=True) as beside:
+            assert eventually(lambda: is_waited(beside))
+            free = "SELECT id FROM holdfast_task WHERE id = %s FOR UPDATE NOWAIT"
+            assert beside.execute(free, (second,)).fetchone() == (second,)
+        other.rollback()
+        assert [len(each.tasks) for each in told.result(30) if isinstance(each, Preview)] == [1, 1]
+
+
+def is_waited(connection: psycopg.Connection[Any]) -> bool:
+    return connection.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone() is not None
