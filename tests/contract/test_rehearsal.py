@@ -144,3 +144,18 @@ def test_a_dry_run_of_several_locks_them_in_the_order_of_their_ids(postgres_stor
 
 def is_waited(connection: psycopg.Connection[Any]) -> bool:
     return connection.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone() is not None
+
+
+def test_each_resume_of_a_dry_run_finds_the_holds_that_those_before_it_have_left(
+    engine: Engine,
+) -> None:
+    task = create(engine)
+    for reason in ("paused", "version"):
+        assert engine.tasks.hold(task, reason).ok
+    told = Previews(engine).each("resume", [task, task])
+    assert [
+        [row["becomes"] for row in each.tasks] for each in told if isinstance(each, Preview)
+    ] == [
+        ["held"],
+        ["ready"],
+    ]
