@@ -306,3 +306,15 @@ def test_what_has_ended_with_a_hold_is_not_told_to_be_resumed(engine: Engine) ->
     assert engine.tasks.approve(run.steps["merge"]).ok
     fixes = [each.fix for each in engine.why(run.steps["merge"]).clauses if each.fix]
     assert not [fix for fix in fixes if "unhold" in fix or "resume" in fix]
+
+
+def test_what_remembers_that_no_signal_came_is_told_to_begin_anew(engine: Engine) -> None:
+    run = start(engine)
+    held = run.take("plan")
+    error = {"type": "SignalTimeout", "message": "no signal 'go' came in time"}
+    assert engine.work.fail(held.task_id, held.token, error, retryable=False).ok
+    again = f'hf.tasks.reopen("{held.task_id}")'
+    assert again in str(engine.why(held.task_id))
+    assert again in str(engine.why_run(run.id))
+    assert engine.tasks.reopen(held.task_id).ok
+    assert engine.runs.get(run.id).status == "running"

@@ -17,13 +17,18 @@ _LACKS = re.compile(
     r"(?:step|loop) '([^']*)': (?:there is no )?(?:(subject)\b|steps\.([\w:/@+-]+))"
 )
 
+# The name of the error by which a function ends whose signal did not come.
+_REMEMBERED = "SignalTimeout"
+
 
 def retry_for_values(tx: Transaction, tasks: Sequence[Task]) -> str:
     """The call that does the step again whose output the first of some tasks lacked, if one did.
 
-    To try such a task again by itself ends as before.
+    To try such a task again by itself ends as before; and so does one that waited for a signal in
+    vain, which it remembers.
     """
-    return next((fix for task in tasks if (fix := _retry_giver(tx, task) or _below(tx, task))), "")
+    ways = (_retry_giver(tx, each) or _below(tx, each) or _begin_anew(each) for each in tasks)
+    return next(filter(None, ways), "")
 
 
 def retry_for_values_of(tx: Transaction, rows: Sequence[Row]) -> str:
@@ -46,6 +51,12 @@ def _below(tx: Transaction, task: Task) -> str:
     failed = [] if child is None else tx.read("failed_in_run", run_id=child)
     ids = [row["id"] for row in failed]
     return retry_for_values_of(tx, tx.read("tasks_by_id", ids=ids)) if ids else ""
+
+
+def _begin_anew(task: Task) -> str:
+    kind = task.error.get("type") if isinstance(task.error, dict) else None
+    remembers = task.status is Status.FAILED and kind == _REMEMBERED
+    return f'hf.tasks.reopen("{task.id}")' if remembers else ""
 
 
 def _subject(tx: Transaction, task_id: str) -> str | None:
