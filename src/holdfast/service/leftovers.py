@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.engine.engine import Engine
-from holdfast.service.artifacts import is_of
 from holdfast.settings import Keep
+from holdfast.worker.artifacts import is_of
 from holdfast.worker.state import State
 
 _ASKED_AT_ONCE = 500
@@ -33,7 +33,7 @@ class Leftovers:
         """Those whose task is gone, or is among the `going`."""
         # One that was written lately belongs to a task that is newer than the look at the store.
         untouched = self._untouched("artifacts", self._keep.runs)
-        found = sorted(each for each in untouched if is_of(each, self._engine))
+        found = sorted(each for each in untouched if is_of(each, self._engine.store))
         return [each for page in _pages(found) for each in self._gone(page, going)]
 
     def _gone(self, page: Sequence[Path], going: Collection[str]) -> Iterator[Path]:

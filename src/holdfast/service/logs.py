@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from holdfast.errors import InvalidInput
 from holdfast.service.place import Place
-from holdfast.worker.state import private, state_of
+from holdfast.worker.state import state_of
 
-MAX_LOG = 50_000_000
 TAIL = 4_096
-CUT = b"\n[the log was cut here: it is full]\n"
 
 
 def log_path(place: Place, task_id: str, attempt: int) -> Path:
@@ -30,21 +27,6 @@ def last_line(place: Place, task_id: str, attempt: int) -> tuple[str, float] | N
     except OSError:
         return None
     return (lines[-1].decode(errors="replace").strip(), when) if lines else None
-
-
-def append_log(place: Place, task_id: str, attempt: int, chunk: bytes) -> int:
-    """Add to the log of an attempt and say how long it is; beyond the most it is cut, once."""
-    path = log_path(place, task_id, attempt)
-    try:
-        private(path.parent)
-        with path.open("ab") as file:
-            size = file.tell()
-            if size < MAX_LOG:
-                fits = chunk[: MAX_LOG - size]
-                file.write(fits if len(fits) == len(chunk) else fits + CUT)
-            return file.tell()
-    except OSError as error:
-        raise InvalidInput("log", f"{path} cannot be written: {error.strerror}") from error
 
 
 def read_log(path: Path, start: int = 0) -> bytes:

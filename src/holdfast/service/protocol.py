@@ -7,19 +7,21 @@ from dataclasses import dataclass
 
 from holdfast.engine import validation
 from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
 from holdfast.model.duration import Moment
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, NewTask, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, digest
 from holdfast.service.assignments import view_assignment
-from holdfast.service.logs import append_log
+from holdfast.service.logs import log_path
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted, may_act
 from holdfast.service.renewing import renew_each
 from holdfast.service.views import View, present
 from holdfast.worker.remote.wire import Around, pack
+from holdfast.worker.spool import append
 
 Note = tuple[str, object]
 
@@ -204,7 +206,12 @@ class Protocol:
     def log(self, task_id: str, token: str, chunk: bytes) -> int:
         """Add to the log of an attempt that may still act; how long it is then."""
         accepted(task_id, self._engine.work.check_write(task_id, token))
-        return append_log(self._place, task_id, int(token.partition(".")[0]), chunk)
+        path = log_path(self._place, task_id, int(token.partition(".")[0]))
+        try:
+            return append(path, chunk)
+        except OSError as error:
+            reason = f"{path} cannot be written: {error.strerror}"
+            raise InvalidInput("log", reason) from error
 
     def tell(self, task_id: str, answer: TransitionResult) -> View:
         """How the task of a report stands, unless that was refused."""

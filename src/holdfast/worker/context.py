@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from holdfast.engine.edge import reading
 from holdfast.engine.validation import JSON_SCALAR_LIMIT
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.model.text import encode_json
+from holdfast.worker.artifacts import Artifact
 from holdfast.worker.durable import (
     Flow,
     Memory,
     as_said,
-    await_here,
     callee_of,
-    leave_again,
     seconds,
-    wait_here,
 )
+from holdfast.worker.flowing import await_here, leave_again, wait_here
 from holdfast.worker.office import Office
 from holdfast.worker.places import SharedName
+from holdfast.worker.spool import append
+from holdfast.worker.state import State, state_of
 from holdfast.worker.tenure import AttemptEnded, Tenure
 from holdfast.worker.waits import Suspended
+
+logger = logging.getLogger("holdfast.worker")
 
 
 def _as_it_is(value: object) -> object:
@@ -57,6 +63,10 @@ class Context:
     def _memory(self) -> Memory:
         over, blocking = lambda: self.ended, not self.asynchronous
         return Memory(self._engine, self._assignment, over, blocking=blocking)
+
+    @cached_property
+    def _state(self) -> State:
+        return state_of(self._engine.settings.url)
 
     @property
     def task_id(self) -> str:
@@ -123,6 +133,47 @@ class Context:
         with as_said():
             text = encode_json("progress", self.clean(note), limit=JSON_SCALAR_LIMIT)
         self.noted = json.loads(text)
+
+    def log(self, text: object) -> None:
+        """Add a line to the log of this attempt, which `holdfast logs` shows.
+
+        That it cannot be written is told, and is no reason for a step to fail.
+        """
+        if self.ended:
+            raise AttemptEnded(f"attempt {self.attempt} of {self.task_id} has ended")
+        line = str(self.clean(str(text)))
+        ending = "" if line.endswith("\n") else "\n"
+        path = self._state.log(self.task_id, self.attempt)
+        try:
+            append(path, f"{line}{ending}".encode("utf-8", "replace"))
+        except OSError as error:
+            logger.warning("%s is not written any further: %s", path, error)
+
+    def artifact(self, name: str, content: str | bytes | Path) -> Any:  # noqa: ANN401
+        """Keep a file under a name, and give its path; the content, or where to read it.
+
+        The same again is the same, and another content under that name is refused.
+        """
+        return self._edge(
+            lambda memory: memory.artifact(
+                Artifact(self._state, (self.task_id, self.token), name, _content_of(content))
+            )
+        )
+
+    def lease(self, key: str, ttl: float | str) -> Any:  # noqa: ANN401
+        """Hold a name that nobody else holds, and give its lease; None when somebody does.
+
+        It is given back when the function is left, also for a wait, or ends after its `ttl`. Pass
+        its `fence` on to whatever is done under it.
+        """
+        return self._edge(lambda memory: memory.lease(key, seconds("ttl", ttl)))
+
+    def give_back_leases(self) -> None:
+        """Let others have what the step held; what cannot be given back runs out."""
+        memory: Memory | None = self.__dict__.get("_memory")
+        for lease in () if memory is None else memory.leases:
+            with suppress(ShuttingDown):
+                self._engine.leases.release.submit(lease.key, lease.token)
 
     def effect(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Do something once and remember what it gave, however often the step runs.
@@ -206,6 +257,17 @@ def _call_of(
         reason = f"{function!r} is no function; give the function, and its arguments after it"
         raise InvalidInput("effect", reason)
     return lambda: function(*args, **kwargs)
+
+
+def _content_of(content: object) -> bytes:
+    if isinstance(content, Path):
+        return content.read_bytes()
+    if isinstance(content, str):
+        return content.encode("utf-8", "surrogateescape")
+    if isinstance(content, bytes | bytearray | memoryview):
+        return bytes(content)
+    kind = type(content).__name__
+    raise InvalidInput("content", f"is {kind}: give text, bytes, or a Path to read it from")
 
 
 def _side_by_side(iterables: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:

@@ -6,13 +6,13 @@ reads the store. One edge waits in a thread, another in a coroutine.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, NoReturn, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.validation import MAX_BATCH
@@ -21,9 +21,10 @@ from holdfast.model.duration import parse_duration
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import Status
-from holdfast.model.task import Assignment, NewTask, Task
+from holdfast.model.task import Assignment, NamedLease, NewTask, Task
 from holdfast.model.text import clean_name
 from holdfast.store.holding import keeps_writer
+from holdfast.worker.artifacts import Artifact
 from holdfast.worker.encoding import InvalidEffect, encode_effect
 from holdfast.worker.office import Office
 from holdfast.worker.places import Places, SharedName
@@ -117,6 +118,8 @@ class Memory:
         self._read = assignment.attempt == 1
         self.places = Places()
         self.waits = Waits()
+        # Held until the function is left, or they have run out.
+        self.leases: list[NamedLease] = []
 
     @property
     def left(self) -> Suspended | None:
@@ -131,7 +134,7 @@ class Memory:
         if place in known:
             return known[place]
         self._refuse_to_wait("effect")
-        self._demand((yield lambda: self._engine.work.guard(*self._name)))
+        yield from self._guard()
         with self.waits.around(place), self.places.under_way(name, place):
             result = call()
             if inspect.isawaitable(result):
@@ -230,6 +233,36 @@ class Memory:
             raise Suspended(Wait(children=True))
         return [_output(child, callee) for child in children]
 
+    def artifact(self, artifact: Artifact) -> Flow[Path]:
+        known = yield from self._remembered()
+        self._refuse_to_wait("artifact")
+        yield from self._guard()
+        try:
+            yield lambda: artifact.lay_aside(self._engine.store)
+            kept = known.get(artifact.effect)
+            if kept is None:
+                kept = yield from self._remember(artifact.effect, artifact.told)
+            if kept != artifact.told:
+                advice = "give each its own name, or make what it holds in an effect"
+                raise InvalidCall("artifact", f"{artifact.conflict}; {advice}")
+            yield artifact.put_in_place
+        finally:
+            artifact.discard()
+        return artifact.path
+
+    def lease(self, key: str, ttl: float) -> Flow[NamedLease | None]:
+        self._refuse_to_wait("lease")
+        yield from self._guard()
+        with as_said():
+            acquired = self._engine.leases.acquire.submit(key, self._name[0], ttl=ttl)
+        lease: NamedLease | None = yield acquired
+        if lease is not None:
+            self.leases.append(lease)
+        return lease
+
+    def _guard(self) -> Flow[None]:
+        self._demand((yield lambda: self._engine.work.guard(*self._name)))
+
     def _refuse_to_wait(self, name: str) -> None:
         """Before anything is done that could not be remembered."""
         file = self._engine.file
@@ -293,80 +326,3 @@ def callee_of(function: object) -> Callee:
         raise InvalidInput("function", f"{function!r} is no task; put @hf.task above it")
     found: Callee = function
     return found
-
-
-def wait_here(flow: Flow[T], memory: Memory) -> T:
-    """Run a flow in a thread that may block."""
-    try:
-        asked = next(flow)
-        while True:
-            try:
-                given = _block(asked)
-            except BaseException as error:  # noqa: BLE001 - it is the flow's to see
-                asked = flow.throw(error)
-            else:
-                asked = flow.send(given)
-    except StopIteration as finished:
-        result: T = finished.value
-        return result
-    except Suspended as suspended:
-        if around := memory.places.effects_around():
-            memory.waits.leave_effects(around, suspended)
-            raise
-        raise memory.waits.leave(suspended) from None
-
-
-def _block(asked: Asked) -> object:
-    if isinstance(asked, Future):
-        return asked.result()
-    if callable(asked):
-        return asked()
-    if inspect.iscoroutine(asked):
-        asked.close()
-    raise InvalidCall("effect", "gave an awaitable; call it from an async step")
-
-
-async def leave_again(left: Suspended) -> NoReturn:
-    """What a coroutine does instead that was left and goes on."""
-    # Only after a turn of the loop: one that tries again and again would hold it up.
-    await asyncio.sleep(0)
-    raise left
-
-
-async def await_here(flow: Flow[T], memory: Memory) -> T:
-    """Run a flow in a coroutine, which must not block, beside the others of its function."""
-    if (left := memory.left) is not None:
-        # It was called before that, and is awaited only now.
-        await leave_again(left)
-    try:
-        with memory.waits.under_way():
-            return await _follow(flow)
-    except Suspended as suspended:
-        # Whoever waits inside an effect would wait for that effect.
-        if around := memory.places.effects_around():
-            memory.waits.leave_effects(around, suspended)
-            raise
-        raise await memory.waits.join(suspended) from None
-
-
-async def _follow(flow: Flow[T]) -> T:
-    try:
-        asked = next(flow)
-        while True:
-            try:
-                given = await _await(asked)
-            except BaseException as error:  # noqa: BLE001 - it is the flow's to see
-                asked = flow.throw(error)
-            else:
-                asked = flow.send(given)
-    except StopIteration as finished:
-        result: T = finished.value
-        return result
-
-
-async def _await(asked: Asked) -> object:
-    if isinstance(asked, Future):
-        return await asyncio.wrap_future(asked)
-    if callable(asked):
-        return await asyncio.to_thread(asked)
-    return await asked

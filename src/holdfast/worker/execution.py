@@ -197,6 +197,7 @@ class Execution:
     def leave(self, report: Callable[..., bool], *said: Any) -> None:
         """The function has returned: report, and finish when the answer to that is there."""
         self.returned = True
+        self.context.give_back_leases()
         sent = False
         try:
             sent = report(*said)

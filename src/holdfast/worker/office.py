@@ -16,7 +16,7 @@ from holdfast.engine.taking import Taker
 from holdfast.engine.wanted import Wanted
 from holdfast.model.effect import Child, Recorded
 from holdfast.model.result import TransitionResult
-from holdfast.model.task import Assignment, Renewal
+from holdfast.model.task import Assignment, NamedLease, Renewal
 from holdfast.model.worker import LiveWorker
 from holdfast.settings import Settings
 from holdfast.store.database import Row
@@ -109,7 +109,20 @@ class TasksDesk(Protocol):
     def lifted(self) -> Read[..., list[str]]: ...
 
 
+class LeasesDesk(Protocol):
+    """Named leases, for what a step does beside its task."""
+
+    @property
+    def acquire(self) -> Call[..., NamedLease | None]: ...
+    @property
+    def release(self) -> Call[..., TransitionResult]: ...
+
+
 class Office(Protocol):
+    @property
+    def store(self) -> str:
+        """Which store it is."""
+
     @property
     def file(self) -> Path | None:
         """The file of the store, if it is one that a transaction keeps all others from writing."""
@@ -126,6 +139,8 @@ class Office(Protocol):
     def workers(self) -> WorkersDesk: ...
     @property
     def tasks(self) -> TasksDesk: ...
+    @property
+    def leases(self) -> LeasesDesk: ...
 
     def on_hint(
         self, callback: Callable[[], None], *, served: bool = True

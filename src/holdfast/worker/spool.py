@@ -11,6 +11,7 @@ from holdfast.worker.state import private
 
 MOST = 50_000_000
 KEPT_AT_THE_END = 64 * 1024
+CUT = b"\n[the log was cut here: it is full]\n"
 
 log = logging.getLogger("holdfast.worker")
 
@@ -71,3 +72,14 @@ class Spool:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def append(path: Path, chunk: bytes) -> int:
+    """Add to a log that nobody has open, and say how long it is; one that is full is cut, once."""
+    private(path.parent)
+    with path.open("ab") as file:
+        size = file.tell()
+        if size < MOST:
+            fits = chunk[: MOST - size]
+            file.write(fits if len(fits) == len(chunk) else fits + CUT)
+        return file.tell()

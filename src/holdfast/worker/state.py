@@ -26,6 +26,10 @@ class State:
         """The directory of what an attempt's command reads and writes; gone when it has ended."""
         return self.root / "files" / f"{task_id}.{attempt}"
 
+    def artifacts(self, task_id: str) -> Path:
+        """The directory of the files that a task leaves for whoever wants them."""
+        return self.root / "artifacts" / task_id
+
     @property
     def processes(self) -> Path:
         """The directory of the records of commands that run."""

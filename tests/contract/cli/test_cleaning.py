@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 from holdfast.engine.engine import Engine
-from holdfast.service.artifacts import artifact_path, is_of, keep_artifact
+from holdfast.service.artifacts import keep_artifact
 from holdfast.service.place import Place
+from holdfast.worker.artifacts import is_of
 from holdfast.worker.state import state_of
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import create, finish, start, take
@@ -68,6 +69,6 @@ def test_an_artifact_says_of_which_store_it_is(engine: Engine, url: str) -> None
     held = take(engine, create(engine))
     place = Place(url=url, home=Path(), settled=True)
     keep_artifact(engine, place, (held.task_id, held.token), "report.txt", b"all is well")
-    folder = artifact_path(place, held.task_id, "report.txt").parent
-    assert is_of(folder, engine)
-    assert not is_of(folder.parent, engine)
+    folder = state_of(place.url).artifacts(held.task_id)
+    assert is_of(folder, engine.store)
+    assert not is_of(folder.parent, engine.store)

@@ -10,12 +10,13 @@ from holdfast.clock import SystemClock
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.wanted import WANTED_AT_ONCE, Wanted
 from holdfast.engine.worker_operations import AnnounceWorker, ForgetWorker, NoteStop
+from holdfast.errors import InvalidInput
 from holdfast.model.result import TransitionResult
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import Settings
 from holdfast.store.database import Row
 from holdfast.threads import SystemThreads
-from holdfast.worker.office import Living
+from holdfast.worker.office import LeasesDesk, Living
 from holdfast.worker.remote.client import Client, TokenRefused
 from holdfast.worker.remote.desk import Sending
 from holdfast.worker.remote.work import Ports, RemoteWork
@@ -81,6 +82,9 @@ class RemoteTasks:
 
 
 class RemoteOffice:
+    """It runs no functions, and these alone keep files and hold leases of a store."""
+
+    store = ""
     file = None
 
     def __init__(self, url: str, token: str, **settings: Any) -> None:
@@ -110,6 +114,10 @@ class RemoteOffice:
 
     def now(self) -> int:
         return self.clock.now()
+
+    @property
+    def leases(self) -> LeasesDesk:
+        raise InvalidInput("lease", "there is none to be had through a server")
 
     @property
     def refused(self) -> TokenRefused | None:

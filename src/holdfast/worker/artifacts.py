@@ -1,0 +1,56 @@
+"""Files that attempts leave: written aside, and put in place once the store has taken them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from holdfast.errors import InvalidInput
+from holdfast.worker.state import State, private
+
+# No artifact can have its name.
+_STORE = ".store"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+
+
+class Artifact:
+    """One file under its name: what the store is told of it is an effect of its task."""
+
+    def __init__(self, state: State, held: tuple[str, str], name: object, content: bytes) -> None:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            shown = str(name)[:60]
+            raise InvalidInput("name", f"{shown!r} is no file name: letters, digits and _ . -")
+        task_id, token = held
+        self._content = content
+        self.effect = f"artifact {name}"
+        self.told = {
+            "name": name,
+            "bytes": len(content),
+            "digest": hashlib.sha256(content).hexdigest(),
+        }
+        self.path = state.artifacts(task_id) / name
+        attempt = token.partition(".")[0]
+        self._aside = self.path.with_name(f".{name}.{attempt}.{os.getpid()}")
+        self.conflict = f"the artifact {name} was kept before, with another content"
+
+    def lay_aside(self, store: str) -> None:
+        mark = private(self.path.parent) / _STORE
+        if not mark.exists():
+            mark.write_text(store)
+        self._aside.write_bytes(self._content)
+
+    def put_in_place(self) -> None:
+        self._aside.replace(self.path)
+
+    def discard(self) -> None:
+        self._aside.unlink(missing_ok=True)
+
+
+def is_of(folder: Path, store: str) -> bool:
+    """Whether the files in the folder of a task are of this store: others may share the place."""
+    with suppress(OSError):
+        return (folder / _STORE).read_text() == store
+    return False
