@@ -322,9 +322,10 @@ WHERE id IN (SELECT value FROM {each ids})
 -- rows: task_id text, attempt integer
 SELECT asked.task_id, asked.attempt
 FROM {rows} AS asked
-WHERE NOT EXISTS (
+WHERE (
   SELECT 1 FROM holdfast_task AS task
-  WHERE task.id = asked.task_id AND task.status = 'running' AND task.attempt = asked.attempt)
+  WHERE task.id = asked.task_id AND task.status = 'running' AND task.attempt = asked.attempt
+  LIMIT 1) IS NULL
 
 -- name: functions_wanted
 -- purpose: which functions a page of the tasks on hold version want; what has ended may keep that
