@@ -33,6 +33,15 @@ SHOWN_WIDTH = 100
 class HoldfastError(Exception):
     """The root of every error Holdfast raises on purpose."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # An error takes what its message is made of, and would be given the message again: whoever
+        # waits for another process, as a pool of them does, could not read what was raised there.
+        return _made_again, (type(self), self.args), self.__dict__
+
+
+def _made_again(kind: type[HoldfastError], args: tuple[object, ...]) -> HoldfastError:
+    return kind.__new__(kind, *args)
+
 
 class InvalidInput(HoldfastError):
     """What a caller passed cannot be accepted: `field` names it, `reason` says why."""

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, InvalidDefinition, InvalidInput, ShuttingDown, Worker, needs
+from holdfast import (
+    Context,
+    Holdfast,
+    InvalidDefinition,
+    InvalidInput,
+    ShuttingDown,
+    TaskFailed,
+    Worker,
+    needs,
+)
 from tests.contract.raw import count_rows
 
 
@@ -42,6 +52,8 @@ def test_bad_calls_name_the_argument_and_leave_nothing_behind(hf: Holdfast, stor
         job.enqueue(1, cuont=2)
     with pytest.raises(InvalidInput, match="count: Input should be a valid integer"):
         job.enqueue_many([{"count": 1}, {"count": "many"}])
+    with pytest.raises(InvalidInput, match="calls: 1 is no mapping of names of parameters"):
+        job.enqueue_many([1])  # type: ignore[list-item]
     assert count_rows(store_url) == before
 
 
@@ -120,6 +132,35 @@ def test_a_function_that_cannot_be_called_by_name_is_refused(hf: Holdfast) -> No
             hf.task(function)
     with pytest.raises(InvalidDefinition, match="parameter 'parcel': needs"):
         hf.task(dreaming)
+
+
+def test_a_step_that_has_no_name_is_refused(hf: Holdfast) -> None:
+    with pytest.raises(InvalidDefinition, match="has no name of its own; put it into a function"):
+        hf.workflow("flow").step(partial(nothing))
+
+
+def test_a_coroutine_that_a_plain_function_gives_is_not_tried_again(hf: Holdfast) -> None:
+    async def later() -> int:
+        return 7
+
+    @hf.task
+    def wrapped() -> Any:  # noqa: ANN401 - what a decorator knows of what it wraps
+        return later()
+
+    with hf.worker(), pytest.raises(TaskFailed, match="'wrapped' gave a coroutine") as failed:
+        wrapped.enqueue().result(timeout=20)
+    assert hf.tasks.get(failed.value.identifier).attempt == 1
+
+
+def test_an_object_whose_call_is_a_coroutine_can_be_a_task(hf: Holdfast) -> None:
+    class Double:
+        async def __call__(self, ctx: Context, number: int) -> int:
+            doubled: int = await ctx.effect("double", lambda: 2 * number)
+            return doubled
+
+    double = hf.task(name="double")(Double())
+    with hf.worker():
+        assert double.enqueue(7).result(timeout=20) == 14
 
 
 def test_a_type_with_no_form_in_json_is_refused_before_anything_is_enqueued(hf: Holdfast) -> None:

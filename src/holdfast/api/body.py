@@ -69,6 +69,9 @@ class Body:
         course = self._course(options)
 
         def add(decorated: Callable[P, T]) -> Callable[P, T]:
+            if not hasattr(decorated, "__name__"):
+                reason = f"step {decorated!r} has no name of its own; put it into a function"
+                raise InvalidDefinition(self.name, [reason])
             signature = Signature(decorated, FILLED)
             self._check_filled(signature, course)
             sources = {name: self._refer(name, each) for name, each in signature.needed.items()}

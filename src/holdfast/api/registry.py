@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -94,7 +93,7 @@ class Registry:
             context=signature.context,
             gather=gather,
             encode=encode,
-            asynchronous=inspect.iscoroutinefunction(signature.function),
+            asynchronous=signature.asynchronous,
         )
 
     def _arguments(

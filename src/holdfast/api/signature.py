@@ -7,7 +7,7 @@ import json
 import typing
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
@@ -47,8 +47,7 @@ class Signature:
         self.function = function
         self._filled = filled
         self.name = getattr(function, "__name__", repr(function))
-        parameters = inspect.signature(function).parameters
-        self._parameters = dict(parameters)
+        self._parameters = parameters = _parameters(self.name, function)
         mistakes = [
             f"parameter {name!r}: {reason}"
             for name, parameter in parameters.items()
@@ -59,7 +58,16 @@ class Signature:
 
     @cached_property
     def hints(self) -> Mapping[str, Any]:
-        return typing.get_type_hints(self.function, include_extras=True)
+        found = typing.get_type_hints(_annotated(self.function), include_extras=True)
+        return {name: found[name] for name in (*self._parameters, "return") if name in found}
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether a call of it is to be awaited."""
+        function = self.function
+        while isinstance(function, partial):
+            function = function.func
+        return any(map(inspect.iscoroutinefunction, (function, type(function).__call__)))
 
     @cached_property
     def context(self) -> str | None:
@@ -144,6 +152,17 @@ class Signature:
         return places, frozenset(name for name, each in inputs if each.default is each.empty)
 
     def encode(self, name: str, value: object) -> object:
+        try:
+            return self._encode(name, value)
+        except InvalidInput as error:
+            if not inspect.iscoroutine(value):
+                raise
+            value.close()
+            reason = f"{self.name!r} gave a coroutine, which nobody awaits"
+            advice = "make it `async def`, and what wraps it too, with an `await` for what it calls"
+            raise InvalidInput(name, f"{reason}; {advice}") from error
+
+    def _encode(self, name: str, value: object) -> object:
         if name not in self.hints:
             if not isinstance(value, _JSON):
                 raise InvalidInput(name, self._unannotated(name, value))
@@ -153,7 +172,7 @@ class Signature:
             return adapter.dump_python(adapter.validate_python(value), mode="json")
         except ValidationError as error:
             raise InvalidInput(name, self._wrong(name, error)) from error
-        except PydanticSerializationError as error:
+        except (PydanticSerializationError, UnicodeDecodeError) as error:
             raise InvalidInput(name, f"is not JSON: {error}") from error
 
     def decode(self, name: str, value: object) -> Any:  # noqa: ANN401 - what the annotation says
@@ -189,6 +208,25 @@ class Signature:
     @cached_property
     def _adapters(self) -> dict[str, TypeAdapter[Any]]:
         return {}
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """What a call can be given; what a partial has given already is nobody's to pass."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError) as error:
+        raise InvalidDefinition(name, [f"its parameters cannot be told: {error}"]) from error
+    given = function.keywords if isinstance(function, partial) else {}
+    return {each: parameters[each] for each in parameters if each not in given}
+
+
+def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Where the annotations stand: of a partial in its function, of an object in its `__call__`."""
+    if isinstance(function, partial) and not hasattr(function, "__wrapped__"):
+        return _annotated(function.func)
+    known = inspect.isroutine(function) or isinstance(function, type)
+    called: Callable[..., Any] = type(function).__call__
+    return function if known or hasattr(function, "__wrapped__") else called
 
 
 def _unusable(name: str, parameter: inspect.Parameter, filled: Collection[str]) -> str | None:

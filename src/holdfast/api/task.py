@@ -13,7 +13,7 @@ from holdfast.api.recurring import Recurring
 from holdfast.api.signature import Signature
 from holdfast.engine.edge import operation, then
 from holdfast.engine.prepared import Prepared
-from holdfast.errors import InvalidDefinition
+from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.model.fill import fill
 from holdfast.model.run import Created
 from holdfast.model.task import NewTask
@@ -100,7 +100,7 @@ class TaskFunction(Recurring, Generic[P, R, T]):
     ) -> Future[list[Handle[T]]]:
         """Put many calls in the queue in one commit, all or none; each maps names to values."""
         bind = self.signature.bind_call
-        payloads = [bind((), call) for call in calls]
+        payloads = [bind((), _named(call)) for call in calls]
         engine = self._engine()
         since = engine.outcomes.looks if connection is None else None
         created = engine.calling.submit_many(self._prepared, payloads, connection=connection)
@@ -113,6 +113,12 @@ class TaskFunction(Recurring, Generic[P, R, T]):
 
     def _result(self, row: Row) -> T:
         return self.read_output(read_task_result(row))
+
+
+def _named(call: object) -> Mapping[str, Any]:
+    if not isinstance(call, Mapping):
+        raise InvalidInput("calls", f"{call!r} is no mapping of names of parameters to values")
+    return call
 
 
 def _by_id(given: object) -> Any:  # noqa: ANN401 - what is no id is refused where it is read

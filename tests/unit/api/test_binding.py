@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.api.signature import Signature
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidDefinition, InvalidInput
 
 
 def job(first: int, second: int = 2, *, third: int, fourth: int = 4) -> None:
@@ -51,3 +53,49 @@ def pythons(function: Callable[..., Any], args: tuple[int, ...], kwargs: dict[st
         return list(inspect.signature(function).bind(*args, **kwargs).arguments.items())
     except TypeError as refused:
         return str(refused)
+
+
+class Client:
+    """What a program keeps open, and no JSON can hold."""
+
+
+def send(client: Client, letter: int, copies: int = 1) -> int:
+    assert client is not None
+    return letter * copies
+
+
+class Sender:
+    async def __call__(self, letter: int) -> int:
+        return letter
+
+
+@pytest.mark.parametrize(
+    ("called", "asynchronous"),
+    [
+        (partial(send, Client()), False),
+        (partial(send, client=Client(), copies=2), False),
+        (Sender(), True),
+        (partial(Sender()), True),
+        (partial(Sender().__call__), True),
+    ],
+)
+def test_what_is_called_without_being_a_function_is_bound_by_its_annotations(
+    called: Callable[..., Any], *, asynchronous: bool
+) -> None:
+    signature = Signature(called)
+    assert signature.bind_call((), {"letter": "7"}) == {"letter": 7}
+    assert signature.decode("return", 7) == 7
+    assert signature.asynchronous is asynchronous
+
+
+@pytest.mark.parametrize("called", [int, 7])
+def test_what_takes_nobody_knows_what_is_refused(called: Callable[..., Any]) -> None:
+    with pytest.raises(InvalidDefinition, match="its parameters cannot be told"):
+        Signature(called)
+
+
+def test_bytes_that_are_no_text_are_no_json() -> None:
+    def store(data: bytes) -> None: ...
+
+    with pytest.raises(InvalidInput, match="data: is not JSON"):
+        Signature(store).bind_call((b"\xff",), {})
