@@ -78,11 +78,13 @@ def test_what_a_function_gives_raises_and_notes_is_without_the_secrets_its_worke
     kept.touch(mode=0o600)
     kept.write_text(f"# of the store\n\nPLANTED = {SECRET}\n")
     monkeypatch.setenv("HOLDFAST_SECRETS", str(kept))
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
     with Holdfast(store_url, renewal=0.05) as hf:
 
         @hf.task(max_attempts=2, backoff=0.01)
         def tell(ctx: Context) -> list[str]:
             ctx.progress({"now": SECRET})
+            ctx.log(SECRET)
             if ctx.attempt == 1:
                 raise StepFailed("x" * 1990 + SECRET)
             return [SECRET, ctx.noted["now"]]
