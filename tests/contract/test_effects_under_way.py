@@ -1,4 +1,4 @@
-"""An effect that is under way when what is around it is left for a wait goes on to its end."""
+"""An effect that is under way when what is around it ends or is left goes on to its end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context
+from holdfast import Context, Holdfast
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from tests.contract.test_waits_beside import HOUR, Story
@@ -129,3 +129,66 @@ def test_an_effect_goes_on_inside_one_that_was_left_beside_it(
     story.signal("go", "gone")
     assert story.goes_on()
     assert (story.output, done) == (["written", "gone"], [1])
+
+
+def test_an_effect_is_remembered_though_another_branch_raises_before_it_has_ended(
+    hf: Holdfast,
+) -> None:
+    done: list[tuple[str, int]] = []
+
+    @hf.task(max_attempts=2, backoff=0)
+    async def order(ctx: Context) -> list[Any]:
+        begun, raised = asyncio.Event(), asyncio.Event()
+
+        async def charge() -> str:
+            begun.set()
+            await raised.wait()
+            # Until whoever awaits the other has heard of it too.
+            for _ in range(100):
+                await asyncio.sleep(0)
+            done.append(("charge", ctx.attempt))
+            return "paid"
+
+        async def pay() -> list[Any]:
+            paid = await ctx.effect("charge", charge)
+            return [paid, await ctx.effect("mail", done.append, ("mail", ctx.attempt))]
+
+        async def pack() -> None:
+            await begun.wait()
+            raised.set()
+            raise ConnectionError("nobody is there")
+
+        if ctx.attempt > 1:
+            raised.set()
+            return await pay()
+        await asyncio.gather(pay(), pack())
+        return []
+
+    with hf.worker():
+        assert order.enqueue().result(30) == ["paid", None]
+    assert done == [("charge", 1), ("mail", 2)]
+
+
+def test_an_effect_that_does_not_end_keeps_a_function_that_raised_no_longer_than_a_lease(
+    store_url: str,
+) -> None:
+    with Holdfast(store_url, lease=0.5) as hf:
+
+        @hf.task(max_attempts=2, backoff=0)
+        async def order(ctx: Context) -> int:
+            begun = asyncio.Event()
+
+            async def charge() -> None:
+                begun.set()
+                await asyncio.Event().wait()
+
+            async def pack() -> None:
+                await begun.wait()
+                raise ConnectionError("nobody is there")
+
+            if ctx.attempt == 1:
+                await asyncio.gather(ctx.effect("charge", charge), pack())
+            return ctx.attempt
+
+        with hf.worker():
+            assert order.enqueue().result(30) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -110,6 +111,19 @@ class Context:
         """The wait that the step was left for, whatever it makes of that."""
         memory: Memory | None = self.__dict__.get("_memory")
         return None if memory is None else memory.left
+
+    async def end_effects(self) -> None:
+        """Once the function has raised, let the effects that are under way beside that end.
+
+        It is tried again, and they are not to be done twice. Of one that goes on for longer than a
+        lease nobody knows whether it will end.
+        """
+        memory: Memory | None = self.__dict__.get("_memory")
+        if memory is None or self.ended or memory.left is not None:
+            return
+        memory.closed = True
+        with suppress(TimeoutError, asyncio.CancelledError):
+            await asyncio.wait_for(memory.waits.quiet(), self._engine.settings.lease)
 
     @reading
     def check(self) -> TransitionResult:
@@ -245,6 +259,8 @@ class Context:
             return leave_again(left)
         if left is not None:
             raise left
+        if memory.closed and not memory.places.effects_around():
+            raise AttemptEnded(f"attempt {self.attempt} of {self.task_id} has raised by now")
         with as_said():
             flow = call(memory)
         return await_here(flow, memory) if self.asynchronous else wait_here(flow, memory)

@@ -100,6 +100,9 @@ class Memory:
     function is the next, whichever goes on first.
     """
 
+    # Whether the function has raised: its branches begin nothing more.
+    closed = False
+
     def __init__(
         self,
         engine: Office,

@@ -170,6 +170,7 @@ class Execution:
                     raise TypeError(message)  # noqa: TRY301 - reported like any other failure
                 result = await awaitable
             except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
+                await self.context.end_effects()
                 self._leave_by(error)
             else:
                 self._leave_with(invocation, result)

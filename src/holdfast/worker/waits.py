@@ -91,6 +91,11 @@ class Waits:
             if not self._busy:
                 self._quiet.set()
 
+    async def quiet(self) -> None:
+        """Wait until nothing is under way."""
+        while self._busy:
+            await self._quiet.wait()
+
     async def join(self, suspended: Suspended) -> Suspended:
         """What to leave the function by, as soon as nothing else of it is under way."""
         self._waiting.append(suspended)
