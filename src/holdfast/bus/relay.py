@@ -15,6 +15,7 @@ from holdfast.bus.position import Position
 from holdfast.bus.rounds import Rounds
 from holdfast.bus.turn import Turn
 from holdfast.engine.engine import Engine
+from holdfast.engine.validation import number
 from holdfast.model.text import clean_name
 
 logger = logging.getLogger(__name__)
@@ -37,6 +38,9 @@ class RelayOptions:
     batch: int = 500
     ttl: float = 3.0
     upkeep: float = 1.0
+
+    def __post_init__(self) -> None:
+        number("batch", self.batch, least=1)
 
 
 class Relay(Rounds):

@@ -15,7 +15,7 @@ from holdfast.bus.execution_bus import (
     Health,
     Seat,
     Subscription,
-    clean_subscription,
+    check_group,
 )
 from holdfast.bus.redis_client import connect, errors_told
 from holdfast.bus.unreadable import envelope_from
@@ -79,7 +79,7 @@ class RedisBus(ExecutionBus):
             pipeline.execute()
 
     def subscribe(self, subscription: Subscription) -> None:
-        clean_subscription(subscription)
+        check_group(subscription.group)
         self._create(subscription, "$" if subscription.from_now else "0")
 
     def _create(self, subscription: Subscription, start: str) -> None:

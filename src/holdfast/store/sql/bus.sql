@@ -59,8 +59,8 @@ ON CONFLICT (channel, message_id) DO NOTHING
 -- purpose: begin a group on a channel
 -- guards: a group that is there stays where it is
 -- rows: partition integer
-INSERT INTO holdfast_position (channel, consumers, place, passed)
-SELECT :channel, :consumers, r.partition, :passed FROM {rows} AS r WHERE true
+INSERT INTO holdfast_position (channel, consumers, place, passed, holes)
+SELECT :channel, :consumers, r.partition, :passed, :holes FROM {rows} AS r WHERE true
 ON CONFLICT (channel, consumers, place) DO NOTHING
 
 -- name: positions_of
