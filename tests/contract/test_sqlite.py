@@ -164,6 +164,13 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         pass
 
 
+def test_a_file_that_may_not_be_written_is_named(sqlite_url: str) -> None:
+    with opened(sqlite_url) as database:
+        path = sqlite_path(sqlite_url)
+        with pytest.raises(StoreError, match=f"^{path} cannot be written; may you write it"):
+            database.view(lambda tx: tx.change("add_tasks", rows=[("t1", "never")]))
+
+
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "holdfast.db").write_text("dear diary, " * 100)
     with (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -44,7 +45,7 @@ def backup(
         say_json(told)
     else:
         say(f"{escape(target)} holds the whole store, {told['bytes'] / MEGABYTE:.1f} MB")
-        note(f"Use it: holdfast runs --db {escape(target)}")
+        note(f"Use it: holdfast runs --db {escape(quote(str(target)))}")
 
 
 Evict = Annotated[
@@ -69,7 +70,7 @@ def restore(
         return
     if dry_run:
         say(f"{escape(backup)} is whole and in order; nothing was changed")
-        note(with_store(f"Do it: holdfast db restore {escape(backup)}"))
+        note(with_store(f"Do it: holdfast db restore {escape(quote(str(backup)))}"))
         return
     say(f"{escape(told['target'])} is what {escape(backup)} is")
     if "kept" in told:

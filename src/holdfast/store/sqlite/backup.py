@@ -32,7 +32,9 @@ def back_up(source: Path, target: Path) -> int:
     except OSError as error:
         raise InvalidInput("target", f"{target} cannot be written: {error.strerror}") from error
     except apsw.Error as error:
-        raise StoreError(f"SQLite: {error}") from error
+        # Of a copy SQLite may tell the kind of the error alone, and no text.
+        told = f"{type(error).__name__}: {error}"
+        raise StoreError(f"{source} could not be copied to {target}: {told}") from error
     finally:
         aside.unlink(missing_ok=True)
 
