@@ -45,6 +45,8 @@ def _copy(source: Path, target: Path) -> None:
         closing(apsw.Connection(str(target))) as new,
     ):
         old.set_busy_timeout(5_000)
+        # At one moment: a copy that others write beside begins again after each of their commits.
+        old.execute("BEGIN; SELECT count(*) FROM sqlite_schema")
         with new.backup("main", old, "main") as backup:
             while not backup.done:
                 backup.step(PAGES)
