@@ -137,7 +137,10 @@ class ExecutionBus(ABC):
 
     @abstractmethod
     def rewind(self, subscription: Subscription, since: int) -> None:
-        """Have the group given again whatever is kept since a moment, in microseconds."""
+        """Have the group given again whatever is kept since a moment, in microseconds.
+
+        What it was not given yet still comes, however old.
+        """
 
     @abstractmethod
     def lag(self, subscription: Subscription) -> int:

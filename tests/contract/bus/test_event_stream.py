@@ -157,6 +157,17 @@ def test_a_group_that_begins_from_now_is_given_what_is_committed_from_now(
     assert take_all(bus, seat(subscription=fresh)) == ["early", "next"]
 
 
+def test_a_group_that_reads_again_is_given_what_is_committed_late(postgresql: World) -> None:
+    bus = postgresql.bus
+    with postgresql.engine.transaction() as connection:
+        bus.publish_command(Channel.COMMANDS, message("early"), connection=connection)
+        bus.publish_command(Channel.COMMANDS, message("late"))
+        assert take_all(bus, seat()) == ["late"]
+        bus.rewind(COMMANDS, 4_000_000_000_000_000)
+        assert take_all(bus, seat()) == []
+    assert take_all(bus, seat()) == ["early"]
+
+
 @pytest.mark.parametrize("query", ["horizon", "snapshot"])
 def test_a_transaction_that_is_newer_than_all_that_have_ended_is_under_way(
     postgresql: World, query: str

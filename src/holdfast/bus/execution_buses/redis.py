@@ -166,8 +166,15 @@ class RedisBus(ExecutionBus):
         for stream in self._streams(subscription.channel):
             self._with_group(
                 subscription,
-                lambda stream=stream: self._client.xgroup_setid(stream, subscription.group, before),
+                lambda stream=stream: self._go_back(stream, subscription.group, before),
             )
+
+    def _go_back(self, stream: str, group: str, before: str) -> None:
+        """Never ahead: what the group has not been given would be passed by."""
+        for each in self._client.xinfo_groups(stream):
+            if each["name"] == group and _moment(str(each["last-delivered-id"])) < _moment(before):
+                return
+        self._client.xgroup_setid(stream, group, before)
 
     def lag(self, subscription: Subscription) -> int:
         with errors_told():
