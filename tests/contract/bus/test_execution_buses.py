@@ -115,6 +115,15 @@ def test_a_group_is_given_again_what_came_since_a_moment(world: World) -> None:
     assert take_all(world.bus, seat(subscription=OTHER)) == ["m1", "m2", "m3"]
 
 
+def test_what_a_group_is_to_be_given_again_is_not_trimmed(world: World) -> None:
+    publish(world, "m1")
+    assert take_all(world.bus, seat()) == ["m1"]
+    world.bus.rewind(COMMANDS, 1_000_000)
+    assert world.bus.trim(Channel.COMMANDS, before=2**62) == 0
+    assert take_all(world.bus, seat()) == ["m1"]
+    assert world.bus.trim(Channel.COMMANDS, before=2**62) == 1
+
+
 def test_lag_counts_what_was_not_acknowledged(world: World) -> None:
     world.bus.subscribe(COMMANDS)
     assert world.bus.lag(COMMANDS) == 0
