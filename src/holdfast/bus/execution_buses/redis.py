@@ -240,31 +240,45 @@ class RedisBus(ExecutionBus):
                 pipeline.expire(stream, REPLIES_KEPT)
             pipeline.execute()
 
-    def begin_relay(self, channel: Channel, passed: int) -> None:
+    def relayed(self, store: str) -> str:
+        """Where it is noted how far the events of a store are published."""
+        return self.stream(Channel.EVENTS, f"relayed:{store}")
+
+    def begin_relay(self, store: str, passed: int) -> None:
         """Note that everything up to a number is published, and nothing after it."""
         with errors_told():
             self._check_partitions()
-            self._client.delete(self.stream(channel, "relayed"))
-            self._client.hset(self.stream(channel, "relayed"), "passed", passed)
+            self._client.delete(self.relayed(store))
+            self._client.hset(self.relayed(store), "passed", passed)
 
     def relay(
-        self, channel: Channel, texts: Sequence[tuple[Envelope, str]], passed: tuple[int, int, int]
+        self, store: str, texts: Sequence[tuple[Envelope, str]], passed: tuple[int, int, int]
     ) -> bool:
-        """Publish events; False, and nothing published, when those before are lost.
+        """Publish the events of a store; False, and nothing published, when some before are lost.
 
         `passed` is how far the store knows it published, how far it is with these, and the number
         above which all that may still come is.
         """
-        keys = [self.stream(channel, "relayed"), *self._streams(channel)]
+        keys = [self.relayed(store), *self._streams(Channel.EVENTS)]
         pairs = [each for envelope, text in texts for each in (self.partition_of(envelope), text)]
         with errors_told():
-            return bool(self._publish_script(keys=keys, args=[*passed, *pairs]))
+            return bool(self._publish_script(keys=keys, args=[store, *passed, *pairs]))
 
-    def least_kept(self, channel: Channel) -> int | None:
-        """The number above which all events are that are still kept for somebody."""
+    def least_kept(self, store: str) -> int | None:
+        """The number above which all events of a store are that are still kept for somebody."""
         with errors_told():
-            firsts = [self._client.xrange(each, "-", "+", 1) for each in self._streams(channel)]
-        return min((int(found[0][1].get("after", 0)) for found in firsts if found), default=None)
+            firsts = [self._first_of(store, each) for each in self._streams(Channel.EVENTS)]
+        return min((each for each in firsts if each is not None), default=None)
+
+    def _first_of(self, store: str, stream: str) -> int | None:
+        """Of the first event of a store: another, or the same before a restore, counts its own."""
+        start, count = "-", 1
+        while page := self._client.xrange(stream, start, "+", count):
+            for _, fields in page:
+                if fields.get("store", store) == store:
+                    return int(fields.get("after", 0))
+            start, count = f"({page[-1][0]}", PAGE
+        return None
 
     def owner(self, store: str) -> str:
         """The store whose commands and results these are: the one that asked first."""
