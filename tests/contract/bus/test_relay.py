@@ -247,10 +247,12 @@ def test_a_redis_that_came_back_without_its_newest_is_given_them_again(office: O
     assert set(office.taken(AUDIT)) == {f"{first}.1", f"{second}.1"}
 
 
+@pytest.mark.parametrize("page", [1, 1_000])
 def test_numbers_of_another_store_tell_nothing_of_what_is_lost_or_acknowledged(
-    office: Office,
+    office: Office, page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As of the store itself before a backup was put back, which gives them once more."""
+    monkeypatch.setattr("holdfast.bus.execution_buses.redis.PAGE", page)
     ahead = 10**9
     others = [(each, write_envelope(each)) for each in (message(run, run) for run in RUNS)]
     office.bus.begin_relay("another", ahead)

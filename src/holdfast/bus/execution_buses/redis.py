@@ -272,13 +272,14 @@ class RedisBus(ExecutionBus):
 
     def _first_of(self, store: str, stream: str) -> int | None:
         """Of the first event of a store: another, or the same before a restore, counts its own."""
-        start, count = "-", 1
-        while page := self._client.xrange(stream, start, "+", count):
+        page: Entries = ()
+        for count in (1, PAGE):
+            page = self._client.xrange(stream, "-", "+", count)
             for _, fields in page:
                 if fields.get("store", store) == store:
                     return int(fields.get("after", 0))
-            start, count = f"({page[-1][0]}", PAGE
-        return None
+        # Behind so many of others it is not looked for: then nothing more is acknowledged.
+        return 0 if len(page) == PAGE else None
 
     def owner(self, store: str) -> str:
         """The store whose commands and results these are: the one that asked first."""
