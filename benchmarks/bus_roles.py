@@ -63,8 +63,8 @@ class DoublingBus(RedisBus):
     def _publish(self, channel: Channel, texts: Sequence[Any], connection: object) -> None:
         super()._publish(channel, [*texts, *texts], connection)
 
-    def relay(self, channel: Channel, texts: Sequence[Any], passed: tuple[int, int, int]) -> bool:
-        return super().relay(channel, [*texts, *texts], passed)
+    def relay(self, store: str, texts: Sequence[Any], passed: tuple[int, int, int]) -> bool:
+        return super().relay(store, [*texts, *texts], passed)
 
     def acknowledge(self, batch: Batch) -> bool:
         if self.mortality and random.random() < 1 / self.mortality:  # noqa: S311 - chance, no secret

@@ -175,7 +175,6 @@ class Speed:
         """How late events are on Redis, by its own clock, at half of what it must stand."""
         turns = round(HALF * self._sizes.seconds / AT_ONCE)
         bus = RedisBus(self._urls[1], prefix="lag")
-        bus.begin_relay(Channel.EVENTS, 0)
         with helped("--relay", *self._urls) as child:
             self._catch_up(client, bus, self._sizes.messages)
             begun = time.perf_counter()

@@ -13,7 +13,7 @@ HoldfastError
 ├── TaskFailed            the awaited task or run ended without a result
 ├── ShuttingDown          the engine is closed or closing
 ├── WrongThread           a call that would wait for the very thread it is made in
-├── BusUnreachable        Redis does not answer
+├── BusUnreachable        Redis does not answer, or refuses
 └── StoreError
     ├── StoreUnreachable  the database does not answer
     ├── UnknownOutcome    a COMMIT whose fate the database could not tell

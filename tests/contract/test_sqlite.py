@@ -16,6 +16,7 @@ from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome, Unsafe
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import MEBIBYTE, Settings
 from holdfast.store.database import Database, Surroundings, Transaction, sqlite_path
+from holdfast.store.sqlite.backup import back_up
 from holdfast.store.sqlite.checkpoints import LIMIT
 from holdfast.store.sqlite.connection import refuse_unsafe
 from holdfast.store.sqlite.database import SqliteDatabase
@@ -164,6 +165,13 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         pass
 
 
+def test_a_file_that_may_not_be_written_is_named(sqlite_url: str) -> None:
+    with opened(sqlite_url) as database:
+        path = sqlite_path(sqlite_url)
+        with pytest.raises(StoreError, match=f"^{path} cannot be written; may you write it"):
+            database.view(lambda tx: tx.change("add_tasks", rows=[("t1", "never")]))
+
+
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "holdfast.db").write_text("dear diary, " * 100)
     with (
@@ -274,6 +282,32 @@ def test_so_does_a_transaction_that_recorded_no_event(shaky: SqliteDatabase, dis
         shaky.transact(lambda t: t.run("add_note", text="x"))
     shaky.transact(lambda t: t.run("add_note", text="y"))
     assert "y" in notes(shaky)
+
+
+class WriteBeside:
+    """How many pages a copy takes at once: one, and somebody writes before each."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.asked = 0
+
+    def __index__(self) -> int:
+        self.asked += 1
+        assert self.asked < 1_000, "the copy begins again and again"
+        add(self.database, (f"t{self.asked}", "beside"))
+        return 1
+
+
+def test_a_copy_is_of_one_moment_and_comes_to_an_end_while_others_write(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(sqlite_url) as database:
+        beside = WriteBeside(database)
+        monkeypatch.setattr("holdfast.store.sqlite.backup.PAGES", beside)
+        back_up(sqlite_path(sqlite_url), tmp_path / "copy.db")
+        assert beside.asked > 1
+    with opened(f"sqlite:///{tmp_path}/copy.db") as copy:
+        assert tasks(copy) == {}
 
 
 def test_a_full_disk_fails_the_transaction_and_nothing_else(shaky: SqliteDatabase) -> None:

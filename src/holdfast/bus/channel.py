@@ -5,6 +5,8 @@ from __future__ import annotations
 import zlib
 from enum import StrEnum
 
+from holdfast.errors import InvalidInput
+
 SLOTS = 32
 
 
@@ -18,6 +20,14 @@ class Channel(StrEnum):
 FOR_COMMANDS = (Channel.COMMANDS, Channel.TASKS)
 # On the channel of events are those of the store, and nobody else's.
 FOR_EVENTS = (Channel.RESULTS,)
+
+
+def read_channel(name: object) -> Channel:
+    for each in Channel:
+        if each == name:
+            return each
+    known = ", ".join(each.value for each in Channel)
+    raise InvalidInput("channel", f"{str(name)!r} is none; one of {known} is")
 
 
 def slot_of(about: str) -> int:

@@ -14,6 +14,7 @@ from holdfast.bus.inbox import Inbox
 from holdfast.bus.rounds import Rounds
 from holdfast.bus.seats import TTL, Seats
 from holdfast.engine.engine import Engine
+from holdfast.engine.validation import number
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import clean_name
 
@@ -35,6 +36,9 @@ class ConsumerOptions:
     batch: int = 200
     retry: RetryPolicy = RETRY
     ttl: float = TTL
+
+    def __post_init__(self) -> None:
+        number("batch", self.batch, least=1)
 
 
 class Consumer(Rounds):

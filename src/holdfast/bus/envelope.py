@@ -105,6 +105,12 @@ def encode_envelope(envelope: Envelope) -> str:
 
 def write_envelope(envelope: Envelope) -> str:
     """The text of an envelope, every field of it checked."""
+    if not isinstance(envelope, Envelope):
+        kind = type(envelope).__name__
+        raise InvalidInput("envelope", f"must be an Envelope, not {kind}; read_envelope makes one")
+    if type(envelope.created_at) is not int:
+        kind = type(envelope.created_at).__name__
+        raise InvalidInput("created_at", f"must be a number of microseconds, not {kind}")
     return encode_json(
         "envelope", read_envelope(envelope.as_json()).as_json(), limit=2 * MAX_PAYLOAD
     )
@@ -158,11 +164,12 @@ def _read_moment(field: str, value: object) -> int:
     clean_text(field, text, limit=MAX_NAME)
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise InvalidInput(field, f"{text!r} is no time with its zone, as 2026-01-31T12:00:00Z is")
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+        if moment.tzinfo is not None:
+            # In UTC, as it is written again: beyond the first year and the last there is no text.
+            return (moment.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        pass
+    raise InvalidInput(field, f"{text!r} is no time with its zone, as 2026-01-31T12:00:00Z is")
 
 
 def _read_run_id(field: str, value: object) -> str:

@@ -6,12 +6,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.bus.channel import FOR_COMMANDS, FOR_EVENTS, SLOTS, Channel, slot_of
+from holdfast.bus.channel import (
+    FOR_COMMANDS,
+    FOR_EVENTS,
+    SLOTS,
+    Channel,
+    read_channel,
+    slot_of,
+)
 from holdfast.bus.envelope import Envelope, write_envelope
 from holdfast.errors import InvalidInput
 from holdfast.model.text import clean_name
 
 PARTITIONS = 4
+# What the positions are called of those who are no groups of the bus in the store.
+OTHERS = ("elsewhere/", "relay/")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,6 +30,9 @@ class Subscription:
     channel: Channel
     group: str
     from_now: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "channel", read_channel(self.channel))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,7 +137,10 @@ class ExecutionBus(ABC):
 
     @abstractmethod
     def rewind(self, subscription: Subscription, since: int) -> None:
-        """Have the group given again whatever is kept since a moment, in microseconds."""
+        """Have the group given again whatever is kept since a moment, in microseconds.
+
+        What it was not given yet still comes, however old.
+        """
 
     @abstractmethod
     def lag(self, subscription: Subscription) -> int:
@@ -157,6 +172,7 @@ class ExecutionBus(ABC):
     def close(self) -> None: ...
 
 
-def clean_subscription(subscription: Subscription) -> Subscription:
-    clean_name("group", subscription.group)
-    return subscription
+def check_group(name: str) -> None:
+    if clean_name("group", name).startswith(OTHERS):
+        reason = f"{name!r} begins like what is no group: {' and '.join(OTHERS)} are Holdfast's own"
+        raise InvalidInput("group", reason)

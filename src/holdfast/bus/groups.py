@@ -19,7 +19,7 @@ def subscribe(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> 
     bus.subscribe(subscription)
     if bus.elsewhere:
         named = _name(bus, subscription)
-        _write(engine, "insert_positions", **named, rows=[(0,)], passed=0)
+        _write(engine, "insert_positions", **named, rows=[(0,)], passed=0, holes="[]")
 
 
 def forget(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> None:

@@ -34,7 +34,7 @@ def connect(url: str) -> Any:  # noqa: ANN401 - the client's own types are those
 
 @contextmanager
 def errors_told() -> Iterator[None]:
-    """Say that Redis is away in words of our own; what it refuses is raised as it is."""
+    """Say in words of our own that Redis is away, or that it refuses: it is full, or not for us."""
     import redis  # noqa: PLC0415 - only who uses Redis has it
 
     try:
@@ -44,3 +44,5 @@ def errors_told() -> Iterator[None]:
         raise BusUnreachable(
             f"Redis does not answer: {said}; is the server running, and is the URL right?"
         ) from error
+    except redis.RedisError as error:
+        raise BusUnreachable(f"Redis refuses: {error}") from error

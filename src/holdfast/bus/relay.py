@@ -15,6 +15,7 @@ from holdfast.bus.position import Position
 from holdfast.bus.rounds import Rounds
 from holdfast.bus.turn import Turn
 from holdfast.engine.engine import Engine
+from holdfast.engine.validation import number
 from holdfast.model.text import clean_name
 
 logger = logging.getLogger(__name__)
@@ -37,6 +38,9 @@ class RelayOptions:
     batch: int = 500
     ttl: float = 3.0
     upkeep: float = 1.0
+
+    def __post_init__(self) -> None:
+        number("batch", self.batch, least=1)
 
 
 class Relay(Rounds):
@@ -107,7 +111,7 @@ class Relay(Rounds):
     def _send(self, position: Position, page: Page) -> bool:
         texts = [(each, encode_envelope(each)) for each in page.envelopes]
         passed = (position.passed, page.position.passed, position.floor)
-        return self._bus.relay(Channel.EVENTS, texts, passed)
+        return self._bus.relay(self._engine.store, texts, passed)
 
     def _begin_again(self) -> int:
         """Take up from what every group had acknowledged; consumers do nothing twice."""
@@ -118,7 +122,7 @@ class Relay(Rounds):
         if not self._outbox.mark_sent(Position(passed=since)):
             self._place.step_down()
             return 0
-        self._bus.begin_relay(Channel.EVENTS, since)
+        self._bus.begin_relay(self._engine.store, since)
         return 1
 
     def _due(self) -> bool:
@@ -132,7 +136,7 @@ class Relay(Rounds):
         """Remove what all have acknowledged, and remember how far that is."""
         groups = groups_elsewhere(self._engine, self._bus, Channel.EVENTS)
         self._bus.trim(Channel.EVENTS, groups=groups)
-        least = self._bus.least_kept(Channel.EVENTS)
+        least = self._bus.least_kept(self._engine.store)
         sent = self._outbox.sent
         acknowledged = sent.floor if least is None else least
         nothing = Page(envelopes=(), position=sent)

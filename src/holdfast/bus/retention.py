@@ -14,6 +14,7 @@ from holdfast.bus.turn import Turn
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
 from holdfast.engine.removal_desk import KINDS, Removed
+from holdfast.engine.validation import number
 from holdfast.settings import Keep
 
 WEEK = 7 * 86_400.0
@@ -35,6 +36,9 @@ class RetentionOptions:
     every: float = 3_600.0
     count: int = 1_000
     ttl: float = 30.0
+
+    def __post_init__(self) -> None:
+        number("count", self.count, least=1)
 
 
 class Retention(Rounds):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +11,11 @@ import typer
 
 from holdfast.cli.options import Json, Limit
 from holdfast.cli.registry import Store, command, group
-from holdfast.cli.session import chosen_store, opened, shown_url, with_store
+from holdfast.cli.session import chosen_bus, chosen_store, opened, shown_url, with_store
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, note, paint, say, say_json
 from holdfast.cli.words import count, one_line
-from holdfast.errors import BusUnreachable, InvalidInput
+from holdfast.errors import BusUnreachable
 
 if TYPE_CHECKING:
     from holdfast.service.buses import Buses
@@ -33,18 +32,14 @@ MessageId = Annotated[str, typer.Argument(metavar="MESSAGE", help="The message_i
 
 @contextmanager
 def _buses() -> Iterator[Buses]:
-    url = os.environ.get("HOLDFAST_BUS")
-    try:
-        with opened() as service, service.buses(url) as buses:
-            yield buses
-    except BusUnreachable as error:
-        where = f"HOLDFAST_BUS is {shown_url(url or '')}"
-        fix = "start that server or mend the variable; without it the bus is in the store"
-        raise BusUnreachable(f"{error} {where}: {fix}") from error
-    except InvalidInput as error:
-        if url is None or error.field != "bus":
-            raise
-        raise InvalidInput("HOLDFAST_BUS", error.reason) from error
+    with chosen_bus() as url:
+        try:
+            with opened() as service, service.buses(url) as buses:
+                yield buses
+        except BusUnreachable as error:
+            where = f"HOLDFAST_BUS is {shown_url(url or '')}"
+            fix = "start that server or mend the variable; without it the bus is in the store"
+            raise BusUnreachable(f"{error} {where}: {fix}") from error
 
 
 @bus.callback(invoke_without_command=True)

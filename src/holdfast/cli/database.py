@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -44,7 +45,7 @@ def backup(
         say_json(told)
     else:
         say(f"{escape(target)} holds the whole store, {told['bytes'] / MEGABYTE:.1f} MB")
-        note(f"Use it: holdfast runs --db {escape(target)}")
+        note(f"Use it: holdfast runs --db {escape(quote(str(target)))}")
 
 
 Evict = Annotated[
@@ -69,7 +70,7 @@ def restore(
         return
     if dry_run:
         say(f"{escape(backup)} is whole and in order; nothing was changed")
-        note(with_store(f"Do it: holdfast db restore {escape(backup)}"))
+        note(with_store(f"Do it: holdfast db restore {escape(quote(str(backup)))}"))
         return
     say(f"{escape(told['target'])} is what {escape(backup)} is")
     if "kept" in told:
@@ -105,7 +106,8 @@ def move(
     said = "was there before" if told["before"] else "is there, counted and checked"
     say(f"{escape(told['target'])}: the whole store {said}, {rows}")
     say(f"{escape(told['source'])} was left as it is; use it no more")
-    note(f"next:  export HOLDFAST_DB={escape(told['target'])}   (or database: in holdfast.yaml)")
+    named = escape(quote(told["target"]))
+    note(f"next:  export HOLDFAST_DB={named}   (or database: in holdfast.yaml)")
 
 
 def _say_progress(table: str, done: int, total: int) -> None:

@@ -48,6 +48,16 @@ def _run(given: list[str]) -> int:
         from holdfast.cli.advice import say_error
 
         return say_error(error, json=json)
+    except OSError as error:
+        if error.filename is None and not isinstance(error, FileNotFoundError):
+            raise
+        from holdfast.cli.advice import say_error
+        from holdfast.errors import StoreUnreachable
+
+        # Only the folder that this is typed in has no name when it is not there.
+        where = error.filename or "the current folder"
+        told = StoreUnreachable(f"{where} cannot be used: {error.strerror}")
+        return say_error(told, json=json)
     except Exception as mistake:
         from holdfast.cli.usage import Mistake, say_usage
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import (
     INSTALL_SERVER,
     begun,
+    chosen_bus,
     chosen_store,
     opened,
     place,
@@ -153,8 +153,8 @@ def _store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
 
     with program_of(app, None) as program:
         announce(f"store {shown_url(program.settings.url)}")
-        redis = os.environ.get("HOLDFAST_BUS")
-        with upkeep(program.engine, project().keep, redis, hear=hear):
+        keep = project().keep
+        with chosen_bus() as redis, upkeep(program.engine, keep, redis, hear=hear):
             yield program
 
 

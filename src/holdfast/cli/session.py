@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from holdfast.errors import InvalidInput
+
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
     from holdfast.service.place import Place
@@ -41,6 +43,18 @@ def project() -> Project:
     from holdfast.service.project import find_project
 
     return find_project(Path.cwd(), os.environ)
+
+
+@contextmanager
+def chosen_bus() -> Iterator[str | None]:
+    """The Redis that the environment names, if any; one that is none is refused by that name."""
+    url = os.environ.get("HOLDFAST_BUS")
+    try:
+        yield url
+    except InvalidInput as error:
+        if url is None or error.field != "bus":
+            raise
+        raise InvalidInput("HOLDFAST_BUS", error.reason) from error
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from holdfast.cli.logs import LogJson, announce, show_logs
 from holdfast.cli.options import Agents, Hear, Json, Tags, read_lease
 from holdfast.cli.registry import Store, command, group
 from holdfast.cli.session import (
+    chosen_bus,
     chosen_server,
     chosen_store,
     opened,
@@ -103,7 +103,7 @@ def worker(
 
         announce(f"store {shown_url(program.settings.url)}")
         given = {each: value for each, value in options.items() if value is not None}
-        with upkeep(program.engine, said.keep, os.environ.get("HOLDFAST_BUS"), hear=hear):
+        with chosen_bus() as redis, upkeep(program.engine, said.keep, redis, hear=hear):
             program.worker(**given).run()
 
 

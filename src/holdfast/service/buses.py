@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from holdfast.bus.channel import FOR_COMMANDS, Channel
+from holdfast.bus.channel import FOR_COMMANDS, Channel, read_channel
 from holdfast.bus.envelope import read_envelope
 from holdfast.bus.execution_bus import ExecutionBus, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
@@ -86,11 +86,11 @@ class Buses:
 
     def tail(self, channel: str, count: int) -> View:
         """The newest messages of a channel, in order."""
-        items = [view_message(each) for each in self._bus.latest(_channel(channel), count)]
+        items = [view_message(each) for each in self._bus.latest(read_channel(channel), count)]
         return {"items": items, **self._parked.waiting(channel)}
 
     def publish(self, channel: str, text: str) -> View:
-        chosen, envelope = _channel(channel), read_envelope(text)
+        chosen, envelope = read_channel(channel), read_envelope(text)
         if chosen is Channel.EVENTS:
             reason = "the events of the store are its own; commands go to 'workflow.commands'"
             raise InvalidInput("channel", reason)
@@ -106,7 +106,7 @@ class Buses:
         }
 
     def _known(self, channel: str, group: str) -> Subscription:
-        chosen = _channel(channel)
+        chosen = read_channel(channel)
         known = self._bus.groups(chosen)
         if group not in known:
             hint = f"there is {', '.join(known)}" if known else "there is none"
@@ -118,10 +118,3 @@ class Buses:
 
     def __exit__(self, *_: object) -> None:
         self._bus.close()
-
-
-def _channel(name: str) -> Channel:
-    known = [each.value for each in Channel]
-    if name not in known:
-        raise InvalidInput("channel", f"{name!r} is none; one of {', '.join(known)} is")
-    return Channel(name)

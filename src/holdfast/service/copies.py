@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -12,9 +11,8 @@ from tempfile import TemporaryDirectory
 from holdfast.engine.doctor import examine
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
 from holdfast.service.place import Place
-from holdfast.service.quiet import list_living, living, opened_engine, refuse_while_busy
+from holdfast.service.quiet import opened_engine, refuse_served, refuse_while_busy
 from holdfast.service.views import View
-from holdfast.service.whereabouts import find_server
 from holdfast.store.database import is_postgresql, sqlite_path
 
 _REFUSED = "the restore would be refused: "
@@ -80,11 +78,11 @@ def _refuse_in_use(asked: Restore, target: Path) -> None:
     """Refuse while somebody has the store open, and name them; before any worker is sent away."""
     url = asked.place.url
     if not asked.dry_run:
-        _refuse_server(url, target)
+        refuse_served(url)
         _refuse_busy(url, evict=asked.evict)
         return
     try:
-        _refuse_server(url, target)
+        refuse_served(url)
         # Those that would be sent away are left where they are.
         if not asked.evict:
             _refuse_busy(url, evict=False)
@@ -93,17 +91,6 @@ def _refuse_in_use(asked: Restore, target: Path) -> None:
         raise InvalidInput(error.field, f"{_REFUSED}{error.reason}") from error
     except StoreUnreachable as error:
         raise StoreUnreachable(f"{_REFUSED}{error}") from error
-
-
-def _refuse_server(url: str, target: Path) -> None:
-    server = find_server(url)
-    if server is None:
-        return
-    beside = ""
-    with suppress(StoreError), opened_engine(url) as engine:
-        beside = f", and {list_living(names)}" if (names := living(engine)) else ""
-    told = f"the server at {server} has {target} open{beside}; stop it, with Ctrl-C where it runs"
-    raise StoreUnreachable(f"{told} or SIGTERM, and try again; nothing was changed")
 
 
 def _refuse_busy(url: str, *, evict: bool) -> None:

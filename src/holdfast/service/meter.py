@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from holdfast.bus.channel import Channel
-from holdfast.bus.execution_buses.sql import OTHERS
+from holdfast.bus.execution_bus import OTHERS
 from holdfast.engine.engine import Engine
 from holdfast.model.retry import MICROSECONDS
 from holdfast.store.database import Row, Transaction

@@ -11,7 +11,12 @@ from holdfast.engine.doctor import examine_within
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, StoreError
 from holdfast.service.place import Place, read_url
-from holdfast.service.quiet import opened_engine, refuse_leased, refuse_while_busy
+from holdfast.service.quiet import (
+    opened_engine,
+    refuse_leased,
+    refuse_served,
+    refuse_while_busy,
+)
 from holdfast.service.views import View
 from holdfast.store.database import Database, Transaction, check_url, is_postgresql, sqlite_path
 from holdfast.store.glance import MARK, tables_of
@@ -42,6 +47,7 @@ def move(asked: Move, progress: Progress = lambda *_: None) -> View:
         raise InvalidInput("target", f"it is a database of the same kind; use {tool}")
     asked.place.require()
     _refuse_foreign(target)
+    refuse_served(source)
     with opened_engine(source) as old:
         refuse_while_busy(old, evict=asked.evict and not asked.dry_run)
         with _held(old.database) as (tables, within):

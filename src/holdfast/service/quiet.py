@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from holdfast.engine.engine import Engine
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
+from holdfast.service.whereabouts import find_server
 from holdfast.settings import Settings
-from holdfast.store.database import Transaction
+from holdfast.store.database import Transaction, is_postgresql, sqlite_path
 
 PATIENCE = 5.0
 SHOWN = 5
@@ -27,6 +28,19 @@ def opened_engine(url: str) -> Iterator[Engine]:
         engine.close()
 
 
+def refuse_served(url: str) -> None:
+    """Refuse while a server of this machine has the store open: it would go on to write there."""
+    server = find_server(url)
+    if server is None:
+        return
+    beside = ""
+    with suppress(StoreError), opened_engine(url) as engine:
+        beside = f", and {_list_living(names)}" if (names := _living(engine)) else ""
+    store = "this store" if is_postgresql(url) else sqlite_path(url).absolute()
+    told = f"the server at {server} has {store} open{beside}; stop it, with Ctrl-C where it runs"
+    raise StoreUnreachable(f"{told} or SIGTERM, and try again; nothing was changed")
+
+
 def refuse_while_busy(engine: Engine, *, evict: bool) -> None:
     """Refuse while workers live or leases run; told to, have the workers leave first.
 
@@ -39,10 +53,10 @@ def refuse_while_busy(engine: Engine, *, evict: bool) -> None:
         until = time.monotonic() + engine.settings.lease + 1
         while engine.workers.list() and time.monotonic() < until:
             time.sleep(LOOK_EVERY)
-    names = living(engine)
+    names = _living(engine)
     if names:
         how = "they did not leave" if evict else "`--evict` has them give back what they run"
-        told = f"{list_living(names)} on this store; {how}; `holdfast workers drain NAME` lets one"
+        told = f"{_list_living(names)} on this store; {how}; `holdfast workers drain NAME` lets one"
         raise InvalidInput("workers", f"{told} finish; nothing was changed")
     engine.database.view(refuse_leased)
 
@@ -57,11 +71,11 @@ def refuse_leased(tx: Transaction) -> None:
         raise InvalidInput("leases", f"{reason}: `holdfast tasks --status running`")
 
 
-def living(engine: Engine) -> list[str]:
+def _living(engine: Engine) -> list[str]:
     """The workers that have been heard of lately."""
     return [worker.name for worker in engine.workers.list()]
 
 
-def list_living(names: list[str]) -> str:
+def _list_living(names: list[str]) -> str:
     shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
     return f"{shown} {'lives' if len(names) == 1 else 'live'}"

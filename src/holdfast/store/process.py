@@ -47,9 +47,11 @@ def refuse_inherited(path: Path) -> None:
     SQLite remembers which locks a process has on a file. A child inherits that memory but not the
     locks: it would write without any, and lose what it wrote when its parent closes the file.
     """
-    if not path.exists():
+    try:
+        identity = _identify(path)
+    except OSError:
+        # It is not there; or whatever is wrong with it, SQLite says it when it opens the file.
         return
-    identity = _identify(path)
     if any(home != os.getpid() and known == identity for home, known in list(_OPEN.values())):
         raise StoreError(
             f"{path} was open in another process when this one was forked from it, and SQLite "

@@ -19,7 +19,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
 from holdfast.model.trace import Trace, derive_trace_id
-from tests.contract.bus.worlds import World, message, seat, take_all
+from tests.contract.bus.worlds import COMMANDS, World, message, seat, take_all
 from tests.contract.raw import raw
 from tests.contract.stages import CHAIN, create, finish, start
 
@@ -142,6 +142,30 @@ def test_an_event_committed_after_later_ones_is_given_all_the_same(postgresql: W
     assert [each.task_id for each in published(postgresql)] == [early]
     assert published(postgresql) == []
     assert _holes(postgresql) == {"[]"}
+
+
+def test_a_group_that_begins_from_now_is_given_what_is_committed_from_now(
+    postgresql: World,
+) -> None:
+    bus = postgresql.bus
+    fresh = replace(COMMANDS, from_now=True)
+    with postgresql.engine.transaction() as connection:
+        bus.publish_command(Channel.COMMANDS, message("early"), connection=connection)
+        bus.publish_command(Channel.COMMANDS, message("past"))
+        bus.subscribe(fresh)
+    bus.publish_command(Channel.COMMANDS, message("next"))
+    assert take_all(bus, seat(subscription=fresh)) == ["early", "next"]
+
+
+def test_a_group_that_reads_again_is_given_what_is_committed_late(postgresql: World) -> None:
+    bus = postgresql.bus
+    with postgresql.engine.transaction() as connection:
+        bus.publish_command(Channel.COMMANDS, message("early"), connection=connection)
+        bus.publish_command(Channel.COMMANDS, message("late"))
+        assert take_all(bus, seat()) == ["late"]
+        bus.rewind(COMMANDS, 4_000_000_000_000_000)
+        assert take_all(bus, seat()) == []
+    assert take_all(bus, seat()) == ["early"]
 
 
 @pytest.mark.parametrize("query", ["horizon", "snapshot"])

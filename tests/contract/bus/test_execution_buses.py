@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from holdfast.bus.channel import Channel
+from holdfast.bus.consumer import ConsumerOptions
+from holdfast.bus.envelope import Envelope
 from holdfast.bus.execution_bus import Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.groups import subscribe
+from holdfast.bus.relay import RelayOptions
+from holdfast.bus.retention import RetentionOptions
 from holdfast.errors import InvalidInput
 from tests.contract.bus.worlds import (
     COMMANDS,
@@ -103,10 +108,20 @@ def test_a_group_is_given_again_what_came_since_a_moment(world: World) -> None:
     assert take_all(world.bus, seat()) == ["m1", "m2"]
     world.bus.rewind(COMMANDS, 0)
     assert take_all(world.bus, seat()) == ["m1", "m2"]
+    publish(world, "m3")
     # A long way ahead, by whichever clock the bus has.
     world.bus.rewind(COMMANDS, 4_000_000_000_000_000)
-    assert take_all(world.bus, seat()) == []
-    assert take_all(world.bus, seat(subscription=OTHER)) == ["m1", "m2"]
+    assert take_all(world.bus, seat()) == ["m3"]
+    assert take_all(world.bus, seat(subscription=OTHER)) == ["m1", "m2", "m3"]
+
+
+def test_what_a_group_is_to_be_given_again_is_not_trimmed(world: World) -> None:
+    publish(world, "m1")
+    assert take_all(world.bus, seat()) == ["m1"]
+    world.bus.rewind(COMMANDS, 1_000_000)
+    assert world.bus.trim(Channel.COMMANDS, before=2**62) == 0
+    assert take_all(world.bus, seat()) == ["m1"]
+    assert world.bus.trim(Channel.COMMANDS, before=2**62) == 1
 
 
 def test_lag_counts_what_was_not_acknowledged(world: World) -> None:
@@ -163,8 +178,13 @@ def test_a_group_that_was_lost_is_made_again_and_misses_nothing(world: World) ->
 
 def test_what_is_no_envelope_is_refused_and_nothing_of_the_call_is_sent(world: World) -> None:
     broken = replace(message("m2"), trace_id="none")
+    wrong: Any = message("m2").as_json()
     with pytest.raises(InvalidInput, match=r"^trace_id"):
         world.bus.publish_command(Channel.COMMANDS, message("m1"), broken)
+    with pytest.raises(InvalidInput, match=r"^envelope: must be an Envelope, not dict"):
+        world.bus.publish_command(Channel.COMMANDS, wrong)
+    with pytest.raises(InvalidInput, match=r"^created_at: must be a number of microseconds"):
+        world.bus.publish_command(Channel.COMMANDS, Envelope(**wrong))
     assert take_all(world.bus, seat()) == []
 
 
@@ -173,8 +193,22 @@ def test_commands_and_events_go_on_channels_of_their_own(world: World) -> None:
         world.bus.publish_command(Channel.RESULTS, message("m1"))
     with pytest.raises(InvalidInput, match=r"^channel"):
         world.bus.publish_event(Channel.EVENTS, message("m1"))
-    with pytest.raises(InvalidInput, match=r"^group"):
-        world.bus.subscribe(replace(COMMANDS, group="two words"))
+    for group in ("two words", "relay/redis", "elsewhere/x"):
+        with pytest.raises(InvalidInput, match=r"^group"):
+            world.bus.subscribe(replace(COMMANDS, group=group))
+    known: Any = "workflow.commands"
+    nowhere: Any = "nowhere"
+    assert Subscription(channel=known, group="service") == COMMANDS
+    with pytest.raises(InvalidInput, match=r"^channel: 'nowhere' is none"):
+        Subscription(channel=nowhere, group="service")
+
+
+def test_who_would_never_take_anything_is_refused() -> None:
+    for options in (ConsumerOptions, RelayOptions):
+        with pytest.raises(InvalidInput, match=r"^batch"):
+            options(batch=0)
+    with pytest.raises(InvalidInput, match=r"^count"):
+        RetentionOptions(count=0)
 
 
 def test_a_bus_that_answers_is_healthy(world: World) -> None:

@@ -95,6 +95,15 @@ def test_a_redis_that_is_away_is_told_as_that(tmp_path: Path) -> None:
     bus.close()
 
 
+def test_what_redis_refuses_is_told_and_raises_no_error_of_its_client(redis_world: World) -> None:
+    for partition in range(redis_world.bus.partitions):
+        redis_world.client.set(f"{{{redis_world.prefix}}}:{Channel.COMMANDS}:{partition}", "text")
+    with pytest.raises(BusUnreachable, match=r"Redis refuses: .*WRONGTYPE"):
+        redis_world.bus.publish_command(Channel.COMMANDS, message("m1"))
+    with pytest.raises(BusUnreachable, match=r"Redis refuses: .*WRONGTYPE"):
+        redis_world.bus.groups(Channel.COMMANDS)
+
+
 class Audit:
     """Counts the events it is given, and lets a test wait until it has them all."""
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.bus.channel import Channel
-from holdfast.bus.envelope import Envelope
+from holdfast.bus.envelope import Envelope, write_envelope
 from holdfast.bus.execution_bus import Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.groups import forget, forget_relay, groups_elsewhere, relays, subscribe
@@ -16,7 +16,7 @@ from holdfast.bus.outbox import Outbox
 from holdfast.bus.relay import Relay, RelayOptions
 from holdfast.errors import StoreError
 from holdfast.model.task import NewTask
-from tests.contract.bus.worlds import COMMANDS, World, seat
+from tests.contract.bus.worlds import COMMANDS, RUNS, World, message, seat
 from tests.contract.raw import raw
 from tests.contract.stages import create, start
 
@@ -41,7 +41,8 @@ class Office:
         return Relay(self.engine, self.bus)
 
     def keep_up(self) -> None:
-        self.world.clock.advance(1)
+        # More than the second that it takes: sums of fractions may fall short of one.
+        self.world.clock.advance(1.1)
         self.relay.step()
 
     def take(self, subscription: Subscription) -> list[Envelope]:
@@ -230,7 +231,7 @@ def test_a_redis_that_came_back_without_its_newest_is_given_them_again(office: O
     first = create(office.engine)
     office.relay.drain()
     assert office.world.client is not None
-    marker = office.bus.stream(Channel.EVENTS, "relayed")
+    marker = office.bus.relayed(office.engine.store)
     before = str(office.world.client.hget(marker, "passed"), "ascii")
     second = create(office.engine)
     office.relay.drain()
@@ -244,6 +245,26 @@ def test_a_redis_that_came_back_without_its_newest_is_given_them_again(office: O
     office.keep_up()
     office.relay.drain()
     assert set(office.taken(AUDIT)) == {f"{first}.1", f"{second}.1"}
+
+
+@pytest.mark.parametrize("page", [1, 1_000])
+def test_numbers_of_another_store_tell_nothing_of_what_is_lost_or_acknowledged(
+    office: Office, page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of the store itself before a backup was put back, which gives them once more."""
+    monkeypatch.setattr("holdfast.bus.execution_buses.redis.PAGE", page)
+    ahead = 10**9
+    others = [(each, write_envelope(each)) for each in (message(run, run) for run in RUNS)]
+    office.bus.begin_relay("another", ahead)
+    assert office.bus.relay("another", others, (ahead, ahead + 1, ahead))
+    task = create(office.engine)
+    office.relay.drain()
+    office.keep_up()
+    office.world.lose()
+    office.bus.begin_relay("another", ahead)
+    office.keep_up()
+    office.relay.drain()
+    assert office.taken(AUDIT) == [f"{task}.1"]
 
 
 def test_nothing_is_trimmed_while_a_group_has_not_come_back(office: Office) -> None:

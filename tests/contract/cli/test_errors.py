@@ -241,9 +241,28 @@ def test_a_bus_that_is_no_url_is_refused_and_its_password_is_not_told(
 ) -> None:
     assert engine.tasks.list() == []
     monkeypatch.setenv("HOLDFAST_BUS", "amqp://ada:secret@there")
-    said = typed.refused(2, "bus", "groups")
-    assert "HOLDFAST_BUS: is no URL of a Redis; write redis://HOST:PORT/0" in said
-    assert "secret" not in said
+    for asked in (("bus", "groups"), ("worker",), ("serve", "--port", "0")):
+        said = typed(*asked)
+        assert said.code == 2
+        assert "error: HOLDFAST_BUS: is no URL of a Redis; write redis://HOST:PORT/0" in said.err
+        assert "secret" not in said.err
+
+
+@pytest.mark.parametrize("asked", [("tasks", "--db"), ("db", "upgrade", "--db"), ("db", "backup")])
+def test_a_name_that_no_file_can_have_is_told(typed: Typed, asked: tuple[str, ...]) -> None:
+    said = typed.refused(5, *asked, "x" * 300)
+    assert "x" * 300 in said
+    assert "File name too long" in said
+
+
+def test_a_folder_that_is_no_more_is_told(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    here.rmdir()
+    assert "the current folder cannot be used: No such file" in typed.refused(5, "tasks")
 
 
 @pytest.mark.parametrize("name", ["fastapi", "httptools", "prometheus_client", "uvicorn"])

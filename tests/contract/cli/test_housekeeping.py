@@ -359,6 +359,7 @@ def test_a_copy_holds_the_whole_store_and_takes_no_other_files_place(
     assert (then["progress"]["done"], now["progress"]["done"]) == (1, 2)
     assert typed.json("doctor", "--db", str(target))["ok"]
     assert "is there already" in typed.refused(2, "db", "backup", str(target))
+    assert "runs --db 'my copy.db'\n" in typed("db", "backup", "my copy.db").err
     assert "cannot be written" in typed.refused(2, "db", "backup", str(tmp_path / "no/where.db"))
     assert {each.name for each in tmp_path.iterdir() if each.name.startswith(".copy")} == set()
 

@@ -148,6 +148,11 @@ def test_a_target_with_something_in_it_and_a_store_at_work_are_refused(
         engine.workers.register("w", agents=["default"])
         told = typed.refused(2, "db", "move", target, "--db", source)
         assert "w lives on this store; `--evict` has them give back what they run" in told
+        with announced(source, "http://127.0.0.1:1"):
+            for more in ((), ("--evict",), ("--dry-run",)):
+                told = typed.refused(5, "db", "move", target, "--db", source, *more)
+                assert "the server at http://127.0.0.1:1 has " in told
+        assert [each.told for each in engine.workers.list()] == [None]
     with raw(source) as hand:
         hand("DELETE FROM holdfast_worker")
         hand("UPDATE holdfast_task SET lease_expires_at = ? WHERE title = 'had'", 2**52)

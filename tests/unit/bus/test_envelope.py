@@ -44,6 +44,8 @@ BAD: list[tuple[str, object]] = [
     ("step", "s" * 201),
     ("created_at", "2026-11-15T19:21:52"),
     ("created_at", "yesterday"),
+    ("created_at", "0001-01-01T00:00:00+23:59"),
+    ("created_at", "9999-12-31T23:59:59-23:59"),
     ("created_at", 1),
 ]
 SCHEMA = jsonschema.Draft202012Validator(

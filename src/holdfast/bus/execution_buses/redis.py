@@ -15,7 +15,7 @@ from holdfast.bus.execution_bus import (
     Health,
     Seat,
     Subscription,
-    clean_subscription,
+    check_group,
 )
 from holdfast.bus.redis_client import connect, errors_told
 from holdfast.bus.unreadable import envelope_from
@@ -79,7 +79,7 @@ class RedisBus(ExecutionBus):
             pipeline.execute()
 
     def subscribe(self, subscription: Subscription) -> None:
-        clean_subscription(subscription)
+        check_group(subscription.group)
         self._create(subscription, "$" if subscription.from_now else "0")
 
     def _create(self, subscription: Subscription, start: str) -> None:
@@ -166,8 +166,15 @@ class RedisBus(ExecutionBus):
         for stream in self._streams(subscription.channel):
             self._with_group(
                 subscription,
-                lambda stream=stream: self._client.xgroup_setid(stream, subscription.group, before),
+                lambda stream=stream: self._go_back(stream, subscription.group, before),
             )
+
+    def _go_back(self, stream: str, group: str, before: str) -> None:
+        """Never ahead: what the group has not been given would be passed by."""
+        for each in self._client.xinfo_groups(stream):
+            if each["name"] == group and _moment(str(each["last-delivered-id"])) < _moment(before):
+                return
+        self._client.xgroup_setid(stream, group, before)
 
     def lag(self, subscription: Subscription) -> int:
         with errors_told():
@@ -233,31 +240,46 @@ class RedisBus(ExecutionBus):
                 pipeline.expire(stream, REPLIES_KEPT)
             pipeline.execute()
 
-    def begin_relay(self, channel: Channel, passed: int) -> None:
+    def relayed(self, store: str) -> str:
+        """Where it is noted how far the events of a store are published."""
+        return self.stream(Channel.EVENTS, f"relayed:{store}")
+
+    def begin_relay(self, store: str, passed: int) -> None:
         """Note that everything up to a number is published, and nothing after it."""
         with errors_told():
             self._check_partitions()
-            self._client.delete(self.stream(channel, "relayed"))
-            self._client.hset(self.stream(channel, "relayed"), "passed", passed)
+            self._client.delete(self.relayed(store))
+            self._client.hset(self.relayed(store), "passed", passed)
 
     def relay(
-        self, channel: Channel, texts: Sequence[tuple[Envelope, str]], passed: tuple[int, int, int]
+        self, store: str, texts: Sequence[tuple[Envelope, str]], passed: tuple[int, int, int]
     ) -> bool:
-        """Publish events; False, and nothing published, when those before are lost.
+        """Publish the events of a store; False, and nothing published, when some before are lost.
 
         `passed` is how far the store knows it published, how far it is with these, and the number
         above which all that may still come is.
         """
-        keys = [self.stream(channel, "relayed"), *self._streams(channel)]
+        keys = [self.relayed(store), *self._streams(Channel.EVENTS)]
         pairs = [each for envelope, text in texts for each in (self.partition_of(envelope), text)]
         with errors_told():
-            return bool(self._publish_script(keys=keys, args=[*passed, *pairs]))
+            return bool(self._publish_script(keys=keys, args=[store, *passed, *pairs]))
 
-    def least_kept(self, channel: Channel) -> int | None:
-        """The number above which all events are that are still kept for somebody."""
+    def least_kept(self, store: str) -> int | None:
+        """The number above which all events of a store are that are still kept for somebody."""
         with errors_told():
-            firsts = [self._client.xrange(each, "-", "+", 1) for each in self._streams(channel)]
-        return min((int(found[0][1].get("after", 0)) for found in firsts if found), default=None)
+            firsts = [self._first_of(store, each) for each in self._streams(Channel.EVENTS)]
+        return min((each for each in firsts if each is not None), default=None)
+
+    def _first_of(self, store: str, stream: str) -> int | None:
+        """Of the first event of a store: another, or the same before a restore, counts its own."""
+        page: Entries = ()
+        for count in (1, PAGE):
+            page = self._client.xrange(stream, "-", "+", count)
+            for _, fields in page:
+                if fields.get("store", store) == store:
+                    return int(fields.get("after", 0))
+        # Behind so many of others it is not looked for: then nothing more is acknowledged.
+        return 0 if len(page) == PAGE else None
 
     def owner(self, store: str) -> str:
         """The store whose commands and results these are: the one that asked first."""

@@ -10,13 +10,14 @@ from typing import TypeVar
 from holdfast.bus.channel import Channel
 from holdfast.bus.envelope import Envelope, read_envelope
 from holdfast.bus.execution_bus import (
+    OTHERS,
     PARTITIONS,
     Batch,
     ExecutionBus,
     Health,
     Seat,
     Subscription,
-    clean_subscription,
+    check_group,
 )
 from holdfast.bus.log import read_page
 from holdfast.bus.position import Position, read_position
@@ -28,8 +29,8 @@ T = TypeVar("T")
 
 # Hints are rarer than events: whoever wants the rest soon looks for it.
 LOOK = 0.02
-# The positions of those who are no groups of this bus.
-OTHERS = ("elsewhere/", "relay/")
+# Among how many of the newest numbers those are looked for that are given and not committed yet.
+LATEST = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,20 +73,28 @@ class SqlBus(ExecutionBus):
         self._engine.notifier.notify()
 
     def subscribe(self, subscription: Subscription) -> None:
-        clean_subscription(subscription)
-        newest = self._database.view(lambda tx: tx.read("newest_number"))[0]
-        number = newest["event" if subscription.channel is Channel.EVENTS else "message"]
+        check_group(subscription.group)
+        new = subscription.from_now and not self._positions(subscription)
+        start = self._newest(subscription.channel) if new else Position()
 
         def begin(tx: Transaction) -> None:
             tx.run(
                 "insert_positions",
                 rows=[(each,) for each in range(self.partitions)],
-                passed=number if subscription.from_now else 0,
+                passed=start.passed,
+                holes=start.write_holes(),
                 **_named(subscription),
             )
             self._refuse_partitions(len(tx.read("positions_of", **_named(subscription))))
 
         self._write(begin)
+
+    def _newest(self, channel: Channel) -> Position:
+        """Behind all that is there, and before what has a number already and is not committed."""
+        newest = self._database.view(lambda tx: tx.read("newest_number"))[0]
+        number = newest["event" if channel is Channel.EVENTS else "message"]
+        before = Position(passed=max(0, number - LATEST))
+        return read_page(self._database, channel, before, LATEST).position
 
     def forget(self, subscription: Subscription) -> None:
         self._write(lambda tx: tx.run("remove_positions", **_named(subscription)))

@@ -32,6 +32,10 @@ for _, flat in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
   local delivered = group['last-delivered-id']
   local time, place = string.match(delivered, '(%d+)-(%d+)')
   local first = time .. '-' .. string.format('%d', tonumber(place) + 1)
+  -- At the end of a moment, as where a group was rewound to, which no number of Lua can tell.
+  if tonumber(place) >= 2 ^ 53 then
+    first = string.format('%d', tonumber(time) + 1) .. '-0'
+  end
   local pending = redis.call('XPENDING', KEYS[1], group['name'], '-', '+', 1)
   if #pending > 0 and before(pending[1][1], first) then
     first = pending[1][1]

@@ -59,8 +59,8 @@ ON CONFLICT (channel, message_id) DO NOTHING
 -- purpose: begin a group on a channel
 -- guards: a group that is there stays where it is
 -- rows: partition integer
-INSERT INTO holdfast_position (channel, consumers, place, passed)
-SELECT :channel, :consumers, r.partition, :passed FROM {rows} AS r WHERE true
+INSERT INTO holdfast_position (channel, consumers, place, passed, holes)
+SELECT :channel, :consumers, r.partition, :passed, :holes FROM {rows} AS r WHERE true
 ON CONFLICT (channel, consumers, place) DO NOTHING
 
 -- name: positions_of
@@ -98,9 +98,10 @@ WHERE holdfast_position.channel = :channel
 RETURNING place
 
 -- name: set_positions
--- purpose: have a group read again from a point, or from another
+-- purpose: have a group read again from a point; what it has not been given yet, late commits too, still comes
 -- guards: this group alone
-UPDATE holdfast_position SET passed = :passed, holes = '[]', version = version + 1
+UPDATE holdfast_position SET version = version + 1,
+  passed = CASE WHEN passed > :passed THEN :passed ELSE passed END
 WHERE channel = :channel
   AND consumers = :consumers
 RETURNING place

@@ -32,7 +32,9 @@ def back_up(source: Path, target: Path) -> int:
     except OSError as error:
         raise InvalidInput("target", f"{target} cannot be written: {error.strerror}") from error
     except apsw.Error as error:
-        raise StoreError(f"SQLite: {error}") from error
+        # Of a copy SQLite may tell the kind of the error alone, and no text.
+        told = f"{type(error).__name__}: {error}"
+        raise StoreError(f"{source} could not be copied to {target}: {told}") from error
     finally:
         aside.unlink(missing_ok=True)
 
@@ -43,6 +45,8 @@ def _copy(source: Path, target: Path) -> None:
         closing(apsw.Connection(str(target))) as new,
     ):
         old.set_busy_timeout(5_000)
+        # At one moment: a copy that others write beside begins again after each of their commits.
+        old.execute("BEGIN; SELECT count(*) FROM sqlite_schema")
         with new.backup("main", old, "main") as backup:
             while not backup.done:
                 backup.step(PAGES)

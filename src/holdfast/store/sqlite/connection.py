@@ -51,8 +51,7 @@ def connect(
     try:
         connection = apsw.Connection(str(path), vfs=vfs, statementcachesize=500)
     except apsw.CantOpenError as error:
-        hint = "it is a folder: name a file in it" if path.is_dir() else "does its folder exist?"
-        raise StoreError(f"{path} cannot be opened as a SQLite database; {hint}") from error
+        raise StoreError(f"{path} cannot be opened as a SQLite database; {_hint(path)}") from error
     try:
         _configure(connection, path, read_only=read_only)
         connection.create_scalar_function("holdfast_now", lambda *_: clock.now(), 0)
@@ -64,6 +63,15 @@ def connect(
         connection.close()
         raise
     return connection
+
+
+def _hint(path: Path) -> str:
+    try:
+        if path.is_dir():
+            return "it is a folder: name a file in it"
+        return "may you read and write it?" if path.exists() else "does its folder exist?"
+    except OSError as error:
+        return str(error.strerror)
 
 
 def _configure(connection: apsw.Connection, path: Path, *, read_only: bool) -> None:

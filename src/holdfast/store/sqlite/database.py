@@ -170,6 +170,9 @@ class SqliteDatabase:
                 patience = patience or Patience(self._pace, ports.clock, ports.randomness)
                 if not patience.wait():
                     raise StoreUnreachable(self._kept_locked()) from error
+            except apsw.ReadOnlyError as error:
+                whose = "may you write it, and the folder that it is in?"
+                raise StoreError(f"{self._path} cannot be written; {whose}") from error
             except apsw.Error as error:
                 raise StoreError(f"SQLite: {error}") from error
 
