@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from holdfast.engine.engine import Engine
 from holdfast.engine.rehearsal import Rehearsal
-from holdfast.model.status import Status
+from holdfast.model.status import Kind, Status
 from holdfast.model.text import clean_name
 from holdfast.service.called import place_from_top
 from holdfast.service.outline import in_order
@@ -122,7 +122,9 @@ def _is_meant(verb: str, before: View, after: View) -> bool:
     """Whether the verb is done to a task, and it does not only change because of others."""
     if verb == "cancel":
         return bool(after["status"] == Status.CANCELLED)
-    began = after["generation"] > before["generation"] and not after.get("superseded")
+    # A group only begins again with what is in it.
+    alone = after["kind"] != Kind.GROUP and not after.get("superseded")
+    began = alone and after["generation"] > before["generation"]
     return began if verb in BEGIN_AGAIN else True
 
 

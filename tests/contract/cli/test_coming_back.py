@@ -58,6 +58,8 @@ def test_a_retry_counts_no_group_around_the_step(engine: Engine, typed: Typed) -
     run = begin(engine, loop("input", body=(Step(id="one"),)), given=["a"])
     (one,) = (task.id for task in engine.runs.tasks(run) if task.step == "one")
     break_for_good(engine, one)
+    told = typed.ok("retry", one, "--dry-run").splitlines()[0]
+    assert told == f"would retry {one}: 1 task, and 2 others change"
     assert typed.ok("retry", one).splitlines()[1:] == [f"w {run} goes on too"]
 
 
