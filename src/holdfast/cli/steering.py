@@ -194,6 +194,7 @@ def signal(
 def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **options: Any) -> int:
     """Do it to each, also after one that refuses; the answer is the worst exit code."""
     from holdfast.cli.advice import say_error
+    from holdfast.cli.aftermath import say_fails_too, what_is_above
     from holdfast.service.refused import Refused
 
     worst = 0
@@ -203,6 +204,7 @@ def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **optio
         if dry_run:
             return preview_each(service, verb, every, json=json, **options)
         for found in every:
+            before = what_is_above(service, found) if verb == "cancel" and not json else []
             try:
                 answer = getattr(service.commands, verb)(found, **options)
             except Refused as error:
@@ -212,6 +214,7 @@ def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **optio
                 _say_goes_on(service, answer, json=json)
             else:
                 say_answer(answer, json=json)
+            say_fails_too(service, before, found)
     return worst
 
 
