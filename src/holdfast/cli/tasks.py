@@ -201,12 +201,10 @@ def add_child(
 
     with opened() as service:
         parent = service.queries.task(service.addresses.task(address))
-        siblings = service.queries.tasks(parent=parent["id"], limit=1000)["items"]
-        last = max((each["position"] for each in siblings), default=-1)
         wanted = NewTask(
             title=title,
             parent=parent["id"],
-            position=last + 1 if position is None else position,
+            position=position,
             enqueue=False,
             part=True,
             **({"agent": parent["agent"]} | _fields(agent=agent, payload=payload)),
