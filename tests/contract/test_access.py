@@ -51,6 +51,7 @@ def test_a_revoked_token_is_good_for_nothing_and_stays_so(
     "wrong",
     [
         {"name": ""},
+        {"name": "worker:ci"},
         {"secret": "short"},
         {"role": "god"},
         {"agents": ["builder"]},

@@ -86,7 +86,7 @@ def test_what_is_no_task_or_run_at_all_is_refused(engine: Engine, refuse: Refuse
 
 
 def test_an_actor_is_a_name(engine: Engine, refuse: Refuse) -> None:
-    for bad in (*BAD_NAMES, *NOT_TEXT):
+    for bad in (*BAD_NAMES, *NOT_TEXT, "worker:busy"):
         actor: Any = bad
         refuse("actor", engine.tasks.create, NewTask(title="x"), actor=actor)
         refuse("actor", engine.runs.start, NewRun(workflow=CHAIN), actor=actor)

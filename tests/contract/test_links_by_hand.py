@@ -41,9 +41,14 @@ def let_go(engine: Engine, store_url: str, task: str, needs: list[str] | None = 
 
 def test_an_approval_is_not_passed_by_unlinking_it(engine: Engine, store_url: str) -> None:
     run = begin(engine, *RELEASE)
-    do(engine, run, "build")
     approve, deploy = (current(engine, run, step).id for step in ("approve", "deploy"))
     told = f"its workflow has it wait for approve {approve}; "
+    not_yet = f'{told}hf.why("{approve}") says when that can be settled'
+    assert let_go(engine, store_url, deploy) == not_yet
+    do(engine, run, "build")
+    assert engine.runs.pause(run).ok
+    assert let_go(engine, store_url, deploy) == not_yet
+    assert engine.runs.resume(run).ok
     told += f'hf.approve("{approve}") or hf.reject("{approve}") settles that'
     assert let_go(engine, store_url, deploy) == told
     assert let_go(engine, store_url, deploy, [approve]) == told

@@ -187,7 +187,7 @@ def waits(hf: Holdfast, job: Handle[int]) -> dict[str, Callable[[], Any]]:
         "signal": lambda: hf.signal(job, "go"),
         "cancel": lambda: hf.tasks.cancel(job.id),
         "result": job.result,
-        "worker": hf.worker().start,
+        "worker": lambda: hf.worker().start(),
     }
 
 
@@ -208,8 +208,26 @@ def test_a_thread_is_refused_what_its_own_transaction_keeps_from_coming(embedded
         told = rf"^{name}\(…\) would wait.*after the transaction"
         with embedded.transaction(), pytest.raises(WrongThread, match=told):
             wait()
+
+        async def in_a_thread(wait: Callable[[], Any] = wait) -> None:
+            with embedded.transaction():
+                await asyncio.to_thread(wait)
+
+        with pytest.raises(WrongThread, match=told):
+            asyncio.run(in_a_thread())
     assert [task.id for task in embedded.tasks.list()] == [job.id]
     assert embedded.workers.list() == []
+
+
+def test_a_worker_is_not_stopped_inside_a_transaction_that_it_would_wait_for(
+    embedded: Holdfast,
+) -> None:
+    with embedded.worker() as worker:
+        with embedded.transaction(), pytest.raises(WrongThread, match=r"^stop\(…\) would wait"):
+            worker.stop()
+        assert embedded.task(kid).enqueue(7).result(PATIENCE) == 7
+    with embedded.transaction():
+        worker.stop()
 
 
 def test_a_coroutine_is_refused_what_its_own_transaction_keeps_from_coming(

@@ -100,6 +100,15 @@ def test_who_stands_behind_those_whose_agent_is_at_its_limit_is_let_in_with_them
     assert parked(hand) == {*limited}
 
 
+def test_an_end_lets_in_as_many_of_each_line_as_there_is_room_and_no_more(
+    engine: Engine, hand: Raw
+) -> None:
+    first = take(engine, create(engine, concurrency=ONE))
+    lines = [[create(engine, concurrency=ONE, agent=each) for _ in range(3)] for each in "ab"]
+    assert engine.work.complete(first.task_id, first.token).ok
+    assert parked(hand) == {each for line in lines for each in line[1:]}
+
+
 def test_to_let_somebody_in_walks_past_nobody_else_who_waits(
     engine: Engine, store_url: str
 ) -> None:

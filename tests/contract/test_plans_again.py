@@ -70,10 +70,11 @@ def test_an_order_names_each_idle_child_once(engine: Engine) -> None:
     assert order(engine, parent) == ["one", "two"]
 
 
-def test_an_idle_child_of_a_finalized_plan_is_refused_and_a_queued_one_counts(
+def test_an_idle_child_of_a_finalized_plan_is_refused_and_a_queued_one_is_its_last(
     engine: Engine,
 ) -> None:
     parent, (one,) = plan(engine, "one")
+    assert engine.tasks.edit(one, {"position": 7}).ok
     assert engine.tasks.finalize_plan(parent).ok
     with pytest.raises(InvalidInput, match=f"^parent: {parent} is finalized, and nothing would"):
         create(engine, "late", parent=parent, enqueue=False)

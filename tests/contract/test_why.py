@@ -10,6 +10,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.explanation import Clause, Explanation
 from holdfast.errors import NotFound
 from holdfast.model.declared import Declared
+from holdfast.model.effect import Wait
 from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
@@ -160,6 +161,24 @@ def test_a_scheduled_task_says_when_until_its_time_has_come(
     assert clause.fix == f'hf.tasks.run_now("{task_id}")'
     clock.advance(61)
     assert engine.why(task_id).claimable
+
+
+def test_run_now_is_offered_where_it_helps_and_not_to_a_function_that_sleeps(
+    engine: Engine, clock: ManualClock
+) -> None:
+    task_id, until = create(engine), clock.now() + 61 * MICROSECONDS
+    assert engine.work.fail(task_id, take(engine, task_id).token, "red").ok
+    assert engine.tasks.run_now(task_id).ok
+    assert engine.work.suspend(task_id, take(engine, task_id).token, Wait(until=until)).ok
+    clause = only(engine, task_id)
+    assert clause.detail == "its time comes in 1m 1s"
+    assert clause.fix == f'hf.tasks.run_now("{task_id}")'
+    assert engine.tasks.retry(task_id).detail == "it has not failed; it is queued"
+    assert engine.tasks.run_now(task_id).ok
+    token, notes = take(engine, task_id).token, [("sleep", until)]
+    assert engine.work.suspend(task_id, token, Wait(until=until), notes=notes).ok
+    clause = only(engine, task_id)
+    assert (clause.detail, clause.fix) == ("it sleeps for 1m 1s more", "")
 
 
 def test_a_task_that_waits_for_its_retry_tells_the_last_error_and_the_attempts_left(

@@ -165,6 +165,29 @@ def test_it_is_told_after_what_it_needs_was_done_again(engine: Engine) -> None:
     assert work.command == ("y", "m")
 
 
+def test_a_title_is_told_anew_after_what_it_names_was_done_again(engine: Engine) -> None:
+    text = """
+name: w
+steps:
+  - {id: a, run: [x]}
+  - {id: b, run: [y], title: "Ship {{ steps.a.size }}"}
+  - {id: c, for_each: "{{ steps.a.all }}", title: "Item {{ item }}", steps: [{id: d, run: [z]}]}
+"""
+    run = begin(engine, text)
+    titles = ["Ship {{ steps.a.size }}", "c"]
+
+    def told() -> list[str]:
+        return [only(engine, run, step).title for step in ("b", "c")]
+
+    for size in (3, 4):
+        assert told() == titles
+        give(engine, {"size": size, "all": []})
+        assert told() == [f"Ship {size}", "c"]
+        give(engine, {})
+        assert engine.runs.retry(run, step="a").ok
+    assert told() == titles
+
+
 def test_a_verifier_whose_subject_came_back_without_what_it_names_fails(engine: Engine) -> None:
     text = """
 name: w

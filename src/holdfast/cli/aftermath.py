@@ -63,16 +63,42 @@ def say_came_back(service: Service, before: Sequence[View], identifier: str) -> 
             continue
         held = f"comes back too, held: {', '.join(now['holds'])}" if now["holds"] else ""
         more = f", with {count(len(others), 'other task')} re-opened" if others else ""
-        name = one_line(now["workflow"] if "workflow" in now else name_task(now), 60)
-        say(f"{name} {now['id']} {held or 'goes on too'}{more}")
+        say(f"{_name(now)} {now['id']} {held or 'goes on too'}{more}")
         told |= others
+
+
+def say_fails_too(service: Service, before: Sequence[View], identifier: str) -> None:
+    """Say what fails because a part of it was cancelled, and what takes that up again."""
+    told = False
+    for stood in before:
+        now = _look(service, stood["id"])
+        if not _fails(now) or (_fails(stood) and now["status"] == stood["status"]):
+            continue
+        ended = now["status"] == "failed"
+        more = "has failed" if ended else "begins nothing more, and will fail"
+        say(f"{_name(now)} {now['id']} {more} because of it")
+        told = True
+    if told:
+        note(f"next:  {with_store('holdfast retry ' + identifier)}")
+
+
+def _name(now: View) -> str:
+    return one_line(now["workflow"] if "workflow" in now else name_task(now), 60)
 
 
 def _had_stopped(stood: View) -> bool:
     """Whether a run or plan had ended, or begun nothing more since something of it failed."""
-    failing = "failing" in stood["holds"]
-    stalled = "workflow" not in stood and any(each["state"] == "stalled" for each in stood["tasks"])
-    return "finished_at" in stood or failing or stalled
+    return "finished_at" in stood or _fails(stood)
+
+
+def _fails(stood: View) -> bool:
+    """Whether something of a run or plan has failed, so that it has failed too or will."""
+    if "finished_at" in stood:
+        return bool(stood["status"] == "failed")
+    if "workflow" in stood:
+        return "failing" in stood["holds"]
+    ended = {each["status"] for each in stood["tasks"] if not each.get("superseded")}
+    return stood["planning_phase"] == "finalized" and bool(ended & {"failed", "cancelled"})
 
 
 def _reopened(before: View, now: View) -> set[str]:

@@ -71,6 +71,8 @@ def tasks(
             run=None if run is None else service.addresses.run(run),
             parent=None if parent is None else service.addresses.task(parent),
         )
+        named = [] if json else [task["id"] for task in page["items"]]
+        places = service.queries.names(named)
     if json:
         say_json(page)
         return
@@ -78,7 +80,7 @@ def tasks(
         note("No such tasks.")
         return
     headings = ("ID", "TASK", "STATE", "AGENT", "ATTEMPT", "RUN", "CREATED", "")
-    say_table(headings, [_task_row(task) for task in page["items"]])
+    say_table(headings, [_task_row(task, places.get(task["id"])) for task in page["items"]])
     _say_next(page, "tasks")
 
 
@@ -168,7 +170,7 @@ def _run_row(run: View) -> list[str]:
     ]
 
 
-def _task_row(task: View) -> list[str]:
+def _task_row(task: View, place: str | None) -> list[str]:
     from holdfast.cli.standing import tell_holds
     from holdfast.service.outline import name_task
     from holdfast.service.views import read_time
@@ -177,7 +179,7 @@ def _task_row(task: View) -> list[str]:
     error = error_line(task["error"]) if task.get("error") is not None else ""
     return [
         task["id"],
-        cut(escape(name_task(task)), TITLE),
+        cut(escape(name_task(task, place)), TITLE),
         coloured(task["state"]),
         escape(task["agent"]),
         str(task["attempt"] or ""),

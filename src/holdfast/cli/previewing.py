@@ -60,12 +60,9 @@ def _count(preview: Preview) -> str:
 
 def _name(task: View) -> str:
     """Its place in its run, and the title that it was given; without a run, its title."""
-    from holdfast.service.outline import own_title
+    from holdfast.service.outline import name_task
 
-    if "run_id" not in task:
-        return str(task["address"])
-    place = task["address"].partition(":")[2]
-    return f"{place} {own_title(task)}".rstrip()
+    return name_task(task, task["address"].partition(":")[2])
 
 
 def _way(task: View) -> str:

@@ -109,7 +109,7 @@ def approve(
     """Say yes to what waits for approval: a task, or the only one of a run that does."""
     with opened() as service:
         asked = _asked(service, address, "approve")
-        say_answer(service.commands.approve(asked, text), json=json)
+        say_changed(service, service.commands.approve(asked, text), json=json)
 
 
 @command("reject", example='holdfast reject @last:approve --reason "not yet"')
@@ -121,7 +121,7 @@ def reject(
     """Say no to what waits for approval: it has failed."""
     with opened() as service:
         asked = _asked(service, address, "reject")
-        say_answer(service.commands.reject(asked, reason), json=json)
+        say_changed(service, service.commands.reject(asked, reason), json=json)
 
 
 @command("answer", example='holdfast answer @last:plan "use the new API"')
@@ -133,7 +133,7 @@ def answer(
     """Answer what a step asked; it goes on with the answer."""
     with opened() as service:
         asked = _asked(service, address, "approve")
-        say_answer(service.commands.answer(asked, read_value(text)), json=json)
+        say_changed(service, service.commands.answer(asked, read_value(text)), json=json)
 
 
 def _asked(service: Service, address: str, verb: str) -> str:
@@ -194,6 +194,7 @@ def signal(
 def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **options: Any) -> int:
     """Do it to each, also after one that refuses; the answer is the worst exit code."""
     from holdfast.cli.advice import say_error
+    from holdfast.cli.aftermath import say_fails_too, what_is_above
     from holdfast.service.refused import Refused
 
     worst = 0
@@ -203,6 +204,7 @@ def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **optio
         if dry_run:
             return preview_each(service, verb, every, json=json, **options)
         for found in every:
+            before = what_is_above(service, found) if verb == "cancel" and not json else []
             try:
                 answer = getattr(service.commands, verb)(found, **options)
             except Refused as error:
@@ -211,7 +213,8 @@ def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **optio
             if verb == "resume":
                 _say_goes_on(service, answer, json=json)
             else:
-                say_answer(answer, json=json)
+                say_changed(service, answer, json=json)
+            say_fails_too(service, before, found)
     return worst
 
 
@@ -244,7 +247,7 @@ def _take_up(
     answer = change(identifier)
     now = answer.get("run") or answer["task"]
     if now["status"] == "failed":
-        say_answer(answer, json=json)
+        say_changed(service, answer, json=json)
         if not json:
             note_failed_again(now)
         return FAILED
@@ -255,7 +258,7 @@ def _take_up(
 
 
 def _say_goes_on(service: Service, answer: View, *, json: bool) -> None:
-    say_answer(answer, json=json)
+    say_changed(service, answer, json=json)
     if not json:
         from holdfast.cli.aftermath import note_still_held
         from holdfast.cli.helping import tell_unserved
@@ -269,15 +272,21 @@ def _say_goes_on(service: Service, answer: View, *, json: bool) -> None:
         tell_unserved(service, now)
 
 
-def say_answer(answer: View, *, json: bool) -> None:
-    """How the run or task stands after a command."""
+def say_changed(service: Service, answer: View, *, json: bool) -> None:
+    """How the run or task stands after a command; what is part of a run is told by its place."""
+    task = answer.get("task", {})
+    names = service.queries.names([task["id"]]) if "run_id" in task and not json else {}
+    say_answer(answer, json=json, place=names.get(task.get("id", "")))
+
+
+def say_answer(answer: View, *, json: bool, place: str | None = None) -> None:
     if json:
         say_json(answer)
         return
     from holdfast.service.outline import name_task
 
     now = answer.get("run") or answer["task"]
-    name = escape(now["workflow"] if "run" in answer else name_task(now))
+    name = escape(now["workflow"] if "run" in answer else name_task(now, place))
     state = coloured(now.get("state") or now["status"])
     holds = f", held: {', '.join(now['holds'])}" if now["holds"] else ""
     before = " (as before)" if answer["repeated"] else ""

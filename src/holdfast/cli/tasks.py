@@ -11,7 +11,7 @@ from holdfast.cli.options import DryRun, Json, TaskAddress, read_json, read_mome
 from holdfast.cli.previewing import say_preview
 from holdfast.cli.registry import command, group
 from holdfast.cli.session import opened, with_store
-from holdfast.cli.steering import say_answer
+from holdfast.cli.steering import say_changed
 from holdfast.cli.terminal import escape, note, say, say_json
 from holdfast.errors import InvalidInput
 
@@ -79,7 +79,7 @@ def enqueue(address: TaskAddress, json: Json = False) -> None:
     """Put an idle task in the queue."""
     with opened() as service:
         found = service.addresses.task(address)
-        say_answer(service.commands.enqueue(found), json=json)
+        say_changed(service, service.commands.enqueue(found), json=json)
 
 
 @command("run-now", of=task, example="holdfast task run-now t_…")
@@ -87,7 +87,7 @@ def run_now(address: TaskAddress, json: Json = False) -> None:
     """Put a task first in line: order, time and a pause no longer hold it up."""
     with opened() as service:
         found = service.addresses.task(address)
-        say_answer(service.commands.run_now(found), json=json)
+        say_changed(service, service.commands.run_now(found), json=json)
 
 
 @command("reset", of=task, example="holdfast task reset t_…")
@@ -95,7 +95,7 @@ def reset(address: TaskAddress, json: Json = False) -> None:
     """Take a task back to idle, as if it had never run."""
     with opened() as service:
         found = service.addresses.task(address)
-        say_answer(service.commands.reset(found), json=json)
+        say_changed(service, service.commands.reset(found), json=json)
 
 
 @command("edit", of=task, example="holdfast task edit t_… --priority 5 --title 'Tidy both sheds'")
@@ -130,7 +130,7 @@ def edit(
         raise InvalidInput("edit", "nothing to change was given; `holdfast task edit --help`")
     with opened() as service:
         found = service.addresses.task(address)
-        say_answer(service.commands.edit(found, changes, version), json=json)
+        say_changed(service, service.commands.edit(found, changes, version), json=json)
 
 
 @command("block", of=task, example="holdfast task block t_… --needs @last:plan")
@@ -141,7 +141,7 @@ def block(address: TaskAddress, needs: Needs = None, json: Json = False) -> None
     with opened() as service:
         find = service.addresses.task
         found, needed = find(address), [find(each) for each in needs]
-        say_answer(service.commands.block(found, needed), json=json)
+        say_changed(service, service.commands.block(found, needed), json=json)
 
 
 @command("unblock", of=task, example="holdfast task unblock t_… --needs t_…")
@@ -157,7 +157,7 @@ def unblock(
     with opened() as service:
         find = service.addresses.task
         found, needed = find(address), [find(each) for each in needs or ()]
-        say_answer(service.commands.unblock(found, needed or None), json=json)
+        say_changed(service, service.commands.unblock(found, needed or None), json=json)
 
 
 @command("delete", of=task, example="holdfast task delete t_…")
@@ -177,7 +177,7 @@ def start(address: TaskAddress, json: Json = False) -> None:
     """Begin to plan an idle task: it is worked on by the children added to it."""
     with opened() as service:
         found = service.addresses.task(address)
-        say_answer(service.commands.start_planning(found), json=json)
+        say_changed(service, service.commands.start_planning(found), json=json)
     if not json:
         following = with_store(f"holdfast plan add {found} 'First part'")
         note(f"next:  {following}")
@@ -201,12 +201,10 @@ def add_child(
 
     with opened() as service:
         parent = service.queries.task(service.addresses.task(address))
-        siblings = service.queries.tasks(parent=parent["id"], limit=1000)["items"]
-        last = max((each["position"] for each in siblings), default=-1)
         wanted = NewTask(
             title=title,
             parent=parent["id"],
-            position=last + 1 if position is None else position,
+            position=position,
             enqueue=False,
             part=True,
             **({"agent": parent["agent"]} | _fields(agent=agent, payload=payload)),
@@ -234,7 +232,7 @@ def finalize(
             how = "".join(f" --graph {each}" for each in graph or ())
             say_preview(preview, "plan finalize", f"{found}{how}", json=json)
             return
-        say_answer(service.commands.finalize_plan(found, needs), json=json)
+        say_changed(service, service.commands.finalize_plan(found, needs), json=json)
 
 
 def _link(text: str) -> tuple[str, list[str]]:

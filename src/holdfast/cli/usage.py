@@ -12,6 +12,7 @@ from holdfast.cli.terminal import escape, note, paint, say_json_line
 BAD_INPUT = 2
 # As many commands as are worth naming.
 FEW = 3
+_EVERYWHERE = frozenset({"--db", "--dry-run", "--help", "--json"})
 # What other programs call what a command here does.
 _ELSEWHERE = {"watch": "; `holdfast show --follow` watches a run"}
 
@@ -49,7 +50,8 @@ def _called(context: Any) -> str:  # noqa: ANN401 - Typer's own
 def tell_usage(mistake: Mistake, called: str) -> str:
     option = getattr(mistake, "option_name", None)
     if option is not None and hasattr(mistake, "possibilities"):
-        return f"{option}: is no option of {called}{_meant(option, mistake.possibilities)}"
+        own = _own_options(getattr(mistake, "ctx", None))
+        return f"{option}: is no option of {called}{_meant(option, mistake.possibilities, own)}"
     parameter = getattr(mistake, "param", None)
     if parameter is not None:
         return f"{_place(parameter)}: {_reason(mistake)}"
@@ -76,11 +78,22 @@ def _reason(mistake: Any) -> str:  # noqa: ANN401 - Typer's own
     return tell_mistakes(found())[0].message
 
 
-def _meant(option: str, possibilities: Sequence[str] | None) -> str:
-    """The commands that have such an option, if they are few, or what it may be a slip of."""
+def _own_options(context: Any) -> list[str]:  # noqa: ANN401 - Typer's own
+    """The options by which a command differs from others."""
+    params = [] if context is None else context.command.params
+    options = [_place(each) for each in params if each.param_type_name == "option"]
+    return [each for each in options if each not in _EVERYWHERE]
+
+
+def _meant(option: str, possibilities: Sequence[str] | None, own: Sequence[str]) -> str:
+    """The commands that have such an option, if they are few, or what it may be a slip of.
+
+    Where a command has few options of its own, another one of them may be what is meant.
+    """
     owners = _owners(option)
     if 0 < len(owners) <= FEW:
-        return f"; {', '.join(owners)} {'has' if len(owners) == 1 else 'have'} one"
+        instead = f", which has {', '.join(own)}" if 0 < len(own) <= FEW else ""
+        return f"{instead}; {', '.join(owners)} {'has' if len(owners) == 1 else 'have'} one"
     # Without the dashes, which would make any two short names alike; of a short one none are told.
     names = {each.lstrip("-"): each for each in possibilities or ()}
     close = sorted(names[each] for each in get_close_matches(option.lstrip("-"), names))

@@ -49,7 +49,7 @@ class AccessTokens:
         seconds = None if expires is None else parse_duration("expires", expires)
         return self._desk.submit(
             GrantAccess(
-                name=clean_name("name", name),
+                name=validation.actor(name, "name"),
                 digest=digest_secret(secret),
                 role=chosen.value,
                 agents=None if agents is None else json.dumps(validation.agents(agents)),

@@ -1,4 +1,4 @@
-"""What approvals ask, for who looks at them before they have all they need."""
+"""What approvals ask and steps are called, for who looks before they have all they need."""
 
 from __future__ import annotations
 
@@ -45,11 +45,13 @@ def _tell(script: Script) -> str | None:
 
 
 def mark_asked(tx: Transaction, tasks: list[Task]) -> list[Task]:
-    """The same tasks; no approval that waits anew asks what was made from outputs that are gone."""
+    """The same tasks; none that waits anew is called by what outputs made that are gone."""
     again = [task.id for task in tasks if _may_be_stale(task)]
     told = tell_asked(tx, tx.read("tasks_by_id", ids=again)) if again else {}
     return [replace(task, title=told.get(task.id, task.title)) for task in tasks] if told else tasks
 
 
 def _may_be_stale(task: Task) -> bool:
-    return task.kind is Kind.APPROVAL and task.blocked and task.generation > 1
+    # The title of a loop is that of its items.
+    loop = task.kind is Kind.GROUP and task.calls is None
+    return task.blocked and task.generation > 1 and task.step is not None and not loop

@@ -111,9 +111,9 @@ def _no_plan(parent_id: str | None, status: str) -> str:
 def _placed(task: TaskRow, known: dict[str, Row]) -> TaskRow:
     """Last in the plan that it is added to, unless it was given a place."""
     parent = known.get(task.parent_id or "")
-    if parent is None or not parent["last"] or task.placed:
+    if parent is None or parent["last"] is None or task.placed:
         return task
-    return replace(task, position=parent["last"])
+    return replace(task, position=parent["last"] + 1)
 
 
 def insert_tasks(

@@ -22,11 +22,24 @@ class Way:
 
 def find(tx: Transaction, run_id: str | None) -> Way | None:
     """None for a run that has not ended, or that nobody has called."""
-    rows = [] if run_id is None else tx.read("callers_of", ids=[run_id])
+    caller = None if run_id is None else _caller(tx, run_id)
+    return None if caller is None else _find(tx, *caller)
+
+
+def _caller(tx: Transaction, run_id: str) -> tuple[Row, str] | None:
+    """The task that has called a run, and its place, if that run has ended."""
+    rows = tx.read("callers_of", ids=[run_id])
     if not rows or rows[0]["ended"] is None:
         return None
     (name,) = name_tasks(tx, [rows[0]["task_id"]]).values()
-    return _find(tx, rows[0], name)
+    return rows[0], name
+
+
+def retry_step(tx: Transaction, run_id: str, place: str) -> str:
+    """The call that does a step again; in an ended call, the step that has called it."""
+    while (above := _caller(tx, run_id)) is not None:
+        run_id, place = above[0]["run_id"], above[1]
+    return f'hf.runs.retry("{run_id}", step="{place}")'
 
 
 def fix(tx: Transaction, run_id: str | None, retry: str) -> str:

@@ -32,6 +32,8 @@ class Group:
     freed: Counter[str] = field(default_factory=Counter)
     slots: set[str] = field(default_factory=set)
     crowded: set[str] = field(default_factory=set)
+    # Whether there is room under a key that tasks may wait for, and nobody has looked for them.
+    room: bool = False
     ended: list[str] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
     parents: set[str] = field(default_factory=set)

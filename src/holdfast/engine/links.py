@@ -129,6 +129,8 @@ def _not_by_hand(group: Group, task: Row, link: Row) -> str:
     whose = "plan" if task["run_id"] is None else "workflow"
     told = f"its {whose} has it wait for {name_tasks(group.tx, [need])[need]} {need}"
     if link["kind"] == Kind.APPROVAL and link["status"] in _WAITING:
+        if link["blocked"] or link["run_holds"]:
+            return f'{told}; hf.why("{need}") says when that can be settled'
         return f'{told}; hf.approve("{need}") or hf.reject("{need}") settles that'
     if link["status"] in reopening.ENDED_BADLY:
         return f'{told}; hf.tasks.retry("{need}") tries that again'

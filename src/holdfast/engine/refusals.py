@@ -76,9 +76,9 @@ def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> 
         case EnqueueTask() | RunNow():
             detail = _not_queued(task)
         case RetryTask():
-            detail = _not_retried(task)
+            detail = _not_retried(group, task)
         case ReopenTask() if status not in TERMINAL:
-            detail = _instead(task) or f"it has not ended; it is {status}"
+            detail = _instead(group, task) or f"it has not ended; it is {status}"
         case BlockTask() | UnblockTask():
             how = f"it has ended {status}" if status in TERMINAL else "it has begun"
             detail = f"{how}, and waits for nothing more"
@@ -118,23 +118,29 @@ def _not_queued(task: Row) -> str:
     return "it is in the queue already" if status == "queued" else f"it is {status}"
 
 
-def _not_retried(task: Row) -> str:
+def _not_retried(group: Group, task: Row) -> str:
     """Why a task is not tried again: it has not failed."""
     if task["status"] == "done":
         return f'it is done; hf.tasks.reopen("{task["id"]}") does it again'
-    return _instead(task) or f"it has not failed; it is {task['status']}"
+    return _instead(group, task) or f"it has not failed; it is {task['status']}"
 
 
-def _instead(task: Row) -> str:
+def _instead(group: Group, task: Row) -> str:
     """What would have an open task go on of which an attempt has failed, or which asks somebody."""
     named = task["id"]
     if task["holds"] & Hold.QUESTION:
         return f'it waits for an answer: hf.answer("{named}", …)'
     if task["holds"] & Hold.APPROVAL:
         return f'it has failed, and waits for approval: hf.approve("{named}")'
-    if task["status"] == "queued" and task["failures"] and not task["due"]:
+    if task["status"] == "queued" and not task["due"] and _failed_last(group, task):
         return f'it is tried again by itself; hf.tasks.run_now("{named}") does so at once'
     return ""
+
+
+def _failed_last(group: Group, task: Row) -> bool:
+    """Whether its last attempt failed; one that sleeps or waits since then goes on with that."""
+    (row,) = group.tx.read("attempt_records", rows=[(task["id"], task["attempt"])])
+    return bool(row["type"] == "task.retrying")
 
 
 def _not_edited(group: Group, operation: EditTask, task: Row) -> str:

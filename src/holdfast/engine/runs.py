@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from holdfast.engine import reopening
 from holdfast.engine.answers import refuse
@@ -71,10 +72,7 @@ def _hold(group: Group, operation: HoldRun | UnholdRun) -> TransitionResult:
         reason=int(operation.reason),
         actor=operation.actor,
     )
-    if not rows:
-        return _refused(group, operation)
-    group.change_tasks("copy_run_holds", ids=[row["entity"] for row in rows])
-    return TransitionResult(ok=True, status="running")
+    return _pass_on(group, operation, rows)
 
 
 def _raise_budget(group: Group, operation: RaiseBudget) -> TransitionResult:
@@ -85,6 +83,11 @@ def _raise_budget(group: Group, operation: RaiseBudget) -> TransitionResult:
         attempts=operation.attempts,
         actor=operation.actor,
     )
+    return _pass_on(group, operation, rows)
+
+
+def _pass_on(group: Group, operation: ControlledRun, rows: Sequence[Row]) -> TransitionResult:
+    """Have the tasks of a run know its holds, if those changed."""
     if not rows:
         return _refused(group, operation)
     group.change_tasks("copy_run_holds", ids=[row["entity"] for row in rows])

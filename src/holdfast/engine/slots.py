@@ -48,32 +48,38 @@ def free(group: Group) -> None:
     group.tx.write("free_slots", rows=sorted(freed.items()))
     group.wake()
     for key in keys:
-        let_in(group, key, freed[key])
+        _let_in(group, key, freed[key])
 
 
-def let_in(group: Group, key: str, count: int) -> None:
-    """Let those on who have waited longest for a key that has room: runs, or tasks.
-
-    Tasks of each line, because there may be no worker for the one that has waited longest of all.
-    """
+def _let_in(group: Group, key: str, count: int) -> None:
+    """Let those on who have waited longest for a key that has room: runs now, tasks in the end."""
     if key.startswith(RUN_PREFIX):
         admit(group, key, count)
-        return
+    else:
+        group.room = True
+
+
+def unpark(group: Group) -> bool:
+    """Let on whoever is parked though its key has room; whether anybody waits for a key at all.
+
+    The first of each line, because there may be no worker for the one that has waited longest of
+    all; and once in a group, because whoever is let in and not claimed is parked again by its end.
+    """
+    group.room = False
+    rows = group.tx.read("parked_keys")
+    for row in rows:
+        if row["room"] > 0:
+            _unpark(group, row["key"], row["room"])
+    return bool(rows)
+
+
+def _unpark(group: Group, key: str, count: int) -> None:
     found = group.tx.read("parked_lines", key=key)
     lines = [(row["agent"], row["tags"], half) for row in found for half in HALVES]
     if lines and group.tx.write("unpark_tasks", rows=lines, key=key, count=count):
         group.wake()
         # There may be more of them now than there is room.
         group.crowded.add(key)
-
-
-def unpark(group: Group) -> bool:
-    """Let on whoever is parked though its key has room; whether anybody waits for a key at all."""
-    rows = group.tx.read("parked_keys")
-    for row in rows:
-        if row["room"] > 0:
-            let_in(group, row["key"], row["room"])
-    return bool(rows)
 
 
 def park(group: Group) -> int:
@@ -99,7 +105,7 @@ def admit(group: Group, key: str, count: int) -> None:
 
 def sweep(group: Group) -> None:
     for row in group.tx.read("keys_with_room"):
-        let_in(group, row["key"], row["room"])
+        _let_in(group, row["key"], row["room"])
 
 
 RUN_PREFIX = "run:"

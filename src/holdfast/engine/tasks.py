@@ -297,8 +297,9 @@ class Tasks:
             "tags": validation.tags(lifter.tags),
         }
         rows = self._desk.view(lambda tx: tx.read("tasks_wanting", rows=wanted.functions, **asked))
+        by = validation.OF_WORKER + lifter.named
         found = [
-            UnholdTask(task_id=row["id"], actor=f"worker:{lifter.named}", reason=Hold.VERSION)
+            UnholdTask(task_id=row["id"], actor=by, reason=Hold.VERSION)
             for row in islice((row for row in rows if is_known(row["id"])), most)
         ]
         return self._desk.submit_all(found)

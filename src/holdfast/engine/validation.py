@@ -32,6 +32,8 @@ from holdfast.model.trace import Trace, clean_trace
 from holdfast.settings import MEBIBYTE
 
 MAX_TITLE = 500
+# How events call the worker that has done something for itself.
+OF_WORKER = "worker:"
 MAX_BATCH = 10_000
 MAX_BATCH_BYTES = 64 * MEBIBYTE
 MAX_INTEGER = checks.MAX_INTEGER
@@ -89,8 +91,13 @@ def hold(value: object) -> Hold:
     return Hold[value.upper()]
 
 
-def actor(value: object) -> str:
-    return clean_name("actor", value)
+def actor(value: object, field: str = "actor") -> str:
+    """Who asks, by a name that is no worker's: what a worker lifts is left to that worker."""
+    name = clean_name(field, value)
+    if name.startswith(OF_WORKER):
+        reason = f"{name!r} begins with {OF_WORKER!r}, as workers are called; choose another name"
+        raise InvalidInput(field, reason)
+    return name
 
 
 def title(value: object) -> str:

@@ -280,14 +280,22 @@ class TaskReading:
             return self._awaited(task.waits_for)
         if task.scheduled_for is None:
             return "it has all it needs, and is still to be looked at", ""
-        detail = f"its time comes in {self._seconds(task.scheduled_for)}"
-        if task.failures and task.error is not None:
-            left = task.retry.max_attempts - task.failures
+        left = self._seconds(task.scheduled_for)
+        if self._sleeps_until(task.scheduled_for):
+            # Put first in line it would find that it has not slept long enough, and sleep on.
+            return f"it sleeps for {left} more", ""
+        detail = f"its time comes in {left}"
+        if self._last() == "failed" and task.error is not None:
+            tries = task.retry.max_attempts - task.failures
             detail += (
                 f"; attempt {task.attempt} failed with {tell_error(task.error)}, "
-                f"{left} {'attempt is' if left == 1 else 'attempts are'} left"
+                f"{tries} {'attempt is' if tries == 1 else 'attempts are'} left"
             )
         return detail, f'hf.tasks.run_now("{task.id}")'
+
+    def _sleeps_until(self, moment: int) -> bool:
+        remembered = self._tx.read("effects_of", task_id=self._task.id)
+        return any(row["value"] == str(moment) for row in remembered)
 
     def _awaited(self, awaited: str) -> tuple[str, str]:
         if self._task.calls is not None:

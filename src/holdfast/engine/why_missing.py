@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from holdfast.engine import ended_calls
 from holdfast.engine.looking import name_tasks
 from holdfast.engine.places import called_run, seek
 from holdfast.engine.records import read_task
@@ -40,7 +41,7 @@ def _retry_giver(tx: Transaction, task: Task) -> str:
     if found is None or task.run_id is None or found[1] != task.step:
         return ""
     place = _subject(tx, task.id) if found[2] else _beside(tx, task.run_id, task.id, found[3])
-    return "" if place is None else _retry(tx, task.run_id, place)
+    return "" if place is None else ended_calls.retry_step(tx, task.run_id, place)
 
 
 def _below(tx: Transaction, task: Task) -> str:
@@ -75,11 +76,3 @@ def _around(place: str) -> Iterator[str]:
     while place:
         place = place.rpartition(".")[0]
         yield place
-
-
-def _retry(tx: Transaction, run_id: str, place: str) -> str:
-    """The call for a step; in a called run that has ended, for the step that has called it."""
-    while (callers := tx.read("callers_of", ids=[run_id])) and callers[0]["ended"]:
-        run_id, task_id = callers[0]["run_id"], callers[0]["task_id"]
-        place = name_tasks(tx, [task_id])[task_id]
-    return f'hf.runs.retry("{run_id}", step="{place}")'

@@ -72,12 +72,13 @@ class Writer:
         batch.carry_out(group, phases.KEPT_IN_ORDER)
         # What is steered may have been parked while something else held it, where none was seen.
         steered = batch.has(Controlled, ControlledRun)
-        self._parked = (self._parked or steered) and slots.unpark(group)
+        looks = self._parked or steered or group.room
+        self._parked = looks and slots.unpark(group)
         limits.hold(group)
         batch.carry_out(group, phases.CLAIMS)
         self.handed = self._takers.serve(group, batch.of(Pull))
         parked = slots.park(group)
-        self._parked |= parked > 0
+        self._parked |= parked > 0 or group.room
         self._crowded = group.crowded if parked == slots.PARKED_AT_ONCE else set()
         limits.keep(group)
         batch.carry_out(group, phases.LIFTED)

@@ -25,7 +25,7 @@ class NewTask:
     microseconds since 1970, or a duration from now by the database's clock: "2s" or a timedelta.
     With `plan` it is being planned from the start: it is worked on by children, which are created
     with it as their `parent`; a `part` is only taken by a plan. Without a `position` it is the last
-    of an open plan, else at 0; of two at one place the older comes first. With a `trace` its events
+    of a plan, else at 0; of two at one place the older comes first. With a `trace` its events
     belong to that.
     """
 

@@ -24,10 +24,6 @@ class Body(BaseModel):
         }
 
 
-class Nothing(Body):
-    """No fields."""
-
-
 class StartRun(Body):
     workflow: Annotated[str, Field(description="A name that the store knows")]
     version: Annotated[str | None, Field(description="Not the newest, but this one")] = None

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 from holdfast.engine.engine import Engine
 from holdfast.engine.listing import ask_for_runs
+from holdfast.engine.looking import name_tasks
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import ALPHABET
 from holdfast.service.outline import name_task
@@ -109,4 +110,5 @@ class Addresses:
             run = self._engine.runs.get(identifier)
             return f"{identifier} ({run.workflow}, {run.status})"
         task = self._engine.tasks.get(identifier)
-        return f"{identifier} ({name_task(view_task(task))}, {task.status})"
+        place = self._engine.database.view(lambda tx: name_tasks(tx, [identifier]))[identifier]
+        return f"{identifier} ({name_task(view_task(task), place)}, {task.status})"

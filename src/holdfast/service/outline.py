@@ -25,7 +25,7 @@ class Node:
     @property
     def name(self) -> str:
         """Where it stands, and the title that it was given."""
-        return f"{self.address} {own_title(self.task)}".rstrip()
+        return name_task(self.task, self.address)
 
     @property
     def status(self) -> str:
@@ -167,8 +167,10 @@ def _numbers(task: View) -> tuple[str | int, ...]:
     return () if item is None else (number_of_item(item), item)
 
 
-def name_task(task: View) -> str:
-    """What a list calls a task: by its step and its title in a run, by its title without one."""
+def name_task(task: View, place: str | None = None) -> str:
+    """What to call a task: in a run by its place, or its step, and its title, else by its title."""
+    if place is not None and "run_id" in task:
+        return f"{place} {own_title(task)}".rstrip()
     step, title = task.get("step"), own_title(task)
     if step is None or (title and "run_id" not in task):
         return str(task["title"])

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 from holdfast.engine.engine import Engine
 from holdfast.engine.rehearsal import Rehearsal
-from holdfast.model.status import Status
+from holdfast.model.status import Kind, Status
 from holdfast.model.text import clean_name
-from holdfast.service.called import place_from_top
 from holdfast.service.outline import in_order
-from holdfast.service.queries import Queries, address_of, view_rows
+from holdfast.service.queries import Queries, view_rows, with_addresses
 from holdfast.service.refused import Refused
 from holdfast.service.steering import Steering
 from holdfast.service.views import View
@@ -80,7 +79,7 @@ class Previews:
                 return Preview()
             rows = tx.read("limited_tasks", agent=named) + tx.read("waiting_tasks", agent=named)
             found = view_rows(tx, tx.read("tasks_by_id", ids=sorted(row["id"] for row in rows)))
-            return Preview(tasks=_with_addresses(tx, found))
+            return Preview(tasks=with_addresses(tx, found))
 
         return self._engine.database.view(read)
 
@@ -88,7 +87,7 @@ class Previews:
         self, tx: Transaction, verb: str, found: list[View], states: dict[str, str]
     ) -> Preview:
         """Put how tasks stand before it to how they stand after it, which the next one finds."""
-        after = {each["id"]: each for each in _with_addresses(tx, found)}
+        after = {each["id"]: each for each in with_addresses(tx, found)}
         before = self._engine.database.view(
             lambda outside: view_rows(outside, outside.read("tasks_by_id", ids=sorted(after)))
         )
@@ -122,7 +121,9 @@ def _is_meant(verb: str, before: View, after: View) -> bool:
     """Whether the verb is done to a task, and it does not only change because of others."""
     if verb == "cancel":
         return bool(after["status"] == Status.CANCELLED)
-    began = after["generation"] > before["generation"] and not after.get("superseded")
+    # A group only begins again with what is in it.
+    alone = after["kind"] != Kind.GROUP and not after.get("superseded")
+    began = alone and after["generation"] > before["generation"]
     return began if verb in BEGIN_AGAIN else True
 
 
@@ -135,8 +136,3 @@ def _becoming(before: View, after: View) -> View:
 def _new(task: View) -> View:
     told = {name: task[name] for name in TOLD_OF_NEW if name in task}
     return told | {"becomes": task["state"]}
-
-
-def _with_addresses(tx: Transaction, tasks: Sequence[View]) -> list[View]:
-    places = place_from_top(tx, {each["id"]: each.get("run_id") for each in tasks})
-    return [each | {"address": address_of(*places[each["id"]])} for each in tasks]

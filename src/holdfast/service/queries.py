@@ -21,6 +21,7 @@ from holdfast.service.called import (
     Called,
     callers,
     nest,
+    place_from_top,
     runs_below,
     view_called,
     with_usage_below,
@@ -240,26 +241,27 @@ class Queries:
                 if run is None
                 else tx.read("tasks_of_run_for_people", run_id=run, count=limit)
             )
-            return _with_addresses(tx, rows)
+            return with_addresses(tx, view_tasks(tx, map(read_task, rows)))
 
         return self._view(read)
 
     def out_of_queue(self, limit: int = PAGE) -> list[View]:
         """What of runs waits for somebody to put it in the queue; each with its address."""
-        return self._view(
-            lambda tx: _with_addresses(tx, tx.read("steps_out_of_queue", count=limit))
-        )
+
+        def read(tx: Transaction) -> list[View]:
+            rows = tx.read("steps_out_of_queue", count=limit)
+            return with_addresses(tx, view_tasks(tx, map(read_task, rows)))
+
+        return self._view(read)
 
 
-def _with_addresses(tx: Transaction, rows: Sequence[Row]) -> list[View]:
-    names = name_tasks(tx, [row["id"] for row in rows])
-    return [
-        told | {"address": address_of(told.get("run_id"), names[told["id"]])}
-        for told in view_tasks(tx, map(read_task, rows))
-    ]
+def with_addresses(tx: Transaction, tasks: Sequence[View]) -> list[View]:
+    """Tasks, each with what to type for it; what was called has its place in the topmost run."""
+    places = place_from_top(tx, {each["id"]: each.get("run_id") for each in tasks})
+    return [each | {"address": _address(*places[each["id"]])} for each in tasks]
 
 
-def address_of(run: str | None, name: str) -> str:
+def _address(run: str | None, name: str) -> str:
     """What to type for a task: its place in its run; one without a run is called by its title."""
     return name if run is None else f"{run}:{name}"
 

@@ -2,7 +2,8 @@
 
 The transaction is its thread's: nothing that blocks that thread can end before it. What a coroutine
 awaits blocks no thread, and is refused only inside the transaction: in the coroutine that has it
-open, and in the tasks that were started from there. The others of its loop can well wait for it.
+open, and in the tasks that were started from there. The others of its loop can well wait for it. A
+thread to which that coroutine hands a call with all that is around it is waited for there, too.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def holding_store(file: Path) -> Iterator[None]:
 
 
 def holds_store() -> bool:
-    """Whether this thread has a transaction open that nobody else can write beside."""
-    return bool(_held())
+    """Whether a transaction of this thread, or around it, may keep all others from writing."""
+    return bool(_held() or _around.get())
 
 
 def is_inside() -> bool:
@@ -59,7 +60,9 @@ def keeps_writer(file: Path | None, *, blocking: bool = True) -> bool:
     """Whether who would wait here, blocking its thread or not, itself keeps others from writing."""
     if file is None:
         return False
-    return any(each.open and each.file == file for each in (_held() if blocking else _around.get()))
+    around = _around.get()
+    held = (*_held(), *around) if blocking else around
+    return any(each.open and each.file == file for each in held)
 
 
 def refuse_second(file: Path) -> None:

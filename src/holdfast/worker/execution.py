@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
@@ -30,7 +30,6 @@ from holdfast.worker.waits import Asking, Suspended
 
 TRACEBACK_LINES = 30
 LENGTH = 2_000
-SHOWN = 10
 
 log = logging.getLogger("holdfast.worker")
 Answer = TransitionResult | BaseException
@@ -357,16 +356,3 @@ def describe(
 
 def _printable(text: str) -> str:
     return text[:LENGTH].encode("utf-8", "replace").decode().replace("\x00", "�")
-
-
-def tell_waiting(executions: Sequence[Execution]) -> str:
-    """What a worker that was interrupted still waits for."""
-    running = sorted(map(str, executions))
-    if not running:
-        return "nothing is running"
-    more = f" and {len(running) - SHOWN} more" if len(running) > SHOWN else ""
-    return (
-        f"waiting for {', '.join(running[:SHOWN])}{more}; a second Ctrl-C or SIGTERM stops "
-        "now: commands are given back, and what else was running is tried again when its "
-        "lease has run out"
-    )

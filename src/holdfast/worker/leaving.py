@@ -1,4 +1,4 @@
-"""How a worker leaves that cannot wait until its steps have ended."""
+"""How a worker leaves: what it waits for, and how where it cannot wait."""
 
 from __future__ import annotations
 
@@ -9,6 +9,20 @@ from holdfast.worker.execution import Execution
 
 PATIENCE = 3.0
 LOOK_EVERY = 0.05
+SHOWN = 10
+
+
+def tell_waiting(executions: Sequence[Execution]) -> str:
+    """What a worker that was interrupted still waits for."""
+    running = sorted(map(str, executions))
+    if not running:
+        return "nothing is running"
+    more = f" and {len(running) - SHOWN} more" if len(running) > SHOWN else ""
+    return (
+        f"waiting for {', '.join(running[:SHOWN])}{more}; a second Ctrl-C or SIGTERM stops "
+        "now: commands are given back, and what else was running is tried again when its "
+        "lease has run out"
+    )
 
 
 def give_back(

@@ -12,19 +12,14 @@ from holdfast.engine.taking import MOST
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError
 from holdfast.model.task import Assignment
 from holdfast.model.worker import EVICT
+from holdfast.store.holding import refuse_here
 from holdfast.store.writing import is_writer, writes_own
 from holdfast.threads import program_ends, take_turns_sooner
 from holdfast.worker.asking import Asking
 from holdfast.worker.disk import disk_of
-from holdfast.worker.execution import (
-    Execution,
-    Functions,
-    Invocation,
-    UnknownFunction,
-    tell_waiting,
-)
+from holdfast.worker.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.heartbeat import Heartbeat
-from holdfast.worker.leaving import evict, give_back
+from holdfast.worker.leaving import evict, give_back, tell_waiting
 from holdfast.worker.office import Office
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.override import Override
@@ -126,8 +121,11 @@ class Worker(Startable):
 
     def stop(self) -> None:
         """Claim nothing more, let what runs finish, and end; a step that says so does not wait."""
+        waits = self._started and not self._runner.inside() and not is_writer()
+        if waits and not self._stopped.is_set():
+            refuse_here("stop(…)", self._engine.file)
         self.drain()
-        if self._started and not self._runner.inside() and not is_writer():
+        if waits:
             self._stopped.wait()
 
     def run(self) -> None:

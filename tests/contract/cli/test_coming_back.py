@@ -11,7 +11,7 @@ from holdfast.model.graph import Step
 from tests.contract import called
 from tests.contract.called import LAST, call, of
 from tests.contract.cli.typed import Typed
-from tests.contract.stages import break_for_good, create, finish, start, take
+from tests.contract.stages import FORK, break_for_good, create, finish, start, take
 from tests.contract.test_loops import begin, loop
 from tests.contract.test_planning import plan
 
@@ -58,6 +58,8 @@ def test_a_retry_counts_no_group_around_the_step(engine: Engine, typed: Typed) -
     run = begin(engine, loop("input", body=(Step(id="one"),)), given=["a"])
     (one,) = (task.id for task in engine.runs.tasks(run) if task.step == "one")
     break_for_good(engine, one)
+    told = typed.ok("retry", one, "--dry-run").splitlines()[0]
+    assert told == f"would retry {one}: 1 task, and 2 others change"
     assert typed.ok("retry", one).splitlines()[1:] == [f"w {run} goes on too"]
 
 
@@ -148,3 +150,35 @@ def test_what_is_a_part_of_nothing_comes_back_alone(engine: Engine, typed: Typed
     lone = create(engine)
     break_for_good(engine, lone)
     assert typed.ok("retry", lone) == f"task {lone} is ready\n"
+
+
+def test_a_cancel_of_a_part_says_that_what_it_is_part_of_fails_because_of_it(
+    engine: Engine, typed: Typed
+) -> None:
+    run = start(engine, FORK)
+    run.finish("plan")
+    run.take("left")
+    for step, fails in (
+        ("right", "begins nothing more, and will fail"),
+        ("join", ""),
+        ("left", "has failed"),
+    ):
+        task = run.steps[step]
+        said = typed("cancel", task)
+        more = f"fork {run.id} {fails} because of it\n" if fails else ""
+        assert said.out == f"{step} {task} is cancelled\n{more}"
+        assert said.err == (f"next:  holdfast retry {task}\n" if fails else "")
+    above = called.begin(engine, call(), LAST)
+    below = of(above)
+    assert typed.ok("cancel", below.steps["pack"]).splitlines()[1:] == [
+        f"shipping {below.id} has failed because of it",
+        f"order {above.id} has failed because of it",
+    ]
+    parent, (one, two) = plan(engine, "one", "two", agent="default")
+    assert engine.tasks.finalize_plan(parent, graph={}).ok
+    take(engine, two)
+    will = f"feature {parent} begins nothing more, and will fail because of it"
+    assert typed.ok("cancel", one).splitlines()[1:] == [will]
+    assert typed.json("cancel", two).keys() == {"ok", "repeated", "task"}
+    for whole in (start(engine).id, create(engine)):
+        assert typed("cancel", whole).err == ""

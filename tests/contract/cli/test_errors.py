@@ -58,6 +58,11 @@ def test_what_was_typed_wrong_is_json_too(typed: Typed) -> None:
         (("serve", "--port", "-1"), "--port: must be 0 or more, not '-1'", "serve"),
         (("runs", "--stats"), "is no option of holdfast runs; did you mean --status?", "runs"),
         (("up", "--name", "a"), "is no option of holdfast up; holdfast worker has one", "up"),
+        (
+            ("reject", "t_1", "--note", "no"),
+            "is no option of holdfast reject, which has --reason; holdfast approve has one",
+            "reject",
+        ),
         (("continue", "t_1", "-m", "hi"), "-m: is no option of holdfast continue", "continue"),
         (("runs", "-z"), "-z: is no option of holdfast runs", "runs"),
         (("runs", "--limit"), "option '--limit' requires an argument", "runs"),

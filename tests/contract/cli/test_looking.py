@@ -161,7 +161,11 @@ def test_what_was_given_a_title_is_called_by_it_wherever_it_is_listed(
     for child in children.value:
         finish(engine, child)
     listed = typed.ok("tasks", "--run", run.id).splitlines()[1:]
-    assert [line.split("  ")[1] for line in listed] == ["fetch B", "fetch A", "gather"]
+    assert [line.split("  ")[1] for line in listed] == [
+        "gather.fetch B",
+        "gather.fetch A",
+        "gather",
+    ]
     assert "✓ fetch A  " in typed.ok("show", run.id)
     assert engine.work.complete(taken.task.id, taken.token, "all").ok
     told = typed.ok("show", run.id, "--follow").splitlines()

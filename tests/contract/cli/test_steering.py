@@ -57,6 +57,21 @@ def test_what_is_so_already_is_said_and_is_no_error(engine: Engine, typed: Typed
         assert typed.ok(*words, lone) == once + before
 
 
+def test_items_of_a_loop_are_told_apart(engine: Engine, typed: Typed) -> None:
+    run = begin(engine, loop("input", body=(Step(id="one"),), parallel=2), given=["a", "b"])
+    (item,) = (each.id for each in engine.runs.tasks(run) if each.item == 1 and each.step != "one")
+    assert typed.ok("pause", item) == f"build.2 {item} is held, held: paused\n"
+    listed = typed.ok("tasks", "--run", run)
+    assert re.findall(r"t_\S+ +(\S+)", listed) == [
+        "build.2.one",
+        "build.1.one",
+        "build.2",
+        "build.1",
+        "build",
+    ]
+    assert "(build.1.one, queued), " in typed.refused(2, "why", "t_0")
+
+
 def test_cancel_of_what_has_ended_otherwise_says_how(engine: Engine, typed: Typed) -> None:
     run = start(engine)
     run.finish("plan", "work", "review")
@@ -153,7 +168,7 @@ def test_retry_from_a_step_in_a_loop_is_typed_as_it_is_looked_at(
         told = typed.refused(2, "retry", run, "--from", "two", *more)
         assert f"holdfast retry {run} --from build.1.two" in told
     told = typed("retry", run, "--from", "build.2.two", "--dry-run").out
-    assert told.startswith(f"would retry {run} --from build.2.two: 4 tasks")
+    assert told.startswith(f"would retry {run} --from build.2.two: 2 tasks, and 2 others change")
     typed.ok("retry", run, "--from", "build.2.two")
     assert work_off(engine, run) == ["two 1", "last"]
 
@@ -261,7 +276,7 @@ def test_of_several_that_wait_each_is_told_with_its_place_its_reason_and_what_to
         f"  holdfast answer {second} …   {run}:build.2.check  which host?",
     ]
     assert typed.json()["needs_you"][0]["address"] == f"{run}:build.1.check"
-    assert typed.ok("approve", f"{run}:build.1.check").startswith("check ")
+    assert typed.ok("approve", f"{run}:build.1.check").startswith("build.1.check ")
 
 
 def test_a_rejection_says_why(engine: Engine, typed: Typed) -> None:

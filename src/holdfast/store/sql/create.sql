@@ -97,9 +97,9 @@ ON CONFLICT (task_id, need_id) DO NOTHING
 
 -- name: lock_needed
 -- purpose: hold still the tasks that new ones will need or belong to, and tell how they stand; of a
---   plan that is being made also the last place that is taken
+--   plan also the last place that is taken
 SELECT id, run_id, status, planning_phase, superseded,
-  CASE WHEN planning_phase = 'active' THEN (SELECT max(child.position) FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id) END AS last
+  CASE WHEN planning_phase <> 'none' THEN (SELECT max(child.position) FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id) END AS last
 FROM holdfast_task
 WHERE id IN (SELECT value FROM {each ids})
 ORDER BY id {share}

@@ -240,7 +240,7 @@ SELECT need_id FROM holdfast_need WHERE task_id = :task_id ORDER BY need_id
 
 -- name: links_of
 -- purpose: everything a task needs, since when, how that stands, and what was said when it was linked by hand
-SELECT need.need_id, need.since, needed.kind, needed.status, linked.data
+SELECT need.need_id, need.since, needed.kind, needed.status, needed.blocked, needed.run_holds, linked.data
 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
   LEFT JOIN holdfast_event AS linked ON linked.entity = need.task_id AND linked.version = need.since AND linked.type = 'task.blocked'
 WHERE need.task_id = :task_id
