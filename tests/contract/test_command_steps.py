@@ -71,6 +71,14 @@ def test_a_prompt_that_stands_in_the_command_is_not_read(steps: FileSteps) -> No
     assert steps.log(task.id) == "<$(say) 'it'>|"
 
 
+def test_a_prompt_is_given_the_variables_of_the_worker_and_no_more(
+    steps: FileSteps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLACE", "{{ env.HOME }}")
+    task = steps.done(shell('cat; echo; echo "$HOLDFAST_PROMPT"', prompt="Look in {{ env.PLACE }}"))
+    assert steps.log(task.id) == "Look in {{ env.HOME }}\n" * 2
+
+
 def test_a_command_that_fails_says_how_and_is_tried_again(steps: FileSteps) -> None:
     work = shell('[ "$HOLDFAST_ATTEMPT" = 2 ] || { echo "no luck" >&2; exit 3; }')
     task = steps.done(work)

@@ -189,6 +189,15 @@ def test_each_mistake_of_a_file_is_told_with_its_place(typed: Typed, tmp_path: P
     }
 
 
+def test_the_file_of_a_workflow_that_the_store_does_not_know_is_offered(
+    typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "asking.yaml").write_text(ASKING)
+    told = typed.refused(2, "run", "asking", "-i", "topic=a b", "--wait")
+    assert told.endswith("next:  holdfast run asking.yaml -i 'topic=a b' --wait\n")
+    assert typed.refused(2, "run", "other").endswith("next:  holdfast workflow list\n")
+
+
 def test_the_input_that_is_missing_is_offered(typed: Typed, tmp_path: Path) -> None:
     (tmp_path / "asking.yaml").write_text(ASKING)
     told = typed.refused(2, "run", "asking.yaml", "--key", "a b")

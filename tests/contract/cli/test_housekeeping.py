@@ -172,11 +172,13 @@ def test_ticks_are_previewed_without_a_store(typed: Typed, monkeypatch: pytest.M
 
 @pytest.mark.usefixtures("engine")
 def test_a_lease_is_held_by_one_renewed_and_given_back(typed: Typed) -> None:
-    got = json.loads(typed.ok("lease", "acquire", "deploy", "--ttl", "10m", "--owner", "ada"))
+    got = typed.json("lease", "acquire", "deploy", "--ttl", "10m", "--owner", "ada")
     assert (got["owner"], got["fence"]) == ("ada", 1)
     other = typed("lease", "acquire", "deploy")
     assert other.code == 1
     assert "deploy is held by somebody else" in other.err
+    held = typed("lease", "acquire", "deploy", "--json")
+    assert (held.code, json.loads(held.out)["error"]["code"]) == (1, "already_claimed")
     typed.ok("lease", "renew", "deploy", "--token", got["token"], "--ttl", "1h")
     assert typed.ok("lease", "release", "deploy", "--token", got["token"]) == "deploy is free\n"
     again = json.loads(typed.ok("lease", "acquire", "deploy"))
