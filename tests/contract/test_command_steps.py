@@ -95,6 +95,10 @@ def test_a_command_that_fails_says_how_and_is_tried_again(steps: FileSteps) -> N
     ("work", "message"),
     [
         (Work(command=("no-such-command",)), "no-such-command cannot be run: No such file"),
+        (
+            Work(command=("echo", "{{ prompt }}"), prompt="x" * 200_000),
+            "echo cannot be run: its arguments and its environment are longer",
+        ),
         (shell("kill -9 $$"), "was killed by SIGKILL"),
         (shell("sleep 1000", idle_timeout=0.1), "was silent for longer than 0.1 s"),
         (shell("exit 1", env={"A": ""}), "ended with exit code 1"),

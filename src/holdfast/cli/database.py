@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,7 +106,8 @@ def move(
     said = "was there before" if told["before"] else "is there, counted and checked"
     say(f"{escape(told['target'])}: the whole store {said}, {rows}")
     say(f"{escape(told['source'])} was left as it is; use it no more")
-    note(f"next:  export HOLDFAST_DB={escape(told['target'])}   (or database: in holdfast.yaml)")
+    chosen = escape(shlex.quote(told["target"]))
+    note(f"next:  export HOLDFAST_DB={chosen}   (or database: in holdfast.yaml)")
 
 
 def _say_progress(table: str, done: int, total: int) -> None:

@@ -335,7 +335,7 @@ def test_workers_are_listed_and_told_to_leave(engine: Engine, typed: Typed) -> N
         (["=1"], "'=1' is not name=value"),
         (["n:={bad"], "n: is not JSON"),
         (["n=1", "n=2"], "n: is given twice"),
-        (["n=@nowhere"], "n: the file 'nowhere' cannot be read"),
+        (["n=@nowhere"], "n: the file 'nowhere' cannot be read: No such file or directory\n"),
     ],
 )
 def test_inputs_that_cannot_be_read_start_nothing(
