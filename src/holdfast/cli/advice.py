@@ -56,6 +56,7 @@ _LISTS = {
     "relay": "holdfast bus",
 }
 _MISSING = re.compile(r"(?:^|; )(?:input\.)?([A-Za-z_][\w-]*):? is missing")
+_IN_TICKS = re.compile("`(holdfast [^`]+)`")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -101,11 +102,17 @@ def view_error(error: HoldfastError) -> dict[str, Any]:
     view: dict[str, Any] = {
         "code": str(error.reason) if isinstance(error, Refused) else named,
         "message": tell(error),
-        "next": next_command(error),
+        "next": next_command(error) or _first_named(tell(error)),
     }
     if isinstance(error, InvalidFile):
         view["mistakes"] = [each.told() for each in error.found]
     return view
+
+
+def _first_named(message: str) -> str | None:
+    """The first command that a message says to type."""
+    found = _IN_TICKS.search(message)
+    return None if found is None else found[1]
 
 
 def next_command(error: HoldfastError) -> str | None:
