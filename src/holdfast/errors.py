@@ -24,6 +24,7 @@ HoldfastError
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -168,9 +169,15 @@ def in_words(error: object) -> str:
         case {"type": kind, "message": message} | {"code": kind, "message": message}:
             return f"{kind}: {message}" if message else str(kind)
         case {"rounds": int(rounds), "feedback": feedback}:
-            return f"rejected {rounds} {'time' if rounds == 1 else 'times'}, last: {feedback}"
+            times = "time" if rounds == 1 else "times"
+            return f"rejected {rounds} {times}, last: {_as_said(feedback)}"
         case _:
-            return str(error)
+            return _as_said(error)
+
+
+def _as_said(value: object) -> str:
+    """Text as it is, and anything else as the JSON that it was said in."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 class ShuttingDown(HoldfastError):

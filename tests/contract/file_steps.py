@@ -21,7 +21,7 @@ from tests.race.racers import eventually
 
 SOON = RetryPolicy(backoff=0.01, backoff_max=0.01)
 ONCE = RetryPolicy(max_attempts=1)
-ALLOWED = Declared(env=("NOT_THERE",))
+ALLOWED = Declared(env=("NOT_THERE", "PLACE"))
 
 
 def shell(text: str, **fields: Any) -> Work:

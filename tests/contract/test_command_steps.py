@@ -71,6 +71,14 @@ def test_a_prompt_that_stands_in_the_command_is_not_read(steps: FileSteps) -> No
     assert steps.log(task.id) == "<$(say) 'it'>|"
 
 
+def test_a_prompt_is_given_the_variables_of_the_worker_and_no_more(
+    steps: FileSteps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLACE", "{{ env.HOME }}")
+    task = steps.done(shell('cat; echo; echo "$HOLDFAST_PROMPT"', prompt="Look in {{ env.PLACE }}"))
+    assert steps.log(task.id) == "Look in {{ env.HOME }}\n" * 2
+
+
 def test_a_command_that_fails_says_how_and_is_tried_again(steps: FileSteps) -> None:
     work = shell('[ "$HOLDFAST_ATTEMPT" = 2 ] || { echo "no luck" >&2; exit 3; }')
     task = steps.done(work)
@@ -87,6 +95,10 @@ def test_a_command_that_fails_says_how_and_is_tried_again(steps: FileSteps) -> N
     ("work", "message"),
     [
         (Work(command=("no-such-command",)), "no-such-command cannot be run: No such file"),
+        (
+            Work(command=("echo", "{{ prompt }}"), prompt="x" * 200_000),
+            "echo cannot be run: its arguments and its environment are longer",
+        ),
         (shell("kill -9 $$"), "was killed by SIGKILL"),
         (shell("sleep 1000", idle_timeout=0.1), "was silent for longer than 0.1 s"),
         (shell("exit 1", env={"A": ""}), "ended with exit code 1"),

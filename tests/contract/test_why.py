@@ -204,6 +204,7 @@ def test_a_full_key_names_who_holds_it(engine: Engine) -> None:
     take(engine, holder)
     clause = only(engine, waiter)
     assert (clause.name, clause.detail) == ("slot", f"repo:. is full, 1 of 1: {holder}")
+    assert clause.fix == f'hf.why("{holder}")'
     summary = engine.why(waiter).summary
     assert summary == "task is queued, not running (waiting for a slot)"
 

@@ -1,4 +1,4 @@
-"""Errors, as another process has to read them."""
+"""Errors, as another process reads them, and as people are told of those of attempts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from holdfast import HoldfastError, InvalidDefinition, KeyConflict, NotFound, TaskFailed
-from holdfast.errors import InvalidWorkflowFile, Mistake, StoreUnreachable
+from holdfast.errors import InvalidWorkflowFile, Mistake, StoreUnreachable, in_words
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,21 @@ from holdfast.errors import InvalidWorkflowFile, Mistake, StoreUnreachable
 def test_an_error_comes_out_of_another_process_as_it_went_in(error: HoldfastError) -> None:
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - of its own making
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ({"rounds": 1, "feedback": "no"}, "rejected 1 time, last: no"),
+        (
+            {"rounds": 2, "feedback": {"why": "zu früh", "again": True}},
+            'rejected 2 times, last: {"why": "zu früh", "again": true}',
+        ),
+        ("cancelled", "cancelled"),
+        ([None, 1], "[null, 1]"),
+    ],
+)
+def test_what_was_said_is_told_as_it_was_said_and_not_as_python_writes_it(
+    error: object, told: str
+) -> None:
+    assert in_words(error) == told

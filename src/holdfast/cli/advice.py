@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from holdfast.cli.session import (
@@ -54,6 +56,7 @@ _LISTS = {
     "relay": "holdfast bus",
 }
 _MISSING = re.compile(r"(?:^|; )(?:input\.)?([A-Za-z_][\w-]*):? is missing")
+_IN_TICKS = re.compile("`(holdfast [^`]+)`")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -99,11 +102,17 @@ def view_error(error: HoldfastError) -> dict[str, Any]:
     view: dict[str, Any] = {
         "code": str(error.reason) if isinstance(error, Refused) else named,
         "message": tell(error),
-        "next": next_command(error),
+        "next": next_command(error) or _first_named(tell(error)),
     }
     if isinstance(error, InvalidFile):
         view["mistakes"] = [each.told() for each in error.found]
     return view
+
+
+def _first_named(message: str) -> str | None:
+    """The first command that a message says to type."""
+    found = _IN_TICKS.search(message)
+    return None if found is None else found[1]
 
 
 def next_command(error: HoldfastError) -> str | None:
@@ -139,17 +148,23 @@ def _after_error(error: HoldfastError) -> str | None:
         case KeyConflict():
             return with_store(f"holdfast show {error.existing}")
         case NotFound():
-            return with_store(_where_to_look(error))
+            return _typed_with_file(error) or with_store(_where_to_look(error))
         case SchemaTooNew():
             return "pip install --upgrade .   (in a newer clone of Holdfast)"
         case StoreError() | BusUnreachable():
-            away = isinstance(error, StoreUnreachable | BusUnreachable)
-            return None if away else "holdfast runs --db URL   (another store)"
+            return _after_store(error)
         case InvalidWorkflowFile():
             check = "workflow validate"
             return None if called == check else f"holdfast {check} {error.field}"
         case _:
             return None if called is None else _typed_with_missing(called, str(error))
+
+
+def _after_store(error: StoreError | BusUnreachable) -> str | None:
+    if "malformed" in str(error):
+        return with_store("holdfast db restore FILE") + "   (its last backup)"
+    away = isinstance(error, StoreUnreachable | BusUnreachable)
+    return None if away else "holdfast runs --db URL   (another store)"
 
 
 def _typed_with_missing(called: str, told: str) -> str:
@@ -161,7 +176,24 @@ def _typed_with_missing(called: str, told: str) -> str:
 
 
 def _typed() -> str:
-    return shlex.join(["holdfast", *(shown_url(each) for each in typed_arguments.get())])
+    return _as_typed(typed_arguments.get())
+
+
+def _as_typed(arguments: Sequence[str]) -> str:
+    return shlex.join(["holdfast", *map(shown_url, arguments)])
+
+
+def _typed_with_file(error: NotFound) -> str | None:
+    """What was typed with the workflow file of that name that is here, where there is one."""
+    name = error.identifier
+    if "such workflow" not in str(error) or not all(
+        each.isalnum() or each in "_-" for each in name
+    ):
+        return None
+    beside = (f"{name}{suffix}" for suffix in (".yaml", ".yml", ".json"))
+    found = next((each for each in beside if Path(each).is_file()), None)
+    typed = [found if each == name else each for each in typed_arguments.get() if found]
+    return _as_typed(typed) if found in typed else None
 
 
 def _where_to_look(error: NotFound) -> str:

@@ -15,6 +15,7 @@ from holdfast.cli.registry import command
 from holdfast.cli.session import opened, with_store
 from holdfast.cli.terminal import escape, note, paint, say, say_json, say_json_line
 from holdfast.cli.words import coloured, error_line, one_line
+from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.service.history import Cursor
@@ -76,15 +77,21 @@ def logs(
     address: TaskAddress,
     attempt: Annotated[int | None, typer.Option(help="The log of this attempt alone.")] = None,
     follow: Follow = False,
+    json: Json = False,
 ) -> None:
     """Print what the attempts of a task wrote; of one without a log, how it went."""
     from holdfast.cli.tree import draw_attempt
     from holdfast.service.logs import log_path
 
+    if json and follow:
+        raise InvalidInput("follow", "goes on with text; leave out --json, or ask again")
     with opened() as service:
         found = service.addresses.task(address)
         told = service.queries.attempts(found)
         chosen = [each for each in told if attempt in {None, each["attempt"]}]
+        if json:
+            say_json({"items": [each | _read(service, found, each) for each in chosen]})
+            return
         if not chosen:
             wanted = "no attempt" if attempt is None else f"no attempt {attempt}"
             note(f"{found} had {wanted} yet: {with_store(f'holdfast why {found}')}")
@@ -97,6 +104,13 @@ def logs(
         shown = _say_log(last, 0)
         if follow:
             _follow_log(service, found, last, shown)
+
+
+def _read(service: Service, task_id: str, attempt: dict[str, Any]) -> dict[str, str]:
+    from holdfast.service.logs import log_path, read_log
+
+    written = read_log(log_path(service.place, task_id, attempt["attempt"]))
+    return {"log": written.decode(errors="replace")}
 
 
 def _say_log(path: Path, start: int) -> int:

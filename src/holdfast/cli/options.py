@@ -130,8 +130,10 @@ def _read_file(name: str, path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123 - a path as it was typed
             return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(name, f"the file {path!r} cannot be read: {error}") from error
+    except OSError as error:
+        raise InvalidInput(name, f"the file {path!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(name, f"the file {path!r} is not UTF-8") from error
 
 
 def read_lease(text: str) -> dict[str, float]:

@@ -12,7 +12,7 @@ from holdfast.cli.options import After, Inputs, Json, Limit, ScheduleName, read_
 from holdfast.cli.registry import command, group
 from holdfast.cli.session import actor, opened, with_store
 from holdfast.cli.tables import say_table
-from holdfast.cli.terminal import escape, note, paint, say, say_json
+from holdfast.cli.terminal import escape, note, paint, say, say_json, say_json_line
 from holdfast.cli.words import ago, now, one_line, span
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import parse_duration
@@ -161,16 +161,21 @@ def acquire(
     key: Key,
     ttl: Ttl = "30s",
     owner: Annotated[str | None, typer.Option(help="Who holds it.")] = None,
-) -> int | None:
+    json: Json = False,
+) -> int:
     """Take a lease that nobody holds, and print it as JSON; exits 1 when somebody does."""
     seconds = parse_duration("ttl", ttl)
     with opened(begins=True) as service:
         got = service.commands.acquire_lease(key, owner or actor(), seconds)
-    if got is None:
-        note(f"{escape(key)} is held by somebody else; it ends by itself, try again")
-        return 1
-    say_json(got)
-    return None
+    if got is not None:
+        say_json(got)
+        return 0
+    told = f"{key} is held by somebody else; it ends by itself, try again"
+    if json:
+        say_json_line({"error": {"code": "already_claimed", "message": told, "next": None}})
+    else:
+        note(escape(told))
+    return 1
 
 
 @command("renew", of=lease, example="holdfast lease renew deploy --token … --ttl 10m")

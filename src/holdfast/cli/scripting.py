@@ -87,12 +87,15 @@ def claim(
     shell: Annotated[
         bool, typer.Option("--shell", help="Print variables for eval, of one task.")
     ] = False,
+    json: Json = False,
 ) -> int | None:
     """Lease ready tasks and print them with their tokens as JSON; exits 1 when there is none."""
     from holdfast.service.protocol import Offer
 
     if shell and number > 1:
         raise InvalidInput("max", "must be 1 with --shell: its variables are of one task")
+    if shell and json:
+        raise InvalidInput("shell", "prints variables, and --json prints JSON; type one of them")
 
     offer = Offer(
         worker=name or f"{socket.gethostname().partition('.')[0]}-work",

@@ -111,7 +111,7 @@ def with_store(command: str) -> str:
 
 def shown_url(url: str) -> str:
     """A URL as it may be shown: its passwords are not."""
-    place, mark, query = re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:…@", url).partition("?")
+    place, mark, query = re.sub(r"(://[^:/@]*):[^@/]+@", r"\1:…@", url).partition("?")
     return place + mark + "&".join(map(_shown_setting, query.split("&")))
 
 

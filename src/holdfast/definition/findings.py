@@ -8,7 +8,7 @@ from collections.abc import Callable
 from holdfast.definition.nodes import Mark, Node
 from holdfast.errors import InvalidFile, InvalidWorkflowFile, Mistake
 
-MAX_SHOWN = 25
+MAX_SHOWN = 100
 Hint = str | Callable[[], str]
 
 

@@ -58,7 +58,7 @@ def read_yaml(text: str) -> Iterator[Token]:
             elif type(event) in _STARTS:
                 yield Token(_STARTS[type(event)], mark, end)
     except yaml.MarkedYAMLError as error:
-        raise Refused(*_told(error)) from None
+        raise Refused(*_told(error, text)) from None
     except yaml.reader.ReaderError as error:
         raise Refused(_place(text, error.position), "a character that YAML does not take") from None
 
@@ -81,11 +81,18 @@ def _plain(text: str) -> str | float | bool | None:
     return float(text) if _FLOAT.fullmatch(text) and not text.lstrip("+-").isdigit() else text
 
 
-def _told(error: yaml.MarkedYAMLError) -> tuple[Mark, str, str]:
+def _told(error: yaml.MarkedYAMLError, text: str) -> tuple[Mark, str, str]:
     problem = error.problem or "this is not YAML"
-    mark = error.problem_mark or error.context_mark
+    found = error.problem_mark or error.context_mark
+    mark = Mark(1, 1) if found is None else _mark(found)
+    line = (*text.splitlines()[mark.line - 1 : mark.line], "")[0]
+    if line[mark.column - 1 : mark.column] == "\t":
+        return mark, "a tab, where YAML takes spaces alone", "indent by spaces"
     hint = f"{error.context}" if error.context else ""
-    return (Mark(1, 1) if mark is None else _mark(mark)), problem, hint
+    began = error.context_mark
+    if hint and began is not None and began.line + 1 != mark.line:
+        hint += f", which begins at {began.line + 1}:{began.column + 1}"
+    return mark, problem, hint
 
 
 def _mark(mark: Any) -> Mark:  # noqa: ANN401 - the marks have no types

@@ -35,6 +35,8 @@ MAX_NAME = 100
 # No dots or slashes: a name is part of addresses and of paths.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 OWN = "HOLDFAST_"
+# A URL may begin with a variable, of which nothing is known yet.
+URLS = ("http://", "https://", "{{")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -198,9 +200,19 @@ def _budget(node: Node, findings: Findings) -> Budget:
 
 def _http(node: Node, findings: Findings) -> HttpCall | None:
     if isinstance(node, Scalar):
-        return HttpCall(url=_template(node, findings))
+        return HttpCall(url=_checked_url(node, _template(node, findings), findings))
     said = read_section(HTTP, node, findings)
-    return HttpCall(**said) if "url" in said else None
+    if "url" not in said or not isinstance(node, Fields):
+        return None
+    _checked_url(node.nodes["url"], said["url"], findings)
+    return HttpCall(**said)
+
+
+def _checked_url(node: Node, url: str, findings: Findings) -> str:
+    if not url.startswith(URLS):
+        hint = "write https://…, or a variable that holds the whole beginning"
+        findings.add(node.mark, f"{url[:MAX_NAME]!r} is no URL of the web", hint)
+    return url
 
 
 def _on_failure(node: Node, findings: Findings) -> OnFailure | None:

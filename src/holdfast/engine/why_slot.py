@@ -10,13 +10,16 @@ from holdfast.store.database import Transaction
 def explain_slot(tx: Transaction, key: str) -> tuple[str, str]:
     """How full a key is, and of whose tasks or runs; what would change it, if nothing else will."""
     (slot,) = tx.read("slot_by_key", key=key)
-    holders = ", ".join(row["id"] for row in tx.read("slot_holders", key=key))
-    state = "is full" if slot["used"] >= slot["capacity"] else "has room"
+    held = [row["id"] for row in tx.read("slot_holders", key=key)]
+    holders, full = ", ".join(held), slot["used"] >= slot["capacity"]
+    state = "is full" if full else "has room"
     told = f"{key.partition(':')[2]} {state}, {slot['used']} of {slot['capacity']}"
     told = f"{told}: {holders}" if holders else told
     # A task gives its place back whenever it waits for others.
     circle = find_circle(tx, key) if key.startswith(RUN_PREFIX) else None
-    return (told, "") if circle is None else (f"{told}; {circle}", circle.fix)
+    if circle is not None:
+        return f"{told}; {circle}", circle.fix
+    return told, f'hf.why("{held[0]}")' if full and held else ""
 
 
 def explain_turn(tx: Transaction, run_id: str) -> tuple[str, str]:

@@ -129,8 +129,8 @@ def _bad_bodies(steps: tuple[Step, ...], outer: tuple[str, ...]) -> list[Flaw]:
     names = [step.id for step in steps]
     flaws = [*_bad_needs(steps), *_bad_names(steps)]
     # Where two have one name, nobody knows which of them is needed.
-    if not flaws and len({*names}) == len(names):
-        flaws = _cycles(steps) or _bad_detours(steps)
+    if len({*names}) == len(names):
+        flaws += [*_cycles(steps), *_bad_detours(steps)]
     known = frozenset((*outer, *names))
     for step in steps:
         flaws += _bad_references(step, known)
@@ -195,7 +195,9 @@ def _bad_detours(steps: tuple[Step, ...]) -> list[Flaw]:
     return [
         _flaw(step, "on_failure", f" goes back to {target!r}, which it does not need", target)
         for step in steps
-        if (target := step.on_failure.step) is not None and not upstream.precedes(target, step.id)
+        if (target := step.on_failure.step) in upstream.needs
+        and target != step.id
+        and not upstream.precedes(target, step.id)
     ]
 
 
@@ -229,22 +231,36 @@ def _bad_needs(steps: tuple[Step, ...]) -> list[Flaw]:
 
 
 def _cycles(steps: tuple[Step, ...]) -> list[Flaw]:
+    """Every circle of needs, each step in one at most; who needs itself is told elsewhere."""
     circling = Upstream(steps).circling
-    if not circling:
-        return []
-    cycle = _one_cycle(circling)
-    shown = cycle if len(cycle) <= LONGEST_CYCLE else [*cycle[: LONGEST_CYCLE - 1], "…", cycle[-1]]
-    message = f"the needs form a cycle: {' → '.join(shown)}"
-    first = next(step for step in steps if step.id == cycle[0])
-    return [Flaw(message=message, step=first, field="needs")]
+    waiting = {name: needs - {name} for name, needs in circling.items()}
+    named = {step.id: step for step in steps}
+    flaws = []
+    while cycle := _one_cycle(waiting):
+        shown = (
+            cycle if len(cycle) <= LONGEST_CYCLE else [*cycle[: LONGEST_CYCLE - 1], "…", cycle[-1]]
+        )
+        message = f"the needs form a cycle: {' → '.join(shown)}"
+        flaws.append(Flaw(message=message, step=named[cycle[0]], field="needs"))
+        for name in cycle[1:]:
+            del waiting[name]
+    return flaws
 
 
 def _one_cycle(waiting: dict[str, set[str]]) -> list[str]:
-    path = [min(waiting)]
-    met = {path[0]: 0}
-    while True:
-        following = min(waiting[path[-1]])
-        if following in met:
+    """The first circle there is; whatever is met on the way and leads to none is taken out."""
+    path: list[str] = []
+    met: dict[str, int] = {}
+    while waiting:
+        here = path[-1] if path else next(iter(waiting))
+        if not path:
+            path, met = [here], {here: 0}
+        following = min(waiting[here] & waiting.keys(), default=None)
+        if following is None:
+            del waiting[path.pop()], met[here]
+        elif following in met:
             return [*path[met[following] :], following]
-        met[following] = len(path)
-        path.append(following)
+        else:
+            met[following] = len(path)
+            path.append(following)
+    return []

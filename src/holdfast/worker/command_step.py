@@ -73,7 +73,7 @@ class CommandStep:
             Spool(state.log(task_id, number)) as spool,
         ):
             questions = self._questions()
-            prompt = self._work.prompt
+            prompt = fill(self._work, self._post.secrets).prompt
             if prompt is not None:
                 prompt = ask(questions.told(prompt), self._work.outputs)
             timeout = self._assignment.timeout

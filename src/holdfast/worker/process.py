@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import selectors
 import socket
@@ -33,6 +34,18 @@ LOOK_EVERY = 1.0
 LOOK_AT_LEAST = 0.02
 PATIENCE_WITH_KEEPER = keeper.GIVE_UP + 5.0
 READS_AT_THE_END = 64
+
+
+def _why(error: OSError | ValueError) -> str:
+    """Why nothing was started; what the system names is our own keeper, which nobody asked for."""
+    if not isinstance(error, OSError):
+        return str(error)
+    if error.errno != errno.E2BIG:
+        return error.strerror or str(error)
+    return (
+        "its arguments and its environment are longer than this system takes; "
+        "a command without {{ prompt }} reads its prompt from its input, however long it is"
+    )
 
 
 class Process:
@@ -101,7 +114,9 @@ class Process:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise CannotStart(f"{self._command.arguments[0]} cannot be run: {error}") from error
+            raise CannotStart(
+                f"{self._command.arguments[0]} cannot be run: {_why(error)}"
+            ) from error
 
     def _register(self) -> None:
         self._control.setblocking(False)  # noqa: FBT003 - the standard library's own

@@ -39,7 +39,8 @@ def test_an_error_is_json_where_json_was_asked_for(engine: Engine, typed: Typed)
     assert told["next"] == f"holdfast show {stage.task_id}"
     missing = error(typed, 2, "show", "t_zzz")
     assert (missing["code"], missing["next"]) == ("not_found", "holdfast tasks")
-    assert error(typed, 5, "runs", "--db", "none.db")["code"] == "store_unreachable"
+    away = error(typed, 5, "runs", "--db", "none.db")
+    assert (away["code"], away["next"]) == ("store_unreachable", "holdfast db upgrade --db …")
     assert "no such task" in missing["message"]
 
 
@@ -192,6 +193,15 @@ def test_each_mistake_of_a_file_is_told_with_its_place(typed: Typed, tmp_path: P
         "message": "step has no key 'rnu'",
         "hint": "did you mean 'run'?",
     }
+
+
+def test_the_file_of_a_workflow_that_the_store_does_not_know_is_offered(
+    typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "asking.yaml").write_text(ASKING)
+    told = typed.refused(2, "run", "asking", "-i", "topic=a b", "--wait")
+    assert told.endswith("next:  holdfast run asking.yaml -i 'topic=a b' --wait\n")
+    assert typed.refused(2, "run", "other").endswith("next:  holdfast workflow list\n")
 
 
 def test_the_input_that_is_missing_is_offered(typed: Typed, tmp_path: Path) -> None:

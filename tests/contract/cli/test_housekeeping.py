@@ -172,11 +172,13 @@ def test_ticks_are_previewed_without_a_store(typed: Typed, monkeypatch: pytest.M
 
 @pytest.mark.usefixtures("engine")
 def test_a_lease_is_held_by_one_renewed_and_given_back(typed: Typed) -> None:
-    got = json.loads(typed.ok("lease", "acquire", "deploy", "--ttl", "10m", "--owner", "ada"))
+    got = typed.json("lease", "acquire", "deploy", "--ttl", "10m", "--owner", "ada")
     assert (got["owner"], got["fence"]) == ("ada", 1)
     other = typed("lease", "acquire", "deploy")
     assert other.code == 1
     assert "deploy is held by somebody else" in other.err
+    held = typed("lease", "acquire", "deploy", "--json")
+    assert (held.code, json.loads(held.out)["error"]["code"]) == (1, "already_claimed")
     typed.ok("lease", "renew", "deploy", "--token", got["token"], "--ttl", "1h")
     assert typed.ok("lease", "release", "deploy", "--token", got["token"]) == "deploy is free\n"
     again = json.loads(typed.ok("lease", "acquire", "deploy"))
@@ -333,7 +335,7 @@ def test_workers_are_listed_and_told_to_leave(engine: Engine, typed: Typed) -> N
         (["=1"], "'=1' is not name=value"),
         (["n:={bad"], "n: is not JSON"),
         (["n=1", "n=2"], "n: is given twice"),
-        (["n=@nowhere"], "n: the file 'nowhere' cannot be read"),
+        (["n=@nowhere"], "n: the file 'nowhere' cannot be read: No such file or directory\n"),
     ],
 )
 def test_inputs_that_cannot_be_read_start_nothing(

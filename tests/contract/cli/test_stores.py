@@ -165,6 +165,20 @@ def test_a_file_that_is_no_database_is_refused(alone: Typed, tmp_path: Path) -> 
     assert "'mysql' is not a database" in alone.refused(2, "runs", "--db", "mysql://localhost/x")
 
 
+def test_a_store_that_is_damaged_is_told_how_to_get_its_backup_back(
+    alone: Typed, tmp_path: Path
+) -> None:
+    alone.ok("db", "upgrade", "--db", "a.db")
+    alone.ok("db", "backup", "b.db", "--db", "a.db")
+    with (tmp_path / "a.db").open("r+b") as file:
+        file.seek(20_000)
+        file.write(b"damage" * 20_000)
+    told = alone.refused(5, "runs", "--db", "a.db")
+    assert told.endswith("next:  holdfast db restore FILE --db a.db   (its last backup)\n")
+    alone.ok("db", "restore", "b.db", "--db", "a.db")
+    assert alone.json("runs", "--db", "a.db") == {"items": []}
+
+
 def test_a_database_of_a_newer_version_is_refused(typed: Typed, url: str) -> None:
     typed.ok("db", "upgrade")
     with raw(url) as run_sql:

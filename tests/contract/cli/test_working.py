@@ -39,7 +39,7 @@ def test_a_script_claims_renews_logs_and_completes(
     engine: Engine, typed: Typed, tmp_path: Path
 ) -> None:
     run = start(engine, input={"n": 1})
-    got = claim(typed, "--worker", "shell", "--lease", "10m")
+    got = claim(typed, "--worker", "shell", "--lease", "10m", "--json")
     assert got["task"]["payload"] == {"input": {"n": 1}}
     task_id, token = got["task"]["id"], got["token"]
     attempt = (task_id, "--token", token)
@@ -49,6 +49,8 @@ def test_a_script_claims_renews_logs_and_completes(
     typed.ok("guard", *attempt)
     assert "attempt 1  running" in typed.ok("logs", task_id)
     assert "building \\x1b[31m" in typed.ok("logs", task_id)
+    (told,) = typed.json("logs", task_id)["items"]
+    assert (told["attempt"], told["log"]) == (1, "building \x1b[31m\n")
     kept = tmp_path / "holdfast.db.state/logs" / task_id / "1.log"
     assert kept.read_bytes() == b"building \x1b[31m\n"
     typed.ok("work", "complete", *attempt, "--output", '{"stories": 3}', "--usage", '{"usd": 0.3}')

@@ -13,6 +13,7 @@ from holdfast.cli.session import chosen_store, shown_url, with_store
         ("sqlite:///jobs.db", "sqlite:///jobs.db"),
         ("postgresql://me@db/x", "postgresql://me@db/x"),
         ("postgresql://me:horse@db/x", "postgresql://me:…@db/x"),
+        ("postgresql://me:@/x?host=/tmp", "postgresql://me:@/x?host=/tmp"),
         ("postgresql://me:a?password=b@db/x?a=b", "postgresql://me:…@db/x?a=b"),
         ("postgresql://me@db/x?password=horse", "postgresql://me@db/x?password=…"),
         (

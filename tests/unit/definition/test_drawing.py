@@ -27,11 +27,12 @@ def test_joins_and_what_starts_at_once_are_told() -> None:
         "├─ right  default · after plan",
         "└─ join   default · after left, right",
     ]
-    text = "{name: w, steps: [{id: a, run: [x]}, {id: b, http: h, needs: [], when: input.go}]}"
+    calls = "{id: b, http: 'http://h', needs: [], when: input.go}"
+    text = f"{{name: w, steps: [{{id: a, run: [x]}}, {calls}]}}"
     assert draw(read(text)) == [
         "w",
         "├─ a  x",
-        "└─ b  POST h · at once · only when input.go",
+        "└─ b  POST http://h · at once · only when input.go",
     ]
 
 

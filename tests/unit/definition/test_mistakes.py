@@ -22,6 +22,35 @@ ONE = "name: w\nagents: {dev: {command: [dev]}}\nsteps:\n"
             "did you mean 'first'?",
         ),
         ("  - {id: a, run: [x], needs: ¦[b]}\n  - {id: b, run: [x]}", "cycle: a → b → a", ""),
+        (
+            (
+                "  - {id: a, run: [x], needs: [a]}\n  - {id: b, run: [x], needs: ¦[c]}\n"
+                "  - {id: c, run: [x], needs: [b]}\n  - {id: d, run: [x], needs: [e, no]}\n"
+                "  - {id: e, run: [x], needs: [d]}"
+            ),
+            "cycle: b → c → b",
+            "",
+        ),
+        (
+            (
+                "  - {id: d, run: [x], needs: ¦[e, no]}\n  - {id: e, run: [x], needs: [d]}\n"
+                "  - {id: b, run: [x], needs: [c]}\n  - {id: c, run: [x], needs: [b]}"
+            ),
+            "cycle: d → e → d",
+            "",
+        ),
+        (
+            (
+                "  - {id: a, run: [x], needs: [no]}\n"
+                "  - {id: b, run: [x], needs: [], on_failure: {goto: ¦c}}\n  - {id: c, run: [x]}"
+            ),
+            "'b' goes back to 'c', which it does not need",
+            "",
+        ),
+        ("  - {id: a, http: ¦web}", "'web' is no URL", "write https://"),
+        ("  - {id: a, http: {url: ¦'ftp://x', mehtod: PUT}}", "is no URL", "write https://"),
+        ("  - {id: a, run: [x]\n  ¦- {id: b}", "did not find", "which begins at 4:5"),
+        ("  - id: a\n¦\trun: [x]", "a tab, where YAML takes spaces", "indent by spaces"),
         ("  - {id: a, agent: ¦dve}", "'dve' is not one of the agents", "mean 'dev'?"),
         ("  - {id: a, run: ¦npm test}", "run: must be a list", "write [npm, test]"),
         ("  - ¦{id: a}", "says nothing to do", "give it agent and prompt"),

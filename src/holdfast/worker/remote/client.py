@@ -74,7 +74,7 @@ class Client:
             with hushed():
                 return self._http.request(method, path, json=body, headers=headers)
         except (httpx.RequestError, ValueError) as error:
-            raise StoreUnreachable(f"{self.url} does not answer: {error!r}") from error
+            raise StoreUnreachable(f"{self.url} does not answer: {_said(error)}") from error
 
     def strange(self, told: object, status: int = 200) -> Strange:
         """What to raise of an answer that cannot be a Holdfast server's."""
@@ -170,6 +170,11 @@ def _kept(told: Mapping[str, Any], lease: Mapping[str, Any]) -> TransitionResult
         field, _, said = detail.partition(": ")
         return InvalidInput(field, said)
     return TransitionResult(ok=False, reason=Refusal(reason))
+
+
+def _said(error: Exception) -> str:
+    """What went wrong; some errors of the network have a name and no words."""
+    return str(error) or type(error).__name__
 
 
 def _error(status: int, told: dict[str, Any]) -> HoldfastError:
