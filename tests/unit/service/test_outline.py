@@ -9,8 +9,8 @@ from holdfast.service.usage import usage_by_owner, usd
 
 
 def task(identifier: str, step: str, **fields: Any) -> dict[str, Any]:
-    given = {"id": identifier, "kind": "work", "step": step, "title": step, "position": 0}
-    return given | {"status": "queued", "holds": [], "state": "ready", **fields}
+    given = {"id": identifier, "run_id": "r_1", "kind": "work", "step": step, "title": step}
+    return given | {"position": 0, "status": "queued", "holds": [], "state": "ready", **fields}
 
 
 LOOP = [
