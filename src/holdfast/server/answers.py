@@ -199,6 +199,9 @@ class Written(Described):
 
 class Effects(Described):
     effects: dict[str, Any] = Field(description="What is remembered, by name")
+    signals: dict[str, Any] | None = Field(
+        default=None, description="To its worker: what the signals said that it waited for"
+    )
 
 
 class Remembered(Described):

@@ -188,18 +188,17 @@ def fail(task_id: TaskId, body: bodies.Fail, asks: AsksAs) -> Answer:
 
 @table.route("POST", "/claims/{task_id}/release", WORKERS, answers=answers.Changed)
 def release(task_id: TaskId, body: bodies.Release, asks: AsksAs) -> Answer:
-    """Give a task back: now, until a time, or until a signal; it costs no attempt."""
+    """Give a task back: now, or until a time or a signal, if both the first; it costs nothing."""
     protocol = asks.service.protocol
+    until, notes = read_moment(body.until), _notes(body.note)
     if body.wait_for is not None:
-        if body.until is not None:
-            raise InvalidInput("until", "is for a time, and wait_for for a signal; say one")
-        with renamed(signal="wait_for"):
-            return Answer(protocol.wait_for(task_id, body.token, body.wait_for))
-    until = read_moment(body.until)
+        wait = Wait(until=until, signals=(body.wait_for,))
+        with _NOTED(signal="wait_for"):
+            return Answer(protocol.wait_for(task_id, body.token, wait, notes))
     if body.note is None:
         return Answer(protocol.release(task_id, body.token, until))
     with _NOTED():
-        return Answer(protocol.suspend(task_id, body.token, Wait(until=until), _notes(body.note)))
+        return Answer(protocol.suspend(task_id, body.token, Wait(until=until), notes))
 
 
 @table.route("POST", "/claims/{task_id}/ask", WORKERS, answers=answers.Changed)
@@ -237,7 +236,10 @@ def write_log(task_id: TaskId, body: bodies.Log, asks: AsksAs) -> Answer:
 
 @table.route("POST", "/claims/{task_id}/effects", WORKERS, answers=answers.Recalled)
 def effect(task_id: TaskId, body: bodies.Effect, asks: AsksAs) -> Answer:
-    """Remember what a side effect gave, the first under a name; without one, tell all."""
+    """Remember what a side effect gave, the first under a name; without one, tell all.
+
+    With that comes what the signals said that it was given back for, as `signals`, by name.
+    """
     protocol = asks.service.protocol
     if body.name is None:
         return Answer(protocol.effects(task_id, body.token))
