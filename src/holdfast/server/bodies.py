@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 MOST = 10_000
 MOST_WAIT = 120.0
@@ -47,7 +47,11 @@ class ResumeRun(Body):
 
 class RetryRun(Body):
     step: Annotated[
-        str | None, Field(description="This step, or build.2.test, and all that needs it")
+        str | None,
+        Field(
+            validation_alias=AliasChoices("step", "from"),
+            description="This step, or build.2.test, and all that needs it; `from` is the same",
+        ),
     ] = None
 
 

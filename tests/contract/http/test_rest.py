@@ -24,7 +24,9 @@ def test_a_workflow_is_defined_started_steered_and_told(server: Served) -> None:
     assert made.status_code == 201, made.text
     again = admin.post("/workflows", content=HELLO, headers=YAML)
     assert (again.status_code, again.json()["version"]) == (200, made.json()["version"])
-    assert operator.get("/workflows/hello").json()["version"] == made.json()["version"]
+    shown = operator.get("/workflows/hello")
+    assert shown.json()["version"] == made.json()["version"]
+    assert ":null" not in shown.text
     wrong = admin.post("/workflows", content="name: x\nsteps: [{id: a, nedds: []}]", headers=YAML)
     assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_workflow")
     mistake = wrong.json()["mistakes"][1]
@@ -73,6 +75,9 @@ def test_tasks_are_made_changed_planned_and_steered(quick_server: Served) -> Non
     none = operator.post("/tasks", json={"tasks": [{"title": "c"}, {"title": ""}, {"title": 7}]})
     assert none.status_code == 422
     assert len(operator.get("/tasks").json()["items"]) == 2
+    for known in (201, 200):
+        keyed = operator.post("/tasks", json={"tasks": [{"title": "d", "key": "d"}]})
+        assert (keyed.status_code, len(keyed.json()["items"])) == (known, 1)
 
     place = f"/tasks/{first['id']}"
     changed = operator.patch(place, json={"priority": 5, "scheduled_for": "2090-01-01T00:00:00Z"})
@@ -97,6 +102,10 @@ def test_tasks_are_made_changed_planned_and_steered(quick_server: Served) -> Non
     order = operator.patch(f"{place}/plan/children", json={"order": children[::-1]})
     assert order.status_code == 200, order.text
     assert operator.post(f"{place}/plan/finalize").json()["task"]["planning_phase"] == "finalized"
+    late = operator.post(f"{place}/plan/children", json={"title": "three"})
+    assert (late.status_code, late.json()["code"]) == (409, "invalid_transition")
+    nowhere = operator.post(f"/tasks/t_{'0' * 20}/plan/children", json={"title": "three"})
+    assert (nowhere.status_code, nowhere.json()["code"]) == (404, "not_found")
     listed = operator.get("/tasks", params={"parent": first["id"]}).json()["items"]
     assert {each["title"]: each["state"] for each in listed} == {"two": "ready", "one": "blocked"}
     assert operator.delete(f"/tasks/{second['id']}").json()["ok"]

@@ -21,6 +21,21 @@ def test_a_task_is_paused_resumed_and_done_again(server: Served) -> None:
     assert (again["status"], again["generation"]) == ("queued", task["generation"] + 1)
 
 
+def test_a_run_is_done_again_from_a_step(quick_server: Served) -> None:
+    server, operator = quick_server, quick_server("operator")
+    assert server().post("/workflows", content=FLOW, headers=YAML).status_code == 201
+    place = f"/runs/{operator.post('/runs', json={'workflow': 'letters'}).json()['id']}"
+    for said in ({"step": "write"}, {"from": "write"}):
+        (got,) = server.claim(agents=["writer"])
+        done = server("worker").post(
+            f"/claims/{got['task']['id']}/complete", json={"token": got["token"]}
+        )
+        assert done.json()["task"]["status"] == "done"
+        assert operator.post(f"{place}/retry", json=said).json()["run"]["status"] == "running"
+    refused = operator.post(f"{place}/retry", json={"step": "write", "from": "write"})
+    assert refused.status_code == 422
+
+
 def test_a_run_is_started_with_a_deadline(quick_server: Served) -> None:
     server = quick_server
     assert server().post("/workflows", content=FLOW, headers=YAML).status_code == 201

@@ -60,7 +60,8 @@ def _make_many(asks: Door, body: bodies.NewTasks, plan: str | None) -> Answer:
     wanted = [_wanted(asks, each, plan) for each in body.tasks]
     many = asks.service.commands.add_tasks(wanted)
     asks.note(*(each["id"] for each in many["items"][:SHOWN]))
-    return Answer(many, 201)
+    known = many["items"] and not any(each["created"] for each in many["items"])
+    return Answer(many, 200 if known else 201)
 
 
 @table.route("GET", "/tasks", LOOKERS, answers=answers.Tasks)
