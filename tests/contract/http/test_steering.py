@@ -21,10 +21,17 @@ def test_a_task_is_paused_resumed_and_done_again(server: Served) -> None:
     assert (again["status"], again["generation"]) == ("queued", task["generation"] + 1)
 
 
-def test_a_run_is_done_again_from_a_step(quick_server: Served) -> None:
-    server, operator = quick_server, quick_server("operator")
+def test_tasks_are_found_by_their_workflow_and_done_again_from_a_step(server: Served) -> None:
+    operator = server("operator")
     assert server().post("/workflows", content=FLOW, headers=YAML).status_code == 201
     place = f"/runs/{operator.post('/runs', json={'workflow': 'letters'}).json()['id']}"
+    server.add(agent="writer", enqueue=False)
+    for given, found in (({}, 1), ({"status": "done"}, 0), ({"agent": "nobody"}, 0)):
+        asked = {"workflow": "letters", **given}
+        assert len(operator.get("/tasks", params=asked).json()["items"]) == found
+    assert operator.get("/tasks", params={"workflow": "other"}).json() == {"items": []}
+    both = operator.get("/tasks", params={"workflow": "letters", "run": place[6:]})
+    assert (both.status_code, both.json()["field"]) == (422, "workflow")
     for said in ({"step": "write"}, {"from": "write"}):
         (got,) = server.claim(agents=["writer"])
         done = server("worker").post(

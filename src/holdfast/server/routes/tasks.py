@@ -73,12 +73,11 @@ def list_tasks(  # noqa: PLR0913, PLR0917 - the filters of a list
     agent: str | None = None,
     run: str | None = None,
     parent: str | None = None,
+    workflow: str | None = None,
 ) -> Answer:
     """Tasks, newest first."""
-    page = asks.service.queries.tasks(
-        limit=limit, after=after, status=status, agent=agent, run=run, parent=parent
-    )
-    return Answer(page)
+    own = {"status": status, "agent": agent, "run": run, "parent": parent, "workflow": workflow}
+    return Answer(asks.service.queries.tasks(limit=limit, after=after, **own))
 
 
 @table.route("GET", "/tasks/{task_id}", LOOKERS, answers=answers.Task)
