@@ -213,6 +213,10 @@ class Remembered(Described):
     value: Any = None
 
 
+class Spawned(Remembered):
+    items: list[Task] = Field(description="The children, in the order they were sent")
+
+
 class Recalled(RootModel[Remembered | Effects]):
     """What is remembered under the name, or all of it."""
 

@@ -204,7 +204,12 @@ class Protocol:
     def spawn(self, task_id: str, token: str, tasks: Sequence[NewTask], name: str) -> View:
         """Make children of a running task, once under one name."""
         recorded = self._engine.work.spawn(task_id, token, tasks, name=name)
-        return _recorded(task_id, name, recorded)
+        told = _recorded(task_id, name, recorded)
+        # Under that name there may be the value of an effect.
+        value = recorded.value if isinstance(recorded.value, list) else []
+        ids = [each for each in value if isinstance(each, str)]
+        found = {each["id"]: each for each in self._queries.some_tasks(ids)}
+        return {**told, "items": [found[each] for each in ids if each in found]}
 
     def log(self, task_id: str, token: str, chunk: bytes) -> int:
         """Add to the log of an attempt that may still act; how long it is then."""

@@ -137,9 +137,16 @@ def test_what_a_worker_leaves_behind_is_there_to_be_looked_at(server: Served) ->
     assert kept == ["x"]
     for name in ("../up", ".hidden", "a/b"):
         assert worker.post(f"{place}/artifacts", json={**file, "name": name}).status_code == 422
-    (child,) = worker.post(
-        f"{place}/children", json={**held, "tasks": [{"title": "child"}]}
-    ).json()["value"]
+    wanted = {**held, "tasks": [{"title": "child"}]}
+    first, again = (worker.post(f"{place}/children", json=wanted) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json()["items"][0]["title"] == "child"
+    (child,) = again.json()["value"]
+    listed = {**held, "name": "list", "value": [["t_x"], "t_x", 1]}
+    assert worker.post(f"{place}/effects", json=listed).status_code == 200
+    for name in ("mail", "list"):
+        odd = worker.post(f"{place}/children", json={**held, "name": name, "tasks": []})
+        assert (odd.status_code, odd.json()["items"]) == (200, [])
     assert viewer.get(f"/tasks/{child}").json()["parent_id"] == task["id"]
     asked = worker.post(f"{place}/ask", json={**held, "question": "Deeper?"}).json()
     assert asked["task"]["holds"] == ["question"]

@@ -259,10 +259,18 @@ def artifact(task_id: TaskId, body: bodies.Artifact, asks: AsksAs) -> Answer:
     return Answer(keep_artifact(asks.engine, asks.serving.place, held, body.name, content))
 
 
-@table.route("POST", "/claims/{task_id}/children", WORKERS, answers=answers.Remembered)
+@table.route(
+    "POST",
+    "/claims/{task_id}/children",
+    WORKERS,
+    answers=answers.Spawned,
+    status=201,
+    also={200: {"description": "They were made before", "model": answers.Spawned}},
+)
 def spawn(task_id: TaskId, body: bodies.Children, asks: AsksAs) -> Answer:
-    """Make children of the running task, once under one name; answers their ids."""
+    """Make children of the running task, once under one name; answers them, and their ids."""
     settings = asks.engine.settings
     wanted = [read_new_task(each.given(), settings) for each in body.tasks]
     name = body.name or "children"
-    return Answer(asks.service.protocol.spawn(task_id, body.token, wanted, name))
+    told = asks.service.protocol.spawn(task_id, body.token, wanted, name)
+    return Answer(told, 200 if told["repeated"] else 201)
