@@ -176,6 +176,13 @@ ANSWERED: dict[str, Any] = {
     "Written": {"ok": True, "bytes": 6},
     "Effects": {"effects": {"mail": {"id": 7}}},
     "Remembered": _REMEMBERED,
+    "Spawned": {
+        "ok": True,
+        "repeated": False,
+        "name": "children",
+        "value": [_TASK_ID],
+        "items": [_TASK],
+    },
     "Recalled": _REMEMBERED,
     "Kept": {"task_id": _TASK_ID, "ok": True},
     "File": {"ok": True, "repeated": False, "name": "letter.txt", "bytes": 8, "digest": "8f43"},
