@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
@@ -153,6 +154,25 @@ class Finalize(Body):
 
 class Reorder(Body):
     order: Annotated[list[str], Field(max_length=MOST)]
+
+
+class Placed(Body):
+    id: str
+    position: Annotated[int | None, Field(description="Else where it stands in the list")] = None
+
+
+class Reordered(Body):
+    tasks: Annotated[list[Placed], Field(max_length=MOST)]
+
+    @property
+    def order(self) -> list[str]:
+        places = [
+            place if each.position is None else each.position
+            for place, each in enumerate(self.tasks)
+        ]
+        return [
+            each.id for _, each in sorted(zip(places, self.tasks, strict=True), key=itemgetter(0))
+        ]
 
 
 class Claim(Body):

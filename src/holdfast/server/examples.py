@@ -102,6 +102,8 @@ SENT: dict[str, Any] = {
     "FollowUp": {"message": "Also update the docs"},
     "Finalize": {"graph": {_TASK_ID: []}},
     "Reorder": {"order": [_TASK_ID]},
+    "Placed": {"id": _TASK_ID, "position": 0},
+    "Reordered": {"tasks": [{"id": _TASK_ID, "position": 0}]},
     "Claim": {
         "worker": "python-1",
         "agents": ["writer"],

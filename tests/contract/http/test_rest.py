@@ -99,8 +99,13 @@ def test_tasks_are_made_changed_planned_and_steered(quick_server: Served) -> Non
         operator.post(f"{place}/plan/children", json={"title": title}).json()["id"]
         for title in ("one", "two")
     ]
-    order = operator.patch(f"{place}/plan/children", json={"order": children[::-1]})
-    assert order.status_code == 200, order.text
+    one, two = children
+    by_place = {"tasks": [{"id": one, "position": 1}, {"id": two, "position": 0}]}
+    for body in ({"order": [two, one]}, {"order": [one, two]}, by_place):
+        order = operator.patch(f"{place}/plan/children", json=body)
+        assert (order.status_code, order.json().get("repeated")) == (200, False), order.text
+    partly = operator.patch(f"{place}/plan/children", json={"tasks": [{"id": two}]})
+    assert (partly.status_code, partly.json()["field"]) == (422, "order")
     assert operator.post(f"{place}/plan/finalize").json()["task"]["planning_phase"] == "finalized"
     late = operator.post(f"{place}/plan/children", json={"title": "three"})
     assert (late.status_code, late.json()["code"]) == (409, "invalid_transition")
