@@ -97,7 +97,7 @@ async def build_a_shed(enter: Enter, workers_tools: set[str]) -> str:
             done = await worker.use("complete", **held, output={"built": title})
             assert done["task"]["status"] == "done"
             assert (await worker.refused("guard", **held)).startswith("already_terminal: ")
-        idle = await worker.use("claim", agents=["builder"], wait=0.01)
+        idle = await worker.use("claim", agents=["builder"], wait_seconds=0.01)
         assert idle["assignments"] == []
     async with enter("operator") as operator:
         assert await operator.tools() == TOOLS["operator"]

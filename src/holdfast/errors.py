@@ -4,6 +4,7 @@ A refused transition is not an error: it is a `TransitionResult` with a reason.
 
 HoldfastError
 ├── InvalidInput          what a caller passed cannot be accepted; names the field
+│   ├── InvalidNow        the same, because of how something stands that it names
 │   └── InvalidDefinition a workflow's graph cannot run; names every mistake
 │       └── InvalidFile   the same of a file, each mistake with its place
 │           ├── InvalidWorkflowFile  of a workflow file
@@ -51,6 +52,14 @@ class InvalidInput(HoldfastError):
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
+
+
+class InvalidNow(InvalidInput):
+    """What was passed would be accepted if what it names did not stand at `status`."""
+
+    def __init__(self, field: str, reason: str, status: str) -> None:
+        super().__init__(field, reason)
+        self.status = status
 
 
 class InvalidDefinition(InvalidInput):

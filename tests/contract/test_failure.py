@@ -26,7 +26,7 @@ def test_a_failed_need_keeps_its_dependents_blocked(engine: Engine) -> None:
     dependent = create(engine, needs=(need,))
     break_for_good(engine, need)
     task = engine.tasks.get(dependent)
-    assert (task.status, task.blocked) == ("queued", True)
+    assert (task.status, task.blocked, task.state) == ("queued", True, "stalled")
     assert engine.tasks.blocked_by(dependent) == [need]
     assert engine.work.claim("worker", count=5) == []
     assert engine.work.claim_by_id(dependent, "worker") == []
@@ -36,9 +36,11 @@ def test_a_cancelled_need_keeps_its_dependents_blocked(engine: Engine) -> None:
     need = create(engine)
     dependent = create(engine, needs=(need,))
     assert engine.tasks.cancel(need).ok
-    assert engine.tasks.get(dependent).blocked
+    assert engine.tasks.get(dependent).state == "stalled"
     assert engine.tasks.run_now(dependent).ok
     assert engine.work.claim("worker", count=5) == []
+    assert engine.tasks.retry(need).ok
+    assert engine.tasks.get(dependent).state == "blocked"
 
 
 def test_after_a_final_failure_nothing_new_starts_and_what_runs_may_finish(engine: Engine) -> None:

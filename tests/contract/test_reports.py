@@ -83,6 +83,21 @@ def test_a_result_is_repeated_much_later_when_others_ran_since(engine: Engine) -
     assert engine.tasks.get(stage.task_id).status == "idle"
 
 
+def test_who_has_failed_is_late_once_another_attempt_has_begun(engine: Engine) -> None:
+    stage = bring(engine, Status.RUNNING)
+    assert engine.work.fail(stage.task_id, stage.token, "broken").ok
+    early = engine.work.complete(stage.task_id, stage.token, "output")
+    assert reason(early) is Refusal.RESULT_CONFLICT
+    assert engine.tasks.run_now(stage.task_id).ok
+    take(engine, stage.task_id)
+    for late in (
+        engine.work.complete(stage.task_id, stage.token, "output"),
+        engine.work.fail(stage.task_id, stage.token, "another reason"),
+    ):
+        assert reason(late) is Refusal.STALE_TOKEN
+    assert engine.work.fail(stage.task_id, stage.token, "broken").repeated
+
+
 def test_a_report_after_a_cancel_is_already_terminal(engine: Engine, store_url: str) -> None:
     stage = bring(engine, Status.CANCELLED)
     store = dump(store_url)

@@ -46,7 +46,7 @@ def test_a_claim_that_is_made_again_under_its_name_gives_the_same(
         assert first[0] == task_id
         assert await claim(request_id="r1") == first
         assert await claim(task_id=task_id, request_id="r1") == first
-        assert (await claim(request_id="r2", wait=PATIENCE))[0] == other
+        assert (await claim(request_id="r2", wait_seconds=PATIENCE))[0] == other
         waiting, begun = tools.service.room.wait, asyncio.Event()
 
         async def begin(*args: Any) -> list[Assignment]:
@@ -55,7 +55,7 @@ def test_a_claim_that_is_made_again_under_its_name_gives_the_same(
 
         slow = replace(tools.asking(), wait=begin)
         monkeypatch.setattr(tools, "asking", lambda: slow)
-        third = asyncio.ensure_future(claim(request_id="r3", wait=PATIENCE))
+        third = asyncio.ensure_future(claim(request_id="r3", wait_seconds=PATIENCE))
         await begun.wait()
         await run_sync(create, engine)
         assert await claim(request_id="r3") == await third

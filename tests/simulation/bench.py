@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
 from holdfast.model.result import AdvanceResult, TransitionResult
 from holdfast.model.status import Hold
 from tests.simulation.comparison import compare, read
@@ -186,6 +187,8 @@ def _shown(reply: object) -> object:
             return (said, reply.status)
         case AdvanceResult():
             return (reply.advanced, reply.completed)
+        case InvalidInput():
+            return InvalidInput.__name__
         case Exception():
             return type(reply).__name__
         case list():

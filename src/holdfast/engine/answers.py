@@ -19,7 +19,8 @@ def answer_report(report: Report, record: Row) -> TransitionResult:
     if outcome in {"completed", "failed", "rejected"}:
         if _said(report) == ("completed" if outcome == "rejected" else outcome, digest):
             return TransitionResult(ok=True, repeated=True, status=status)
-        return refuse(Refusal.RESULT_CONFLICT, status, f"the attempt has already {outcome}")
+        if outcome != "failed" or record["attempt"] == report.fence:
+            return refuse(Refusal.RESULT_CONFLICT, status, f"the attempt has already {outcome}")
     if outcome == "released" and isinstance(report, Release):
         return TransitionResult(ok=True, repeated=True, status=status)
     return refuse(Refusal.STALE_TOKEN, status, _late(report, record))

@@ -11,7 +11,7 @@ from holdfast.engine.group import Group
 from holdfast.engine.operations import Caller, CreateTasks, StartRun
 from holdfast.engine.sheet import Sheet
 from holdfast.engine.workflow_operations import AddWorkflow
-from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
+from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
 from holdfast.model.run import Created
 from holdfast.model.status import TERMINAL, Hold
 from holdfast.model.trace import Trace
@@ -88,16 +88,19 @@ def _check_related(task: TaskRow, known: dict[str, Row]) -> None:
 
 def _check_parent(task: TaskRow, parent: Row | None) -> None:
     """A cancel reaches everything below: nothing is put there that it would miss."""
+    if parent is None and task.part:
+        raise NotFound(str(task.parent_id))
     if parent is None:
         raise InvalidInput("parent", f"{task.parent_id} is not a task of this store")
     if parent["run_id"] != task.run_id:
         raise InvalidInput("parent", f"{task.parent_id} is part of {parent['run_id']}")
-    if parent["status"] in TERMINAL:
-        raise InvalidInput("parent", f"{task.parent_id} has ended: it is {parent['status']}")
+    status = parent["status"]
+    if status in TERMINAL:
+        raise InvalidNow("parent", f"{task.parent_id} has ended: it is {status}", status)
     if parent["planning_phase"] == "finalized" and task.status == "idle":
-        raise InvalidInput("parent", _TOO_LATE.format(id=task.parent_id))
+        raise InvalidNow("parent", _TOO_LATE.format(id=task.parent_id), status)
     if parent["planning_phase"] == "none" and task.part:
-        raise InvalidInput("parent", _no_plan(task.parent_id, parent["status"]))
+        raise InvalidNow("parent", _no_plan(task.parent_id, status), status)
 
 
 def _no_plan(parent_id: str | None, status: str) -> str:

@@ -38,7 +38,11 @@ def ask_for_runs(
 
 
 def ask_for_tasks(
-    page: Mapping[str, Any], *, run: str | None = None, parent: str | None = None
+    page: Mapping[str, Any],
+    *,
+    run: str | None = None,
+    parent: str | None = None,
+    workflow: str | None = None,
 ) -> Asked:
     """The query that gives a page of tasks by the index that serves it, and its parameters."""
     after, status, agent = page["after"], page["status"], page["agent"]
@@ -50,6 +54,10 @@ def ask_for_tasks(
     }
     if run is not None and parent is not None:
         raise InvalidInput("parent", "a page is of a run or of a parent, not of both")
+    if workflow is not None and not (run is parent is None):
+        raise InvalidInput("workflow", "a page is of a workflow, of a run or of a parent alone")
+    if workflow is not None:
+        return "list_tasks_of_workflow", {**asked, "workflow": clean_name("workflow", workflow)}
     if run is not None:
         return "list_tasks_of_run", {**asked, "run_id": run_id(run, "run")}
     if parent is not None:

@@ -11,6 +11,8 @@ from holdfast.model.status import Hold, Kind, Status
 from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
 
+_LOST = frozenset({Status.FAILED.value, Status.CANCELLED.value})
+
 
 def look_at(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
     """The tasks of some rows; an open group with how many of its children are done."""
@@ -28,7 +30,7 @@ def look_at(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
 
 def mark(tx: Transaction, tasks: list[Task]) -> list[Task]:
     """The same tasks with what is not told by their rows alone."""
-    return mark_asked(tx, _mark_limited(tx, _mark_verified(tx, tasks)))
+    return mark_asked(tx, _mark_limited(tx, _mark_stalled(tx, _mark_verified(tx, tasks))))
 
 
 def count_called(tx: Transaction, tasks: Iterable[Task]) -> dict[str, tuple[int, int]]:
@@ -55,6 +57,14 @@ def _mark_verified(tx: Transaction, tasks: list[Task]) -> list[Task]:
     asked = [task.id for task in tasks if task.run_id is not None and _may_be_verified(task)]
     waiting = {row["id"] for row in tx.read("being_verified", ids=asked)} if asked else set()
     return [replace(task, verifying=True) if task.id in waiting else task for task in tasks]
+
+
+def _mark_stalled(tx: Transaction, tasks: list[Task]) -> list[Task]:
+    """The same tasks; a run is held for failing as a whole, one without waits for what ended."""
+    asked = [task.id for task in tasks if task.blocked and task.run_id is None]
+    unmet = tx.read("unmet_needs", ids=asked) if asked else ()
+    lost = {row["task_id"] for row in unmet if row["status"] in _LOST}
+    return [replace(task, need_lost=True) if task.id in lost else task for task in tasks]
 
 
 def _mark_limited(tx: Transaction, tasks: list[Task]) -> list[Task]:

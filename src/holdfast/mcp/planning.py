@@ -15,6 +15,14 @@ from holdfast.settings import Settings
 Planned = Annotated[str, Field(description="The task that is being planned")]
 Title = Annotated[str, Field(description="What is to be done, in one line")]
 Key = Annotated[str | None, Field(description="Makes it exist once: the same key is the same task")]
+When = Annotated[str | None, Field(description="Not before: a time in ISO 8601, or `10m` from now")]
+Priority = Annotated[int | None, Field(description="Higher goes first")]
+Tags = Annotated[list[str] | None, Field(description="A worker has to offer all of them")]
+Timeout = Annotated[
+    str | float | None, Field(description="How long an attempt may take: seconds, or `30m`")
+]
+MaxAttempts = Annotated[int | None, Field(description="How often it may fail before it has failed")]
+MaxLost = Annotated[int | None, Field(description="How many workers may vanish with it")]
 
 
 class Planning(Toolbox):
@@ -28,11 +36,14 @@ class Planning(Toolbox):
         needs: Annotated[
             list[str] | None, Field(description="Ids of tasks that must be done before it starts")
         ] = None,
+        parent: Annotated[str | None, Field(description="The task that it is below")] = None,
         key: Key = None,
-        scheduled_for: Annotated[
-            str | None, Field(description="Not before: a time in ISO 8601, or `10m` from now")
-        ] = None,
-        priority: Annotated[int | None, Field(description="Higher goes first")] = None,
+        scheduled_for: When = None,
+        priority: Priority = None,
+        tags: Tags = None,
+        timeout: Timeout = None,
+        max_attempts: MaxAttempts = None,
+        max_lost: MaxLost = None,
         enqueue: Annotated[  # noqa: FBT002 - a field of a tool
             bool, Field(description="False keeps it idle, to be planned or to wait for you")
         ] = True,
@@ -43,26 +54,35 @@ class Planning(Toolbox):
         each part, finalize_plan.
         """
         fields = {"title": title, "agent": agent, "payload": payload, "needs": needs, "key": key}
-        more = {"scheduled_for": scheduled_for, "priority": priority, "enqueue": enqueue}
-        return self.service.commands.add_task(self._read({**fields, **more}))
+        more = {"parent": parent, "scheduled_for": scheduled_for, "priority": priority}
+        rest = {"tags": tags, "timeout": timeout, "max_attempts": max_attempts}
+        wanted = self._read({**fields, **more, **rest, "max_lost": max_lost, "enqueue": enqueue})
+        return self.service.commands.add_task(wanted)
 
-    def update_task(
+    def update_task(  # noqa: PLR0913, PLR0917 - what can be changed of a task
         self,
         task_id: TaskId,
-        changes: Annotated[
-            dict[str, Any],
-            Field(
-                description="Any of title, agent, payload, priority, position, tags, "
-                "scheduled_for, timeout, max_attempts, max_lost"
-            ),
-        ],
+        title: Annotated[str | None, Field(description="What is to be done, in one line")] = None,
+        agent: Annotated[str | None, Field(description="The role that works on it")] = None,
+        payload: Payload = None,
+        scheduled_for: When = None,
+        priority: Priority = None,
+        position: Annotated[int | None, Field(description="Its place among its equals")] = None,
+        tags: Tags = None,
+        timeout: Timeout = None,
+        max_attempts: MaxAttempts = None,
+        max_lost: MaxLost = None,
         version: Annotated[
             int | None, Field(description="The `version` you saw: refused if it has changed since")
         ] = None,
     ) -> View:
         """Change a task that is idle or queued, between two attempts too."""
-        found = self.task(task_id)
-        return self.service.commands.edit(found, read_changes(changes), version)
+        fields = {"title": title, "agent": agent, "payload": payload, "position": position}
+        more = {"scheduled_for": scheduled_for, "priority": priority, "tags": tags}
+        rest = {"timeout": timeout, "max_attempts": max_attempts, "max_lost": max_lost}
+        asked = {**fields, **more, **rest}
+        changes = {name: value for name, value in asked.items() if value is not None}
+        return self.service.commands.edit(self.task(task_id), read_changes(changes), version)
 
     def block_task(
         self,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
-from holdfast.errors import HoldfastError, InvalidInput, KeyConflict, NotFound
+from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
 from holdfast.mcp.caller import Asking, Forbidden
 from holdfast.service.naming import renamed
 from holdfast.service.refused import Refused
@@ -24,6 +24,7 @@ Tool = Callable[..., Any]
 _NAMES = ("task_id", "run_id")
 _CODES = {
     Forbidden: "forbidden",
+    InvalidNow: "invalid_transition",
     InvalidInput: "invalid_input",
     KeyConflict: "key_conflict",
     NotFound: "not_found",

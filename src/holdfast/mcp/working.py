@@ -14,6 +14,7 @@ from holdfast.mcp.toolbox import Toolbox
 from holdfast.model.task import Assignment, Renewal
 from holdfast.service.assignments import view_assignment
 from holdfast.service.intake import read_moment
+from holdfast.service.naming import renamed
 from holdfast.service.protocol import Offer, request_key
 from holdfast.service.waiting import Ask
 
@@ -22,19 +23,25 @@ Progress = Annotated[Any, Field(description="How far you are, for people to see"
 Output = Annotated[
     Any, Field(description="What came of it, as JSON: what the task declares, if it does")
 ]
+Usage = Annotated[Any, Field(description="What this attempt has used so far, as {'usd': 0.2}")]
 
 
 class Working(Toolbox):
     keeps: ClassVar[frozenset[str]] = frozenset({"renew", "guard"})
 
-    async def claim(
+    async def claim(  # noqa: PLR0913, PLR0917 - what HTTP takes
         self,
         agents: Annotated[
             list[str] | None, Field(description="The roles you work as; else `default`")
         ] = None,
+        tags: Annotated[
+            list[str] | None, Field(description="What you offer: tasks may want a tag")
+        ] = None,
+        max: Annotated[int, Field(ge=1, le=1_000, description="How many tasks at most")] = 1,  # noqa: A002 - the word for it over HTTP
         task_id: Annotated[str | None, Field(description="This task, and no other")] = None,
-        lease: Lease = LEASE,
-        wait: Annotated[
+        worker: Annotated[str | None, Field(description="What you are called, if you say")] = None,
+        lease_seconds: Lease = LEASE,
+        wait_seconds: Annotated[
             float,
             Field(ge=0, le=30, description="For how many seconds to wait where none is ready"),
         ] = 0.0,
@@ -46,29 +53,37 @@ class Working(Toolbox):
         """Take the first ready task for these agents, or the one named.
 
         Answers `{assignments: [{task, attempt, token, lease_expires_at}]}`, with none when nothing
-        is ready: ask again, with `wait`. What is to be done is in the task's `title` and `payload`:
-        `prompt`, `input`, `item`, in `steps` the outputs of steps it needed, and `feedback` where
-        earlier work was rejected or a question answered. Keep the token: every report about this
-        attempt needs it. Call renew before the lease runs out, guard before each side effect, and
-        end with complete, fail, release or ask. Where the lease runs out another worker gets the
-        task, and your reports are refused. Where the answer is lost, a call with the same
-        `request_id` gives the same; without one, another task.
+        is ready: ask again, with `wait_seconds`. What is to be done is in the task's `title` and
+        `payload`: `prompt`, `input`, `item`, in `steps` the outputs of steps it needed, and
+        `feedback` where earlier work was rejected or a question answered. Keep the token: every
+        report about this attempt needs it. Call renew before the lease runs out, guard before each
+        side effect, and end with complete, fail, release or ask. Where the lease runs out another
+        worker gets the task, and your reports are refused. Where the answer is lost, a call with
+        the same `request_id` gives the same; without one, another task.
         """
         caller = self.asking()
-        offer = Offer(worker=caller.worker, agents=caller.scope(agents), lease=lease)
+        offer = Offer(
+            worker=worker or caller.worker,
+            agents=caller.scope(agents),
+            tags=tags or (),
+            lease=lease_seconds,
+        )
         known = None
         if request_id is not None:
-            known = request_key(caller.service.actor, caller.worker, request_id)
-        found = await run_sync(self._take, offer, task_id, known)
-        if not found and task_id is None and wait:
-            found = await caller.wait(offer, Ask(request=known), wait)
+            known = request_key(caller.service.actor, offer.worker, request_id)
+        ask = Ask(most=max, request=known)
+        found = await run_sync(self._take, offer, ask, task_id)
+        if not found and task_id is None and wait_seconds:
+            found = await caller.wait(offer, ask, wait_seconds)
         if found and await self._is_gone(found, kept=known is not None):
             found = []
         return {"assignments": [view_assignment(each) for each in found]}
 
-    def _take(self, offer: Offer, task_id: str | None, known: str | None) -> list[Assignment]:
+    def _take(self, offer: Offer, ask: Ask, task_id: str | None) -> list[Assignment]:
         named = None if task_id is None else self.task(task_id)
-        return self.service.protocol.take(offer, task_id=named, request=known)
+        protocol = self.service.protocol
+        with renamed(lease="lease_seconds"):
+            return protocol.take(offer, most=ask.most, task_id=named, request=ask.request)
 
     async def _is_gone(self, found: list[Assignment], *, kept: bool) -> bool:
         """Whether nobody waits for the answer any more, so that what was found was given back."""
@@ -89,11 +104,13 @@ class Working(Toolbox):
         task_id: Held,
         token: Token,
         progress: Progress = None,
-        lease: Lease = LEASE,
+        usage: Usage = None,
+        lease_seconds: Lease = LEASE,
     ) -> View:
         """Keep the lease of a task, and say how far you are. When it is refused, stop working."""
-        renewal = Renewal(task_id=task_id, token=token, progress=progress)
-        return self.service.protocol.renew(renewal, lease)
+        renewal = Renewal(task_id=task_id, token=token, progress=progress, usage=usage)
+        with renamed(lease="lease_seconds"):
+            return self.service.protocol.renew(renewal, lease_seconds)
 
     def guard(self, task_id: Held, token: Token) -> View:
         """Ask before any side effect (a push, a mail, a payment) whether you may still act.
@@ -108,6 +125,7 @@ class Working(Toolbox):
         task_id: Held,
         token: Token,
         output: Output = None,
+        usage: Usage = None,
     ) -> View:
         """Report that the task is done, with its output; what needed it may start.
 
@@ -115,7 +133,7 @@ class Working(Toolbox):
         verify work, its output is `{"verdict": "accept"}`, or `{"verdict": "reject", "feedback":
         what is to be done otherwise}`.
         """
-        return self.service.protocol.complete(task_id, token, output)
+        return self.service.protocol.complete(task_id, token, output, usage)
 
     def fail(
         self,
@@ -125,9 +143,10 @@ class Working(Toolbox):
         retryable: Annotated[  # noqa: FBT002 - a field of a tool
             bool, Field(description="False where to try again would be of no use")
         ] = True,
+        usage: Usage = None,
     ) -> View:
         """Report that it went wrong; it is tried again, later, while its budget lasts."""
-        return self.service.protocol.fail(task_id, token, error, retryable=retryable)
+        return self.service.protocol.fail(task_id, token, error, retryable=retryable, usage=usage)
 
     def release(
         self,

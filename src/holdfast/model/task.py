@@ -117,6 +117,8 @@ class Task(Shown):
     children_done: int | None = None
     # Whether its verifier is the one that runs, or is next.
     verifying: bool = False
+    # Of one without a run: whether something that it needs has failed or was cancelled.
+    need_lost: bool = False
 
     @property
     def state(self) -> str:
@@ -124,7 +126,7 @@ class Task(Shown):
         phase = self.planning_phase if self.status is Status.IDLE else PlanningPhase.NONE
         if self.status is not Status.QUEUED and phase is not PlanningPhase.FINALIZED:
             return self._standing if phase is PlanningPhase.NONE else "planning"
-        if self.run_holds & Hold.FAILING:
+        if self.run_holds & Hold.FAILING or self.need_lost:
             return "stalled"
         if self.blocked:
             return "blocked"

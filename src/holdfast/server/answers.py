@@ -199,6 +199,9 @@ class Written(Described):
 
 class Effects(Described):
     effects: dict[str, Any] = Field(description="What is remembered, by name")
+    signals: dict[str, Any] | None = Field(
+        default=None, description="To its worker: what the signals said that it waited for"
+    )
 
 
 class Remembered(Described):
@@ -208,6 +211,10 @@ class Remembered(Described):
     repeated: bool
     name: str
     value: Any = None
+
+
+class Spawned(Remembered):
+    items: list[Task] = Field(description="The children, in the order they were sent")
 
 
 class Recalled(RootModel[Remembered | Effects]):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 MOST = 10_000
 MOST_WAIT = 120.0
@@ -43,7 +44,11 @@ class ResumeRun(Body):
 
 class RetryRun(Body):
     step: Annotated[
-        str | None, Field(description="This step, or build.2.test, and all that needs it")
+        str | None,
+        Field(
+            validation_alias=AliasChoices("step", "from"),
+            description="This step, or build.2.test, and all that needs it; `from` is the same",
+        ),
     ] = None
 
 
@@ -145,6 +150,25 @@ class Finalize(Body):
 
 class Reorder(Body):
     order: Annotated[list[str], Field(max_length=MOST)]
+
+
+class Placed(Body):
+    id: str
+    position: Annotated[int | None, Field(description="Else where it stands in the list")] = None
+
+
+class Reordered(Body):
+    tasks: Annotated[list[Placed], Field(max_length=MOST)]
+
+    @property
+    def order(self) -> list[str]:
+        places = [
+            place if each.position is None else each.position
+            for place, each in enumerate(self.tasks)
+        ]
+        return [
+            each.id for _, each in sorted(zip(places, self.tasks, strict=True), key=itemgetter(0))
+        ]
 
 
 class Claim(Body):

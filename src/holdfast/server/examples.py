@@ -102,6 +102,8 @@ SENT: dict[str, Any] = {
     "FollowUp": {"message": "Also update the docs"},
     "Finalize": {"graph": {_TASK_ID: []}},
     "Reorder": {"order": [_TASK_ID]},
+    "Placed": {"id": _TASK_ID, "position": 0},
+    "Reordered": {"tasks": [{"id": _TASK_ID, "position": 0}]},
     "Claim": {
         "worker": "python-1",
         "agents": ["writer"],
@@ -176,6 +178,13 @@ ANSWERED: dict[str, Any] = {
     "Written": {"ok": True, "bytes": 6},
     "Effects": {"effects": {"mail": {"id": 7}}},
     "Remembered": _REMEMBERED,
+    "Spawned": {
+        "ok": True,
+        "repeated": False,
+        "name": "children",
+        "value": [_TASK_ID],
+        "items": [_TASK],
+    },
     "Recalled": _REMEMBERED,
     "Kept": {"task_id": _TASK_ID, "ok": True},
     "File": {"ok": True, "repeated": False, "name": "letter.txt", "bytes": 8, "digest": "8f43"},

@@ -24,6 +24,7 @@ from starlette.types import Scope
 from holdfast.errors import (
     HoldfastError,
     InvalidInput,
+    InvalidNow,
     InvalidWorkflowFile,
     KeyConflict,
     NotFound,
@@ -105,6 +106,8 @@ def answer_error(error: HoldfastError) -> Answer:
 
 
 def _invalid(error: InvalidInput, said: str) -> Answer:
+    if isinstance(error, InvalidNow):
+        return tell(409, "invalid_transition", said, field=error.field, current=error.status)
     if not isinstance(error, InvalidWorkflowFile):
         return tell(422, "invalid_input", said, field=error.field)
     mistakes = [each.told() for each in error.found[:MOST_MISTAKES]]

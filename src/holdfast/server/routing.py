@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from holdfast.errors import InvalidInput
 from holdfast.model.access import Access, Role
 from holdfast.server.answers import PROBLEMS
 from holdfast.server.gate import ACCESS, OPEN
@@ -107,6 +109,9 @@ class Guarded(APIRoute):
             raise RequestValidationError(
                 [{"type": "extra_forbidden", "loc": ("query", each)} for each in unknown]
             )
+        said = Counter(name for name, _ in request.query_params.multi_items())
+        if said and (most := said.most_common(1)[0])[1] > 1:
+            raise InvalidInput(most[0], "is said more than once; ask once for each")
 
 
 def _tell_roles(roles: frozenset[Role]) -> str:

@@ -153,7 +153,8 @@ class Hub:
     async def _texts(self, asked: Asked, reader: Reader) -> AsyncIterator[bytes]:
         """What a reader is sent: where it begins, what it has missed, and then what comes."""
         after = asked.after
-        yield _frame("hello", str(after or reader.start), {"after": str(after or reader.start)})
+        # A place and nothing to tell: who loses the stream before the first event goes on from it.
+        yield f"id: {after or reader.start}\n\n".encode()
         if after is not None:
             async for text in self._catch_up(after, reader.start, asked.run_id):
                 yield text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.engine import validation
 from holdfast.engine.engine import Engine
@@ -14,6 +14,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, NewTask, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, digest
 from holdfast.service.assignments import view_assignment
+from holdfast.service.hearing import hear, note_waits
 from holdfast.service.logs import log_path
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
@@ -148,11 +149,14 @@ class Protocol:
         answer = self._engine.work.release(task_id, token, until=until, usage=usage)
         return self.tell(task_id, answer)
 
-    def wait_for(self, task_id: str, token: str, signal: str) -> View:
+    def wait_for(self, task_id: str, token: str, wait: Wait, notes: Sequence[Note] = ()) -> View:
         """Give a task back until its run, or itself without one, is sent a signal."""
-        target = self._engine.tasks.get(task_id).run_id or task_id
-        wait = Wait(target=target, signals=(signal,))
-        return self.tell(task_id, self._engine.work.suspend(task_id, token, wait))
+        task = self._engine.tasks.get(task_id)
+        whole = replace(wait, target=task.run_id or task_id)
+        if self._engine.work.check_write(task_id, token).ok:
+            # What it was woken for is taken by now, whether it has looked or not.
+            hear(self._engine, task_id, token)
+        return self.suspend(task_id, token, whole, [*note_waits(task.attempt, wait), *notes])
 
     def ask(self, task_id: str, token: str, question: object, notes: Sequence[Note] = ()) -> View:
         answer = self._engine.work.ask(task_id, token, question, notes=notes)
@@ -189,9 +193,10 @@ class Protocol:
         return self.tell(task_id, may_act(task_id, self._engine.work.guard(task_id, token)))
 
     def effects(self, task_id: str, token: str) -> View:
-        """What an attempt that may still act finds remembered."""
+        """What an attempt that may still act finds remembered, and what its signals said."""
         accepted(task_id, self._engine.work.check_write(task_id, token))
-        return {"effects": self._engine.work.effects(task_id)}
+        signals = hear(self._engine, task_id, token)
+        return present(effects=self._engine.work.effects(task_id), signals=signals or None)
 
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> View:
         """Remember what a side effect gave; the first value under a name stays."""
@@ -201,7 +206,12 @@ class Protocol:
     def spawn(self, task_id: str, token: str, tasks: Sequence[NewTask], name: str) -> View:
         """Make children of a running task, once under one name."""
         recorded = self._engine.work.spawn(task_id, token, tasks, name=name)
-        return _recorded(task_id, name, recorded)
+        told = _recorded(task_id, name, recorded)
+        # Under that name there may be the value of an effect.
+        value = recorded.value if isinstance(recorded.value, list) else []
+        ids = [each for each in value if isinstance(each, str)]
+        found = {each["id"]: each for each in self._queries.some_tasks(ids)}
+        return {**told, "items": [found[each] for each in ids if each in found]}
 
     def log(self, task_id: str, token: str, chunk: bytes) -> int:
         """Add to the log of an attempt that may still act; how long it is then."""

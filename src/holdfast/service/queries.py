@@ -91,10 +91,11 @@ class Queries:
         agent: str | None = None,
         run: str | None = None,
         parent: str | None = None,
+        workflow: str | None = None,
     ) -> View:
         """A page of tasks, newest first: `{items, next}`."""
         page = {"limit": limit, "after": after, "status": status, "agent": agent}
-        query, asked = ask_for_tasks(page, run=run, parent=parent)
+        query, asked = ask_for_tasks(page, run=run, parent=parent, workflow=workflow)
 
         def read(tx: Transaction) -> View:
             return _page(view_tasks(tx, map(read_task, tx.read(query, **asked))), limit, "id")

@@ -131,6 +131,8 @@ def tell_state(task: Task, below: tuple[int, int] | None) -> str:
 
 
 def view_event(event: Event) -> View:
+    # What is made had nothing before: only of a change does a null in it say something.
+    data = event.data if event.source is not None else present(**event.data)
     told = present(
         seq=event.seq,
         type=event.type,
@@ -141,7 +143,7 @@ def view_event(event: Event) -> View:
         attempt=event.attempt,
         actor=event.actor,
         at=tell_time(event.at),
-        data=event.data or None,
+        data=data or None,
     )
     return told | {
         name: status

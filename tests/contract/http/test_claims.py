@@ -177,3 +177,53 @@ def test_a_stale_worker_is_refused_by_each_verb_with_its_code(server: Served) ->
     told = server("worker").post("/claims/complete", json={"results": [lease]}).json()["results"]
     assert [(each["ok"], each["reason"]) for each in told] == [(False, "stale_token")]
     assert server.hf.tasks.get(task["id"]) == before
+
+
+WAITING = "name: post\nsteps: [{id: a, agent: p}]\nagents: {p: {external: true}}"
+
+
+def test_a_signal_is_heard_once_by_the_worker_that_waited_for_it(server: Served) -> None:
+    yaml = {"Content-Type": "application/yaml"}
+    assert server().post("/workflows", content=WAITING, headers=yaml).status_code == 201
+    run = server("operator").post("/runs", json={"workflow": "post"}).json()["id"]
+
+    def send(payload: int) -> None:
+        said = {"name": "go", "payload": payload}
+        assert server("operator").post(f"/runs/{run}/signals", json=said).status_code == 200
+
+    def claim(**more: Any) -> tuple[str, dict[str, str]]:
+        (got,) = server.claim(agents=["p"], **more)
+        return f"/claims/{got['task']['id']}", {"token": got["token"]}
+
+    def release(place: str, held: dict[str, str], **more: Any) -> str:
+        body = {**held, "wait_for": "go", **more}
+        answer = server("worker").post(f"{place}/release", json=body)
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["task"]["state"])
+
+    def recall(place: str, held: dict[str, str]) -> dict[str, Any]:
+        return dict(server("worker").post(f"{place}/effects", json=held).json())
+
+    place, held = claim()
+    for name in ("wait 1", "wait 1 heard"):
+        odd = {**held, "name": name, "value": [1]}
+        assert server("worker").post(f"{place}/effects", json=odd).status_code == 200
+    assert release(place, held) == "waiting"
+    send(1)
+    place, held = claim()
+    assert release(place, held) == "ready", "what it remembers of its own hides its first wait"
+    place, held = claim()
+    assert recall(place, held)["signals"] == recall(place, held)["signals"] == {"go": 1}
+    send(2)
+    send(3)
+    assert release(place, held) == "ready"
+    place, held = claim()
+    assert release(place, held) == "ready", "the second was taken by whoever was woken for it"
+    place, held = claim()
+    assert recall(place, held)["signals"] == {"go": 3}
+    assert release(place, held, until="0.01s", note={"name": "n", "value": 1}) == "waiting"
+    place, held = claim(wait_seconds=20)
+    told = recall(place, held)
+    assert (told["signals"], told["effects"]["n"]) == ({"go": 3}, 1)
+    late = server("worker").post(f"{place}/effects", json={"token": "1.x"})
+    assert (late.status_code, late.json()["code"]) == (409, "stale_token")

@@ -40,6 +40,11 @@ CASES: dict[str, tuple[str | None, str, str, dict[str, Any], str]] = {
         {},
         "Str: is no parameter of this; there are after, limit, status, workflow",
     ),
+    "a filter that is said twice": (
+        *("admin", "GET", "/api/v1/tasks?status=done&agent=a&status=failed"),
+        {},
+        "status: is said more than once; ask once for each",
+    ),
     "a parameter of a short way": (
         *("admin", "POST", "/api/v1/claims?worker=w"),
         {"json": {"worker": "w"}},

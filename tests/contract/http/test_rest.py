@@ -24,7 +24,9 @@ def test_a_workflow_is_defined_started_steered_and_told(server: Served) -> None:
     assert made.status_code == 201, made.text
     again = admin.post("/workflows", content=HELLO, headers=YAML)
     assert (again.status_code, again.json()["version"]) == (200, made.json()["version"])
-    assert operator.get("/workflows/hello").json()["version"] == made.json()["version"]
+    shown = operator.get("/workflows/hello")
+    assert shown.json()["version"] == made.json()["version"]
+    assert ":null" not in shown.text
     wrong = admin.post("/workflows", content="name: x\nsteps: [{id: a, nedds: []}]", headers=YAML)
     assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_workflow")
     mistake = wrong.json()["mistakes"][1]
@@ -73,6 +75,9 @@ def test_tasks_are_made_changed_planned_and_steered(quick_server: Served) -> Non
     none = operator.post("/tasks", json={"tasks": [{"title": "c"}, {"title": ""}, {"title": 7}]})
     assert none.status_code == 422
     assert len(operator.get("/tasks").json()["items"]) == 2
+    for known in (201, 200):
+        keyed = operator.post("/tasks", json={"tasks": [{"title": "d", "key": "d"}]})
+        assert (keyed.status_code, len(keyed.json()["items"])) == (known, 1)
 
     place = f"/tasks/{first['id']}"
     changed = operator.patch(place, json={"priority": 5, "scheduled_for": "2090-01-01T00:00:00Z"})
@@ -94,9 +99,18 @@ def test_tasks_are_made_changed_planned_and_steered(quick_server: Served) -> Non
         operator.post(f"{place}/plan/children", json={"title": title}).json()["id"]
         for title in ("one", "two")
     ]
-    order = operator.patch(f"{place}/plan/children", json={"order": children[::-1]})
-    assert order.status_code == 200, order.text
+    one, two = children
+    by_place = {"tasks": [{"id": one, "position": 1}, {"id": two, "position": 0}]}
+    for body in ({"order": [two, one]}, {"order": [one, two]}, by_place):
+        order = operator.patch(f"{place}/plan/children", json=body)
+        assert (order.status_code, order.json().get("repeated")) == (200, False), order.text
+    partly = operator.patch(f"{place}/plan/children", json={"tasks": [{"id": two}]})
+    assert (partly.status_code, partly.json()["field"]) == (422, "order")
     assert operator.post(f"{place}/plan/finalize").json()["task"]["planning_phase"] == "finalized"
+    late = operator.post(f"{place}/plan/children", json={"title": "three"})
+    assert (late.status_code, late.json()["code"]) == (409, "invalid_transition")
+    nowhere = operator.post(f"/tasks/t_{'0' * 20}/plan/children", json={"title": "three"})
+    assert (nowhere.status_code, nowhere.json()["code"]) == (404, "not_found")
     listed = operator.get("/tasks", params={"parent": first["id"]}).json()["items"]
     assert {each["title"]: each["state"] for each in listed} == {"two": "ready", "one": "blocked"}
     assert operator.delete(f"/tasks/{second['id']}").json()["ok"]
@@ -128,9 +142,16 @@ def test_what_a_worker_leaves_behind_is_there_to_be_looked_at(server: Served) ->
     assert kept == ["x"]
     for name in ("../up", ".hidden", "a/b"):
         assert worker.post(f"{place}/artifacts", json={**file, "name": name}).status_code == 422
-    (child,) = worker.post(
-        f"{place}/children", json={**held, "tasks": [{"title": "child"}]}
-    ).json()["value"]
+    wanted = {**held, "tasks": [{"title": "child"}]}
+    first, again = (worker.post(f"{place}/children", json=wanted) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json()["items"][0]["title"] == "child"
+    (child,) = again.json()["value"]
+    listed = {**held, "name": "list", "value": [["t_x"], "t_x", 1]}
+    assert worker.post(f"{place}/effects", json=listed).status_code == 200
+    for name in ("mail", "list"):
+        odd = worker.post(f"{place}/children", json={**held, "name": name, "tasks": []})
+        assert (odd.status_code, odd.json()["items"]) == (200, [])
     assert viewer.get(f"/tasks/{child}").json()["parent_id"] == task["id"]
     asked = worker.post(f"{place}/ask", json={**held, "question": "Deeper?"}).json()
     assert asked["task"]["holds"] == ["question"]
@@ -175,6 +196,7 @@ def test_history_goes_on_from_a_cursor_and_skips_nothing(quick_server: Served) -
     assert [each["type"] for each in page["items"]] == ["task.created"]
     event = page["items"][0]
     assert {"seq", "type", "task_id", "version", "to", "attempt", "actor", "at"} <= event.keys()
+    assert None not in event["data"].values()
     server.add()
     later = viewer.get("/events", params={"after": page["next"]}).json()
     assert len(later["items"]) == 1

@@ -21,6 +21,30 @@ def test_a_task_is_paused_resumed_and_done_again(server: Served) -> None:
     assert (again["status"], again["generation"]) == ("queued", task["generation"] + 1)
 
 
+def test_tasks_are_found_by_their_workflow_and_done_again_from_a_step(server: Served) -> None:
+    operator = server("operator")
+    assert server().post("/workflows", content=FLOW, headers=YAML).status_code == 201
+    place = f"/runs/{operator.post('/runs', json={'workflow': 'letters'}).json()['id']}"
+    server.add(agent="writer", enqueue=False)
+    for given, found in (({}, 1), ({"status": "done"}, 0), ({"agent": "nobody"}, 0)):
+        asked = {"workflow": "letters", **given}
+        assert len(operator.get("/tasks", params=asked).json()["items"]) == found
+    page = operator.get("/tasks", params={"workflow": "letters", "limit": 1}).json()
+    for asked in ({"workflow": "other"}, {"workflow": "letters", "after": page["next"]}):
+        assert operator.get("/tasks", params=asked).json() == {"items": []}
+    both = operator.get("/tasks", params={"workflow": "letters", "run": place[6:]})
+    assert (both.status_code, both.json()["field"]) == (422, "workflow")
+    for said in ({"step": "write"}, {"from": "write"}):
+        (got,) = server.claim(agents=["writer"])
+        done = server("worker").post(
+            f"/claims/{got['task']['id']}/complete", json={"token": got["token"]}
+        )
+        assert done.json()["task"]["status"] == "done"
+        assert operator.post(f"{place}/retry", json=said).json()["run"]["status"] == "running"
+    refused = operator.post(f"{place}/retry", json={"step": "write", "from": "write"})
+    assert refused.status_code == 422
+
+
 def test_a_run_is_started_with_a_deadline(quick_server: Served) -> None:
     server = quick_server
     assert server().post("/workflows", content=FLOW, headers=YAML).status_code == 201

@@ -238,8 +238,8 @@ def test_an_agent_waits_for_work_as_a_worker_does(quick_server: Served) -> None:
 
     async def story() -> None:
         async with enter(server, server.tokens["worker"]) as worker, enter(server, gone) as revoked:
-            late = asyncio.ensure_future(worker.use("claim", wait=20))
-            over = asyncio.ensure_future(revoked.refused("claim", wait=20))
+            late = asyncio.ensure_future(worker.use("claim", wait_seconds=20))
+            over = asyncio.ensure_future(revoked.refused("claim", wait_seconds=20))
             serving = server.application.serving
             assert await asyncio.to_thread(eventually, lambda: serving.waiting == 2)
             server("admin").delete("/tokens/gone")
@@ -248,14 +248,14 @@ def test_an_agent_waits_for_work_as_a_worker_does(quick_server: Served) -> None:
             assert got["task"]["id"] == task["id"]
             assert (await over).startswith("forbidden: this token is good no longer")
             assert server.hf.tasks.get(left["id"]).status == "queued"
-            assert (await worker.use("claim", wait=0.01))["assignments"] == []
+            assert (await worker.use("claim", wait_seconds=0.01))["assignments"] == []
 
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
 def test_an_agent_that_hangs_up_while_it_waits_is_given_nothing(quick_server: Served) -> None:
     server = quick_server
-    call = {"name": "claim", "arguments": {"wait": 20}}
+    call = {"name": "claim", "arguments": {"wait_seconds": 20}}
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     with pytest.raises(httpx.ReadTimeout):
         server("worker").post(f"{server.url}/mcp", json=asked, timeout=0.5)
@@ -286,7 +286,7 @@ def test_a_part_is_only_added_to_a_plan(quick_server: Served) -> None:
     children = f"/tasks/{idle}/plan/children"
     for body in ({"title": "roof"}, {"tasks": [{"title": "roof"}]}):
         told = server("operator").post(children, json=body)
-        assert (told.status_code, told.json()["field"]) == (422, "parent")
+        assert (told.status_code, told.json()["code"]) == (409, "invalid_transition")
         assert f"{idle} is no plan" in told.json()["detail"]
     # Below any task there may be another that is no part of a plan.
     below = {"title": "roof", "parent": idle, "enqueue": False}
@@ -295,6 +295,46 @@ def test_a_part_is_only_added_to_a_plan(quick_server: Served) -> None:
     async def story() -> None:
         async with enter(server, server.tokens["operator"], "planner") as planner:
             said = await planner.refused("add_child", task_id=idle, title="roof")
-            assert said.startswith(f"invalid_input: parent: {idle} is no plan")
+            assert said.startswith(f"invalid_transition: parent: {idle} is no plan")
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_tools_take_the_words_of_the_calls_over_http(quick_server: Served) -> None:
+    server = quick_server
+    above = server.add("shed", enqueue=False)["id"]
+
+    async def story() -> None:
+        async with (
+            enter(server, server.tokens["operator"], "planner") as planner,
+            enter(server, server.tokens["worker"], "worker") as worker,
+        ):
+            more = {"agent": "digger", "tags": ["deep"], "max_attempts": 1, "timeout": "5m"}
+            made = await planner.use("create_task", title="dig", parent=above, max_lost=2, **more)
+            assert (made["parent_id"], made["max_lost"], made["timeout"]) == (above, 2, 300)
+            await planner.use("create_task", title="dig more", **more)
+            wanted = {"title": "dig well", "priority": 3, "tags": ["deep", "wide"]}
+            told = await planner.use(
+                "update_task", task_id=made["id"], version=made["version"], **wanted
+            )
+            assert {name: told["task"][name] for name in wanted} == wanted
+            stale = await planner.refused(
+                "update_task", task_id=made["id"], version=made["version"], title="no"
+            )
+            assert stale.startswith("version_conflict")
+            asked = {"worker": "mole", "agents": ["digger"], "max": 5, "lease_seconds": 60}
+            none = await worker.use("claim", wait_seconds=0.01, tags=["wide"], **asked)
+            assert none["assignments"] == []
+            found = (await worker.use("claim", tags=["wide", "deep"], **asked))["assignments"]
+            assert [each["task"]["title"] for each in found] == ["dig well", "dig more"]
+            assert found[0]["task"]["lease"]["owner"] == "mole"
+            held = {"task_id": made["id"], "token": found[0]["token"]}
+            kept = await worker.use("renew", usage={"usd": 1}, lease_seconds=90, **held)
+            assert kept["task"]["usage"] == {"usd": 1}
+            done = await worker.use("complete", output=1, usage={"usd": 2}, **held)
+            assert done["task"]["usage"] == {"usd": 2}
+            other = {"task_id": found[1]["task"]["id"], "token": found[1]["token"]}
+            failed = await worker.use("fail", error="rock", usage={"usd": 3}, **other)
+            assert (failed["task"]["status"], failed["task"]["usage"]) == ("failed", {"usd": 3})
 
     asyncio.run(asyncio.wait_for(story(), 60))

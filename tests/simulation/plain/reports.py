@@ -112,6 +112,6 @@ def _late(task: Task | None, fence: int, said: tuple[str, object]) -> Answer:
     told = "completed" if ending[0] == "rejected" else ending[0]
     if (told, ending[1]) == said:
         return ("repeated", task.status)
-    if ending[0] in TOLD:
+    if ending[0] in TOLD and (ending[0] != "failed" or task.attempt == fence):
         return ("result_conflict", task.status)
     return ("stale_token", task.status)

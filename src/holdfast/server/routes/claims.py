@@ -188,18 +188,17 @@ def fail(task_id: TaskId, body: bodies.Fail, asks: AsksAs) -> Answer:
 
 @table.route("POST", "/claims/{task_id}/release", WORKERS, answers=answers.Changed)
 def release(task_id: TaskId, body: bodies.Release, asks: AsksAs) -> Answer:
-    """Give a task back: now, until a time, or until a signal; it costs no attempt."""
+    """Give a task back: now, or until a time or a signal, if both the first; it costs nothing."""
     protocol = asks.service.protocol
+    until, notes = read_moment(body.until), _notes(body.note)
     if body.wait_for is not None:
-        if body.until is not None:
-            raise InvalidInput("until", "is for a time, and wait_for for a signal; say one")
-        with renamed(signal="wait_for"):
-            return Answer(protocol.wait_for(task_id, body.token, body.wait_for))
-    until = read_moment(body.until)
+        wait = Wait(until=until, signals=(body.wait_for,))
+        with _NOTED(signal="wait_for"):
+            return Answer(protocol.wait_for(task_id, body.token, wait, notes))
     if body.note is None:
         return Answer(protocol.release(task_id, body.token, until))
     with _NOTED():
-        return Answer(protocol.suspend(task_id, body.token, Wait(until=until), _notes(body.note)))
+        return Answer(protocol.suspend(task_id, body.token, Wait(until=until), notes))
 
 
 @table.route("POST", "/claims/{task_id}/ask", WORKERS, answers=answers.Changed)
@@ -237,7 +236,10 @@ def write_log(task_id: TaskId, body: bodies.Log, asks: AsksAs) -> Answer:
 
 @table.route("POST", "/claims/{task_id}/effects", WORKERS, answers=answers.Recalled)
 def effect(task_id: TaskId, body: bodies.Effect, asks: AsksAs) -> Answer:
-    """Remember what a side effect gave, the first under a name; without one, tell all."""
+    """Remember what a side effect gave, the first under a name; without one, tell all.
+
+    With that comes what the signals said that it was given back for, as `signals`, by name.
+    """
     protocol = asks.service.protocol
     if body.name is None:
         return Answer(protocol.effects(task_id, body.token))
@@ -257,10 +259,18 @@ def artifact(task_id: TaskId, body: bodies.Artifact, asks: AsksAs) -> Answer:
     return Answer(keep_artifact(asks.engine, asks.serving.place, held, body.name, content))
 
 
-@table.route("POST", "/claims/{task_id}/children", WORKERS, answers=answers.Remembered)
+@table.route(
+    "POST",
+    "/claims/{task_id}/children",
+    WORKERS,
+    answers=answers.Spawned,
+    status=201,
+    also={200: {"description": "They were made before", "model": answers.Spawned}},
+)
 def spawn(task_id: TaskId, body: bodies.Children, asks: AsksAs) -> Answer:
-    """Make children of the running task, once under one name; answers their ids."""
+    """Make children of the running task, once under one name; answers them, and their ids."""
     settings = asks.engine.settings
     wanted = [read_new_task(each.given(), settings) for each in body.tasks]
     name = body.name or "children"
-    return Answer(asks.service.protocol.spawn(task_id, body.token, wanted, name))
+    told = asks.service.protocol.spawn(task_id, body.token, wanted, name)
+    return Answer(told, 200 if told["repeated"] else 201)

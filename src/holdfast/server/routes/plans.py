@@ -27,8 +27,10 @@ async def add_children(
 
 
 @table.route("PATCH", "/tasks/{task_id}/plan/children", STEERERS, answers=answers.Changed)
-def reorder_children(task_id: TaskId, body: bodies.Reorder, asks: AsksAs) -> Answer:
-    """Put the children in this order; name all of them."""
+def reorder_children(
+    task_id: TaskId, body: bodies.Reorder | bodies.Reordered, asks: AsksAs
+) -> Answer:
+    """Put the children in this order, or each at its position; name all of them."""
     return Answer(asks.service.commands.reorder_plan(task_id, body.order))
 
 

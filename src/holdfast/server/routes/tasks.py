@@ -60,7 +60,8 @@ def _make_many(asks: Door, body: bodies.NewTasks, plan: str | None) -> Answer:
     wanted = [_wanted(asks, each, plan) for each in body.tasks]
     many = asks.service.commands.add_tasks(wanted)
     asks.note(*(each["id"] for each in many["items"][:SHOWN]))
-    return Answer(many, 201)
+    known = many["items"] and not any(each["created"] for each in many["items"])
+    return Answer(many, 200 if known else 201)
 
 
 @table.route("GET", "/tasks", LOOKERS, answers=answers.Tasks)
@@ -72,12 +73,11 @@ def list_tasks(  # noqa: PLR0913, PLR0917 - the filters of a list
     agent: str | None = None,
     run: str | None = None,
     parent: str | None = None,
+    workflow: str | None = None,
 ) -> Answer:
     """Tasks, newest first."""
-    page = asks.service.queries.tasks(
-        limit=limit, after=after, status=status, agent=agent, run=run, parent=parent
-    )
-    return Answer(page)
+    own = {"status": status, "agent": agent, "run": run, "parent": parent, "workflow": workflow}
+    return Answer(asks.service.queries.tasks(limit=limit, after=after, **own))
 
 
 @table.route("GET", "/tasks/{task_id}", LOOKERS, answers=answers.Task)

@@ -12,6 +12,7 @@ from holdfast.server import answers
 from holdfast.server.door import AsksAs, in_thread
 from holdfast.server.problems import JSON, Answer, Problem, not_json
 from holdfast.server.routing import ADMINS, LOOKERS, Table
+from holdfast.service.views import View, present
 
 table = Table(tag="workflows")
 YAML = "application/yaml"
@@ -54,4 +55,12 @@ def list_workflows(asks: AsksAs) -> Answer:
 def show_workflow(name: Annotated[str, Path()], asks: AsksAs, version: str | None = None) -> Answer:
     """The definition of the newest version, or of the one asked for."""
     known = asks.service.commands.known_workflow(name, version)
-    return Answer({"version": known.version, **json.loads(known.definition)})
+    return Answer({"version": known.version, **_said(json.loads(known.definition))})
+
+
+def _said(part: View) -> View:
+    """A definition, or a step of one, without what it leaves open; values in it may be null."""
+    told = present(**part)
+    if "steps" in told:
+        told["steps"] = [_said(each) for each in told["steps"]]
+    return told
