@@ -87,12 +87,12 @@ ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_of_workflow
 -- purpose: a page of the tasks of all runs of one workflow, newest first
-SELECT task.* FROM holdfast_task AS task JOIN holdfast_run AS run ON run.id = task.run_id
-WHERE run.workflow = :workflow
-  AND task.id < :after
-  AND (CAST(:status AS text) IS NULL OR task.status = :status)
-  AND (CAST(:agent AS text) IS NULL OR task.agent = :agent)
-ORDER BY task.id DESC LIMIT :count
+SELECT * FROM holdfast_task
+WHERE id < :after
+  AND (SELECT run.workflow FROM holdfast_run AS run WHERE run.id = holdfast_task.run_id) = :workflow
+  AND (CAST(:status AS text) IS NULL OR status = :status)
+  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_of_parent
 -- purpose: a page of the tasks directly below one, newest first
