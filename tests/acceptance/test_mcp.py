@@ -30,7 +30,7 @@ def test_an_agent_plans_another_works_and_a_third_judges(tmp_path: Path) -> None
         started = StdioServerParameters(
             command=sys.executable,
             args=["-c", PROGRAM, "mcp", "--as", role],
-            env=environment(),
+            env=environment() | {"LOGNAME": "worker"},
             cwd=tmp_path,
         )
         async with Client(started) as client:
@@ -39,7 +39,7 @@ def test_an_agent_plans_another_works_and_a_third_judges(tmp_path: Path) -> None
     asyncio.run(asyncio.wait_for(build_a_shed(enter, TOOLS["worker"]), 60))
     with Holdfast(f"sqlite:///{tmp_path}/.holdfast/holdfast.db") as hf:
         actors = {each.actor for task in hf.tasks.list() for each in hf.tasks.events(task.id)}
-        assert any(each.endswith(":planner") for each in actors)
+        assert any(each == "worker_:planner" for each in actors)
         assert hf.doctor().ok
 
 

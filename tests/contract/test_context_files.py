@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,6 +135,23 @@ def test_the_same_file_again_is_the_same_and_another_content_is_refused_for_good
     assert (root / "artifacts" / handle.id / "report.txt").read_text() == "well"
 
 
+def test_of_two_contents_at_once_the_one_that_the_store_took_is_kept(hf: Holdfast) -> None:
+    contents = [bytes([each]) * 10 for each in range(4)]
+
+    @hf.task(max_attempts=1)
+    async def report(ctx: Context) -> None:
+        await asyncio.gather(*(ctx.artifact("report.txt", each) for each in contents))
+
+    with hf.worker():
+        handle = report.enqueue()
+        with pytest.raises(TaskFailed, match="with another content"):
+            handle.result(PATIENCE)
+    folder = state_of(hf.engine.settings.url).root / "artifacts" / handle.id
+    kept = hf.engine.work.effects(handle.id)["artifact report.txt"]
+    assert hashlib.sha256((folder / "report.txt").read_bytes()).hexdigest() == kept["digest"]
+    assert sorted(each.name for each in folder.iterdir()) == [".store", "report.txt"]
+
+
 @pytest.mark.parametrize("name", ["../report.txt", "", ".hidden", "a/b"])
 def test_a_name_that_is_no_file_name_is_refused_for_good(hf: Holdfast, name: str) -> None:
     @hf.task(max_attempts=5, backoff=0)
@@ -173,3 +192,30 @@ def test_a_function_that_waits_gives_its_leases_back(hf: Holdfast) -> None:
 
     with hf.worker():
         assert print_pages.enqueue().result(PATIENCE) == [2]
+
+
+def test_a_lease_that_comes_after_its_branch_was_cancelled_is_given_back(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acquire = hf.leases.acquire.submit
+
+    def take_and_leave(*args: Any, **options: Any) -> object:
+        taken = acquire(*args, **options)
+        # It is written, and its branch, which asks here, has not heard of it.
+        assert taken.result(PATIENCE) is not None
+        branch = asyncio.current_task()
+        assert branch is not None
+        branch.cancel()
+        return taken
+
+    @hf.task
+    async def print_pages(ctx: Context) -> list[str]:
+        branches = await asyncio.gather(ctx.lease("printer", "1h"), return_exceptions=True)
+        return [type(each).__name__ for each in branches]
+
+    with hf.worker(), monkeypatch.context() as patch:
+        patch.setattr(hf.leases.acquire, "submit", take_and_leave)
+        assert print_pages.enqueue().result(PATIENCE) == ["CancelledError"]
+    taken = hf.leases.acquire("printer", "somebody", ttl=60)
+    assert taken is not None
+    assert taken.fence == 2

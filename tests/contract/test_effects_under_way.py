@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Holdfast
+from holdfast import AttemptEnded, Context, Holdfast, TaskFailed
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from tests.contract.test_waits_beside import HOUR, Story
@@ -192,3 +192,19 @@ def test_an_effect_that_does_not_end_keeps_a_function_that_raised_no_longer_than
 
         with hf.worker():
             assert order.enqueue().result(30) == 2
+
+
+def test_a_function_that_has_raised_begins_nothing_that_it_has_called_before(hf: Holdfast) -> None:
+    called: list[Any] = []
+    done: list[str] = []
+
+    @hf.task(max_attempts=1)
+    async def order(ctx: Context) -> None:
+        called.append(ctx.effect("charge", done.append, "paid"))
+        raise ConnectionError("nobody is there")
+
+    with hf.worker(), pytest.raises(TaskFailed):
+        order.enqueue().result(30)
+    with pytest.raises(AttemptEnded, match="has raised by now"):
+        called[0].send(None)
+    assert not done

@@ -61,10 +61,15 @@ class Position:
 
 
 def read_position(passed: int, holes: str) -> Position:
+    """A position as it is kept; of a reader that was rewound, without what it comes to anyway."""
     told = json.loads(holes)
     return Position(
         passed=passed,
-        holes=tuple(Hole(low=low, high=high, until=until) for low, high, until in told),
+        holes=tuple(
+            Hole(low=low, high=min(high, passed), until=until)
+            for low, high, until in told
+            if low <= passed
+        ),
     )
 
 

@@ -94,7 +94,9 @@ def actor() -> str:
         name = getpass.getuser()
     except (KeyError, OSError, ImportError):
         return "user"
-    return re.sub(r"[^A-Za-z0-9_.@+-]", "_", name)[:100].lstrip(".@+-") or "user"
+    named = re.sub(r"[^A-Za-z0-9_.@+-]", "_", name)[:100].lstrip(".@+-") or "user"
+    # Whoever is called that is no worker, with a role behind the name neither.
+    return "worker_" if named == "worker" else named
 
 
 def with_store(command: str) -> str:

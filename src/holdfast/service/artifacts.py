@@ -16,8 +16,8 @@ def keep_artifact(
     engine: Engine, place: Place, held: tuple[str, str], name: str, content: bytes
 ) -> View:
     """Keep a file of an attempt that may still act; another content under its name is refused."""
-    artifact = Artifact(state_of(place.url), held, name, content)
     task_id = held[0]
+    artifact = Artifact(state_of(place.url), task_id, name, content)
     accepted(task_id, engine.work.check_write(*held))
     try:
         artifact.lay_aside(engine.store)

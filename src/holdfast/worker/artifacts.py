@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,11 +20,10 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 class Artifact:
     """One file under its name: what the store is told of it is an effect of its task."""
 
-    def __init__(self, state: State, held: tuple[str, str], name: object, content: bytes) -> None:
+    def __init__(self, state: State, task_id: str, name: object, content: bytes) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             shown = str(name)[:60]
             raise InvalidInput("name", f"{shown!r} is no file name: letters, digits and _ . -")
-        task_id, token = held
         self._content = content
         self.effect = f"artifact {name}"
         self.told = {
@@ -32,21 +32,27 @@ class Artifact:
             "digest": hashlib.sha256(content).hexdigest(),
         }
         self.path = state.artifacts(task_id) / name
-        attempt = token.partition(".")[0]
-        self._aside = self.path.with_name(f".{name}.{attempt}.{os.getpid()}")
+        self._aside: Path | None = None
         self.conflict = f"the artifact {name} was kept before, with another content"
 
     def lay_aside(self, store: str) -> None:
-        mark = private(self.path.parent) / _STORE
+        folder = private(self.path.parent)
+        mark = folder / _STORE
         if not mark.exists():
             mark.write_text(store)
+        # Each in a file of its own: the same attempt may be keeping another under this name.
+        descriptor, made = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=folder)
+        self._aside = Path(made)
+        os.close(descriptor)
         self._aside.write_bytes(self._content)
 
     def put_in_place(self) -> None:
-        self._aside.replace(self.path)
+        if self._aside is not None:
+            self._aside.replace(self.path)
 
     def discard(self) -> None:
-        self._aside.unlink(missing_ok=True)
+        if self._aside is not None:
+            self._aside.unlink(missing_ok=True)
 
 
 def is_of(folder: Path, store: str) -> bool:

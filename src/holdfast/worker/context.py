@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.engine.edge import reading
 from holdfast.engine.validation import JSON_SCALAR_LIMIT
-from holdfast.errors import InvalidInput, ShuttingDown
+from holdfast.errors import InvalidInput
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.model.text import encode_json
@@ -170,7 +170,7 @@ class Context:
         """
         return self._edge(
             lambda memory: memory.artifact(
-                Artifact(self._state, (self.task_id, self.token), name, _content_of(content))
+                Artifact(self._state, self.task_id, name, _content_of(content))
             )
         )
 
@@ -183,11 +183,9 @@ class Context:
         return self._edge(lambda memory: memory.lease(key, seconds("ttl", ttl)))
 
     def give_back_leases(self) -> None:
-        """Let others have what the step held; what cannot be given back runs out."""
         memory: Memory | None = self.__dict__.get("_memory")
-        for lease in () if memory is None else memory.leases:
-            with suppress(ShuttingDown):
-                self._engine.leases.release.submit(lease.key, lease.token)
+        if memory is not None:
+            memory.give_back_leases()
 
     def effect(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Do something once and remember what it gave, however often the step runs.
@@ -259,8 +257,7 @@ class Context:
             return leave_again(left)
         if left is not None:
             raise left
-        if memory.closed and not memory.places.effects_around():
-            raise AttemptEnded(f"attempt {self.attempt} of {self.task_id} has raised by now")
+        memory.refuse_late()
         with as_said():
             flow = call(memory)
         return await_here(flow, memory) if self.asynchronous else wait_here(flow, memory)

@@ -10,13 +10,13 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.validation import MAX_BATCH
-from holdfast.errors import InvalidInput, TaskFailed, WrongThread
+from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed, WrongThread
 from holdfast.model.duration import parse_duration
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
@@ -122,7 +122,8 @@ class Memory:
         self.places = Places()
         self.waits = Waits()
         # Held until the function is left, or they have run out.
-        self.leases: list[NamedLease] = []
+        self._leases: list[NamedLease] = []
+        self._gave_back = False
 
     @property
     def left(self) -> Suspended | None:
@@ -258,10 +259,32 @@ class Memory:
         yield from self._guard()
         with as_said():
             acquired = self._engine.leases.acquire.submit(key, self._name[0], ttl=ttl)
+        acquired.add_done_callback(self._hold)
         lease: NamedLease | None = yield acquired
-        if lease is not None:
-            self.leases.append(lease)
         return lease
+
+    def _hold(self, acquired: Future[NamedLease | None]) -> None:
+        """Note what was acquired, though whoever asked for it may be cancelled or gone by now."""
+        if acquired.cancelled() or acquired.exception() is not None:
+            return
+        if (lease := acquired.result()) is not None:
+            self._leases.append(lease)
+        if self._gave_back:
+            self.give_back_leases()
+
+    def give_back_leases(self) -> None:
+        """Let others have what was held; what cannot be given back runs out."""
+        self._gave_back = True
+        # Taken out one by one: what comes late is given back in the thread that brings it.
+        with suppress(IndexError, ShuttingDown):
+            while True:
+                lease = self._leases.pop()
+                self._engine.leases.release.submit(lease.key, lease.token)
+
+    def refuse_late(self) -> None:
+        """Refuse what a function that has raised would begin, but for what is of its effects."""
+        if self.closed and not self.places.effects_around():
+            raise AttemptEnded(f"this attempt of {self._name[0]} has raised by now")
 
     def _guard(self) -> Flow[None]:
         self._demand((yield lambda: self._engine.work.guard(*self._name)))

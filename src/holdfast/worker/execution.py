@@ -197,9 +197,9 @@ class Execution:
     def leave(self, report: Callable[..., bool], *said: Any) -> None:
         """The function has returned: report, and finish when the answer to that is there."""
         self.returned = True
-        self.context.give_back_leases()
         sent = False
         try:
+            self.context.give_back_leases()
             sent = report(*said)
         finally:
             if not sent:

@@ -56,6 +56,7 @@ async def await_here(flow: Flow[T], memory: Memory) -> T:
     if (left := memory.left) is not None:
         # It was called before that, and is awaited only now.
         await leave_again(left)
+    memory.refuse_late()
     try:
         with memory.waits.under_way():
             return await _follow(flow)

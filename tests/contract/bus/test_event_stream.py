@@ -19,7 +19,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
 from holdfast.model.trace import Trace, derive_trace_id
-from tests.contract.bus.worlds import COMMANDS, World, message, seat, take_all
+from tests.contract.bus.worlds import COMMANDS, World, message, names, seat, take_all
 from tests.contract.raw import raw
 from tests.contract.stages import CHAIN, create, finish, start
 
@@ -166,6 +166,21 @@ def test_a_group_that_reads_again_is_given_what_is_committed_late(postgresql: Wo
         bus.rewind(COMMANDS, 4_000_000_000_000_000)
         assert take_all(bus, seat()) == []
     assert take_all(bus, seat()) == ["early"]
+
+
+def test_a_group_that_reads_again_is_given_what_came_late_in_its_order(postgresql: World) -> None:
+    bus, found = postgresql.bus, list[str]()
+    for name in ("one", "two"):
+        bus.publish_command(Channel.COMMANDS, message(name))
+    with postgresql.engine.transaction() as connection:
+        bus.publish_command(Channel.COMMANDS, message("early"), connection=connection)
+        bus.publish_command(Channel.COMMANDS, message("late"))
+        assert take_all(bus, seat()) == ["one", "two", "late"]
+        bus.rewind(COMMANDS, 0)
+    while batches := bus.fetch(seat(), count=1):
+        found += names(batches)
+        assert all(map(bus.acknowledge, batches))
+    assert found == ["one", "two", "early", "late"]
 
 
 @pytest.mark.parametrize("query", ["horizon", "snapshot"])

@@ -49,6 +49,12 @@ def test_a_position_is_read_as_it_was_written() -> None:
     assert read_position(9, position.write_holes()) == position
 
 
+def test_a_position_that_was_rewound_has_no_holes_where_all_is_still_to_come() -> None:
+    holes = (Hole(low=3, high=7, until=9), Hole(low=9, high=9, until=9))
+    rewound = Position(passed=4, holes=(Hole(low=3, high=4, until=9),))
+    assert read_position(4, Position(passed=9, holes=holes).write_holes()) == rewound
+
+
 class Server:
     """Hands out numbers to transactions, which end in any order, by commit or by rollback."""
 
