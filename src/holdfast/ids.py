@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable
-from typing import NewType, Protocol, cast
+from typing import Any, NewType, Protocol, cast
 
 from holdfast.clock import Clock
 from holdfast.errors import InvalidInput
@@ -15,6 +15,16 @@ from holdfast.randomness import Randomness
 RunId = NewType("RunId", str)
 TaskId = NewType("TaskId", str)
 WorkerName = NewType("WorkerName", str)
+
+
+class Identified(Protocol):
+    """What has the id of a task or run: a handle, or the record of one."""
+
+    @property
+    def id(self) -> str: ...
+
+
+AnyId = str | Identified
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 # Bytes of chance for one millisecond, and for how many it is drawn.
@@ -125,6 +135,11 @@ def _encode(value: int) -> str:
 def first_id(prefix: str, moment: int) -> str:
     """What the ids of a kind that were made before a moment, in microseconds, are less than."""
     return prefix + _encode(max(0, moment // 1000))
+
+
+def id_of(what: Any) -> Any:  # noqa: ANN401 - what is no id is refused where it is read
+    """The id of a handle, of a task or a run; an id is its own."""
+    return what if isinstance(what, str) else getattr(what, "id", what)
 
 
 def parse_task_id(text: str, *, field: str = "task_id") -> TaskId:

@@ -178,11 +178,6 @@ def failure(row: Row, step: str | None = None) -> TaskFailed:
     return TaskFailed(row["id"], row["status"], error, step)
 
 
-def id_of(what: Any) -> Any:  # noqa: ANN401 - what is no id is refused where it is read
-    """The id of a handle, of a task or a run; an id is its own."""
-    return what if isinstance(what, str) else getattr(what, "id", what)
-
-
 def is_run_id(identifier: object) -> TypeGuard[str]:
     return isinstance(identifier, str) and identifier.startswith("r_")
 

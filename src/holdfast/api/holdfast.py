@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, Self, TypeVar, overload
 from weakref import WeakSet
 
 from holdfast.api.archive import Archive
-from holdfast.api.handle import Handle, RunHandle, id_of, is_run_id, read_task_result
+from holdfast.api.handle import Handle, RunHandle, is_run_id, read_task_result
 from holdfast.api.hook import HookFunction, Watched, define_hook
 from holdfast.api.options import (
     default_retry,
@@ -46,6 +46,7 @@ from holdfast.engine.work import Work
 from holdfast.engine.worker_desk import Workers
 from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
 from holdfast.forks import generation
+from holdfast.ids import AnyId, id_of
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.status import PlanningPhase
 from holdfast.model.task import NewTask
@@ -163,7 +164,7 @@ class Holdfast(People):
     @reading
     def why(
         self,
-        what: str | Handle[Any],
+        what: AnyId,
         *,
         agents: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
@@ -179,9 +180,9 @@ class Holdfast(People):
         return self.engine.why(identifier, agents=agents, tags=tags)
 
     @reading
-    def handle(self, identifier: str) -> Handle[Any]:
+    def handle(self, what: AnyId) -> Handle[Any]:
         """A handle on a task or run by its id; its result is JSON, as no type is known for it."""
-        engine = self.engine
+        engine, identifier = self.engine, id_of(what)
         if is_run_id(identifier):
             engine.runs.get(identifier)
             return RunHandle(engine, identifier, lambda _, output: output, created=False)
@@ -238,7 +239,7 @@ class Holdfast(People):
         title: str,
         *,
         agent: str = "default",
-        parent: str | Handle[Any] | None = None,
+        parent: AnyId | None = None,
         key: str | None = None,
     ) -> Future[Plan]:
         """Begin a plan: add children to it, then finalize it, and they run in their order.

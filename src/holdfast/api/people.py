@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
-from typing import Any
 
-from holdfast.api.handle import Handle, id_of
 from holdfast.engine.edge import operation
 from holdfast.engine.engine import Engine
 from holdfast.engine.tasks import USER
+from holdfast.ids import AnyId
 from holdfast.model.result import TransitionResult
 
 
@@ -24,7 +23,7 @@ class People(ABC):
     @operation
     def signal(
         self,
-        target: str | Handle[Any],
+        target: AnyId,
         name: str,
         payload: object = None,
         *,
@@ -32,25 +31,23 @@ class People(ABC):
         actor: str = USER,
     ) -> Future[TransitionResult]:
         """Send a run, or a task without one, what its `wait_for` waits for; a `key` once."""
-        return self.engine.signals.send.submit(id_of(target), name, payload, key=key, actor=actor)
+        return self.engine.signals.send.submit(target, name, payload, key=key, actor=actor)
 
     @operation
     def approve(
-        self, task: str | Handle[Any], note: object = None, *, actor: str = USER
+        self, task: AnyId, note: object = None, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Let an approval pass, or a task that waits for one run again: `run.task("approve")`."""
-        return self.engine.tasks.approve.submit(id_of(task), note, actor=actor)
+        return self.engine.tasks.approve.submit(task, note, actor=actor)
 
     @operation
     def reject(
-        self, task: str | Handle[Any], reason: object = None, *, actor: str = USER
+        self, task: AnyId, reason: object = None, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Fail an approval, or a task that waits for one; the reason is its error."""
-        return self.engine.tasks.reject.submit(id_of(task), reason, actor=actor)
+        return self.engine.tasks.reject.submit(task, reason, actor=actor)
 
     @operation
-    def answer(
-        self, task: str | Handle[Any], answer: object, *, actor: str = USER
-    ) -> Future[TransitionResult]:
+    def answer(self, task: AnyId, answer: object, *, actor: str = USER) -> Future[TransitionResult]:
         """Answer what a step asked with `ctx.ask(…)`; its question is in `hf.tasks.get(id)`."""
-        return self.engine.tasks.answer.submit(id_of(task), answer, actor=actor)
+        return self.engine.tasks.answer.submit(task, answer, actor=actor)

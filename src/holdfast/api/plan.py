@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from holdfast.api.handle import Handle, Row, failure, id_of, read_task_result
+from holdfast.api.handle import Handle, Row, failure, read_task_result
 from holdfast.api.task import TaskFunction
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
+from holdfast.ids import AnyId
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import PlanningPhase, Status
 from holdfast.model.task import Task
@@ -24,7 +25,7 @@ class Plan(Handle[list[Any]]):
     """Made by `hf.plan(title)`: add children, put them in order, finalize it, wait for its result.
 
     Its result is the list of what its children gave, in their order. `hf.tasks` edits, cancels,
-    retries, re-opens and resets it by its `id`, and each of its children by theirs.
+    retries, re-opens and resets it, and each of its children.
     """
 
     def __init__(self, engine: Engine, identifier: str, decode: Decode, *, created: bool) -> None:
@@ -51,21 +52,20 @@ class Plan(Handle[list[Any]]):
         return child.enqueue.submit(*args, key=key, **kwargs)
 
     @operation
-    def reorder(self, order: Sequence[str | Handle[Any]]) -> Future[TransitionResult]:
+    def reorder(self, order: Sequence[AnyId]) -> Future[TransitionResult]:
         """Put the children in this order, which names each of them once."""
-        return self._engine.tasks.reorder_plan.submit(self.id, [id_of(each) for each in order])
+        return self._engine.tasks.reorder_plan.submit(self.id, order)
 
     @operation
     def finalize(
-        self, graph: Mapping[Any, Sequence[str | Handle[Any]]] | None = None
+        self, graph: Mapping[Any, Sequence[AnyId]] | None = None
     ) -> Future[TransitionResult]:
         """Queue the children: each after the one before it, or by a graph of what each needs.
 
         `plan.finalize({join: [left, right]})` lets `left` and `right` start at once, and
         `plan.finalize({})` all of them.
         """
-        pairs = None if graph is None else {id_of(child): _ids(graph[child]) for child in graph}
-        return self._engine.tasks.finalize_plan.submit(self.id, graph=pairs)
+        return self._engine.tasks.finalize_plan.submit(self.id, graph=graph)
 
     @reading
     def children(self) -> list[Task]:
@@ -115,7 +115,3 @@ def _match(children: list[Task], given: list[tuple[int, str]]) -> dict[int, Task
         if place is not None:
             found[place] = child
     return found
-
-
-def _ids(handles: Any) -> Any:  # noqa: ANN401 - what is no list is refused where it is read
-    return [id_of(each) for each in handles] if isinstance(handles, list | tuple) else handles

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from holdfast.api.handle import Handle, id_of
 from holdfast.engine.edge import operation
+from holdfast.ids import AnyId, id_of
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule, Schedule
 from holdfast.model.task import NewTask
@@ -33,7 +33,7 @@ class Recurring(ABC):
         *,
         zone: str = "UTC",
         missed: str = "one",
-        run: str | Handle[Any] | None = None,
+        run: AnyId | None = None,
         **given: Any,
     ) -> Future[Schedule]:
         """Start it with these arguments at each tick of a cron expression in a time zone.

@@ -7,13 +7,14 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from holdfast.api.handle import Handle, Row, id_of, read_task_result
+from holdfast.api.handle import Handle, Row, read_task_result
 from holdfast.api.options import KNOWN, refuse_unknown, step_options
 from holdfast.api.recurring import Recurring
 from holdfast.api.signature import Signature
 from holdfast.engine.edge import operation, then
 from holdfast.engine.prepared import Prepared
 from holdfast.errors import InvalidDefinition, InvalidInput
+from holdfast.ids import id_of
 from holdfast.model.fill import fill
 from holdfast.model.run import Created
 from holdfast.model.task import NewTask

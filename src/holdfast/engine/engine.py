@@ -37,7 +37,7 @@ from holdfast.engine.work import Work
 from holdfast.engine.worker_desk import Workers
 from holdfast.engine.workflow_desk import Workflows
 from holdfast.engine.writer import Writer
-from holdfast.ids import Ids
+from holdfast.ids import AnyId, Ids
 from holdfast.model.text import digest
 from holdfast.randomness import Randomness, SystemRandomness
 from holdfast.settings import Settings
@@ -202,7 +202,7 @@ class Engine:
     @reading
     def why(
         self,
-        task_id: str,
+        task_id: AnyId,
         *,
         agents: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
@@ -213,7 +213,7 @@ class Engine:
     @reading
     def why_run(
         self,
-        run_id: str,
+        run_id: AnyId,
         *,
         agents: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,

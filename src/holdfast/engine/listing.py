@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.engine.checks import number, run_id, task_id
 from holdfast.errors import InvalidInput
+from holdfast.ids import AnyId
 from holdfast.model.status import RunStatus, Status
 from holdfast.model.text import clean_name
 
@@ -23,7 +24,7 @@ Asked = tuple[str, dict[str, Any]]
 
 
 def ask_for_runs(
-    *, limit: int, after: str | None, status: str | None, workflow: str | None
+    *, limit: int, after: AnyId | None, status: str | None, workflow: str | None
 ) -> Asked:
     """The query that gives a page of runs, and its parameters."""
     asked: dict[str, Any] = {
@@ -40,8 +41,8 @@ def ask_for_runs(
 def ask_for_tasks(
     page: Mapping[str, Any],
     *,
-    run: str | None = None,
-    parent: str | None = None,
+    run: AnyId | None = None,
+    parent: AnyId | None = None,
     workflow: str | None = None,
 ) -> Asked:
     """The query that gives a page of tasks by the index that serves it, and its parameters."""

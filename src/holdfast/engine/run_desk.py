@@ -26,6 +26,7 @@ from holdfast.engine.records import read_event, read_run, read_task, read_value
 from holdfast.engine.tasks import USER
 from holdfast.engine.traced import Starting
 from holdfast.errors import InvalidInput, NotFound
+from holdfast.ids import AnyId
 from holdfast.model.budget import to_millionths
 from holdfast.model.event import Event
 from holdfast.model.graph import Workflow
@@ -89,19 +90,19 @@ class Runs:
                 raise InvalidInput("workflow", f"{reason}; `holdfast workflow add {name}.yaml`")
 
     @operation
-    def cancel(self, run_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+    def cancel(self, run_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """End a run and every open task of it, at once and for good."""
         return self._desk.submit(CancelRun(**_about(run_id, actor)))
 
     @operation
-    def pause(self, run_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+    def pause(self, run_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Let what runs finish, and start nothing new."""
         return self._desk.submit(HoldRun(**_about(run_id, actor), reason=Hold.PAUSED))
 
     @operation
     def resume(
         self,
-        run_id: str,
+        run_id: AnyId,
         *,
         add_usd: float | None = None,
         add_attempts: int | None = None,
@@ -116,14 +117,14 @@ class Runs:
         return self._desk.submit(RaiseBudget(**about, usd=usd, attempts=attempts))
 
     @operation
-    def hold(self, run_id: str, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
+    def hold(self, run_id: AnyId, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
         """Stop a run for a reason of its own."""
         return self._desk.submit(
             HoldRun(**_about(run_id, actor), reason=validation.run_hold(reason))
         )
 
     @operation
-    def unhold(self, run_id: str, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
+    def unhold(self, run_id: AnyId, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
         """Remove one reason that stopped a run."""
         return self._desk.submit(
             UnholdRun(**_about(run_id, actor), reason=validation.run_hold(reason))
@@ -131,7 +132,7 @@ class Runs:
 
     @operation
     def retry(
-        self, run_id: str, *, step: str | None = None, actor: str = USER
+        self, run_id: AnyId, *, step: str | None = None, actor: str = USER
     ) -> Future[TransitionResult]:
         """Try again what failed or was cancelled; with `step`, that step and all that needs it.
 
@@ -141,7 +142,7 @@ class Runs:
         return self._desk.submit(RetryRun(**_about(run_id, actor), step=chosen))
 
     @operation
-    def advance(self, run_id: str) -> Future[AdvanceResult]:
+    def advance(self, run_id: AnyId) -> Future[AdvanceResult]:
         """Derive from the run's state what may go on; as often as anyone likes."""
         return self._desk.submit(AdvanceRun(run_id=validation.run_id(run_id)))
 
@@ -153,7 +154,7 @@ class Runs:
         return self._desk.submit_all(overdue)
 
     @reading
-    def get(self, run_id: str) -> Run:
+    def get(self, run_id: AnyId) -> Run:
         """A run as it stands now."""
         identifier = validation.run_id(run_id)
         rows = self._desk.view(lambda tx: tx.read("run_by_id", run_id=identifier))
@@ -166,7 +167,7 @@ class Runs:
         self,
         *,
         limit: int = PAGE,
-        after: str | None = None,
+        after: AnyId | None = None,
         status: str | None = None,
         workflow: str | None = None,
     ) -> Page[Run]:
@@ -175,19 +176,19 @@ class Runs:
         return [read_run(row) for row in self._desk.view(lambda tx: tx.read(query, **asked))]
 
     @reading
-    def outputs(self, run_id: str) -> dict[str, Any]:
+    def outputs(self, run_id: AnyId) -> dict[str, Any]:
         """What the last steps of a run gave, by step: those that no other step needs."""
         rows = self._of_run("run_outputs", run_id)
         return {row["step"]: read_value(row["output"]) for row in rows}
 
     @reading
-    def tasks(self, run_id: str) -> Page[Task]:
+    def tasks(self, run_id: AnyId) -> Page[Task]:
         """The tasks of a run, one for each step, in the order they were written."""
         identifier = validation.run_id(run_id)
         return self._desk.view(lambda tx: look_at(tx, _of_run(tx, "run_tasks", identifier)))
 
     @reading
-    def failed_at(self, run_id: str) -> str | None:
+    def failed_at(self, run_id: AnyId) -> str | None:
         """The address of the first task that failed by itself, or whose cancel failed the run."""
         identifier = validation.run_id(run_id)
 
@@ -200,7 +201,7 @@ class Runs:
         return self._desk.view(read)
 
     @reading
-    def task(self, run_id: str, address: str) -> Task:
+    def task(self, run_id: AnyId, address: str) -> Task:
         """One task by where it stands: `plan`, or `build.2.implement` in a loop.
 
         Items count from 1; `build.2` is the item itself, `build` the loop.
@@ -222,12 +223,12 @@ class Runs:
         return self._desk.view(lambda tx: look_at(tx, [read(tx)]))[0]
 
     @reading
-    def events(self, run_id: str) -> Page[Event]:
+    def events(self, run_id: AnyId) -> Page[Event]:
         """The history of the run and all its tasks, in the order it was written."""
         return [read_event(row) for row in self._of_run("run_events", run_id)]
 
     @reading
-    def record(self, run_id: str) -> RunRecord:
+    def record(self, run_id: AnyId) -> RunRecord:
         """A run, its tasks, its events and what it has called, all at the same moment."""
         identifier = validation.run_id(run_id)
 
@@ -242,7 +243,7 @@ class Runs:
 
         return self._desk.view(read)
 
-    def _of_run(self, query: str, run_id: str) -> Page[Row]:
+    def _of_run(self, query: str, run_id: AnyId) -> Page[Row]:
         identifier = validation.run_id(run_id)
         return self._desk.view(lambda tx: _of_run(tx, query, identifier))
 
@@ -261,7 +262,7 @@ def _of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:
     return tx.read(query, run_id=run_id)
 
 
-def _about(run_id: str, actor: str) -> dict[str, str]:
+def _about(run_id: AnyId, actor: str) -> dict[str, str]:
     return {"run_id": validation.run_id(run_id), "actor": validation.actor(actor)}
 
 

@@ -8,6 +8,7 @@ from holdfast.engine import validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.durable_operations import SendSignal
 from holdfast.engine.edge import operation
+from holdfast.ids import AnyId
 from holdfast.model.result import TransitionResult
 from holdfast.model.text import clean_key, clean_name, encode_json
 
@@ -19,7 +20,7 @@ class Signals:
     @operation
     def send(
         self,
-        target: str,
+        target: AnyId,
         name: str,
         payload: object = None,
         *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from holdfast.engine import validation
 from holdfast.engine.asked import TaskRow
@@ -39,7 +39,7 @@ from holdfast.engine.records import read_event
 from holdfast.engine.traced import Starting
 from holdfast.engine.wanted import WANTED_AT_ONCE, Lifter, Wanted, read_wanted
 from holdfast.errors import InvalidInput, NotFound
-from holdfast.ids import TaskIds
+from holdfast.ids import AnyId, TaskIds
 from holdfast.model.attempts import read_attempts, with_stops
 from holdfast.model.duration import Moment, parse_moment
 from holdfast.model.event import Event
@@ -89,38 +89,38 @@ class Tasks:
         return self._desk.submit(operation, connection, read=told)
 
     @operation
-    def enqueue(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+    def enqueue(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Move an idle task into the queue."""
         return self._desk.submit(EnqueueTask(**_about(task_id, actor)))
 
     @operation
-    def run_now(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+    def run_now(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Put a task first in line: order, time and `paused` no longer hold it up."""
         return self._desk.submit(RunNow(**_about(task_id, actor)))
 
     @operation
-    def cancel(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+    def cancel(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """End a task and all below it; whatever comes later from its worker changes nothing."""
         return self._desk.submit(CancelTask(**_about(task_id, actor)))
 
     @operation
-    def reset(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+    def reset(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Take a task back to idle, as if it had never run."""
         return self._desk.submit(ResetTask(**_about(task_id, actor)))
 
     @operation
-    def retry(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+    def retry(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Try a failed or cancelled task again, and all that failed with it in its run."""
         return self._desk.submit(RetryTask(**_about(task_id, actor)))
 
     @operation
-    def reopen(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+    def reopen(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Do an ended task again, and everything that needs it."""
         return self._desk.submit(ReopenTask(**_about(task_id, actor)))
 
     @operation
     def follow_up(
-        self, task_id: str, message: object, *, actor: str = USER
+        self, task_id: AnyId, message: object, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Do an ended task again, with more to do as its feedback, and everything that needs it."""
         kept = encode_json("message", message, limit=validation.JSON_SCALAR_LIMIT)
@@ -129,39 +129,39 @@ class Tasks:
         return self._desk.submit(ReopenTask(**_about(task_id, actor), follow_up=kept))
 
     @operation
-    def delete(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+    def delete(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Remove a task that nothing needs."""
         return self._desk.submit(DeleteTask(**_about(task_id, actor)))
 
     @operation
     def approve(
-        self, task_id: str, note: object = None, *, actor: str = USER
+        self, task_id: AnyId, note: object = None, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Let an approval pass, or a task that waits for one run again."""
         return self._settle(task_id, note, actor, approved=True)
 
     @operation
     def reject(
-        self, task_id: str, note: object = None, *, actor: str = USER
+        self, task_id: AnyId, note: object = None, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Fail an approval, or a task that waits for one; the note says why."""
         return self._settle(task_id, note, actor, approved=False)
 
     def _settle(
-        self, task_id: str, note: object, actor: str, *, approved: bool
+        self, task_id: AnyId, note: object, actor: str, *, approved: bool
     ) -> Future[TransitionResult]:
         limit = validation.JSON_SCALAR_LIMIT
         kept = None if note is None else encode_json("note", note, limit=limit)
         return self._desk.submit(SettleTask(**_about(task_id, actor), approved=approved, note=kept))
 
     @operation
-    def start_planning(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+    def start_planning(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Begin to plan an idle task: create children with it as their `parent`, not enqueued."""
         return self._desk.submit(StartPlanning(**_about(task_id, actor)))
 
     @operation
     def reorder_plan(
-        self, task_id: str, order: Sequence[str], *, actor: str = USER
+        self, task_id: AnyId, order: Sequence[AnyId], *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Put the children of a plan in this order, before it is finalized; name all of them."""
         chosen = tuple(
@@ -174,9 +174,9 @@ class Tasks:
     @operation
     def finalize_plan(
         self,
-        task_id: str,
+        task_id: AnyId,
         *,
-        graph: Mapping[str, Sequence[str]] | None = None,
+        graph: Mapping[Any, Sequence[AnyId]] | None = None,
         actor: str = USER,
     ) -> Future[TransitionResult]:
         """Queue the children of a plan, as a chain in their order, or by what each needs."""
@@ -184,7 +184,7 @@ class Tasks:
         return self._desk.submit(FinalizePlan(**_about(task_id, actor), graph=pairs))
 
     @operation
-    def advance(self, task_id: str, *, actor: str = USER) -> Future[TransitionResult]:
+    def advance(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Derive from the children of a plan whether it has ended, and wake who waits for them.
 
         Who waits for a signal that is there is woken too, and who was left to need what counts no
@@ -194,7 +194,7 @@ class Tasks:
 
     @operation
     def answer(
-        self, task_id: str, answer: object, *, actor: str = USER
+        self, task_id: AnyId, answer: object, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Answer the question of a task, which then goes on with the answer as its feedback."""
         kept = encode_json("answer", answer, limit=validation.JSON_SCALAR_LIMIT)
@@ -203,7 +203,7 @@ class Tasks:
     @operation
     def hold(
         self,
-        task_id: str,
+        task_id: AnyId,
         reason: str = "paused",
         *,
         until: Moment | None = None,
@@ -218,7 +218,7 @@ class Tasks:
 
     @operation
     def unhold(
-        self, task_id: str, reason: str = "paused", *, actor: str = USER
+        self, task_id: AnyId, reason: str = "paused", *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Remove one reason that stopped a task."""
         return self._desk.submit(
@@ -235,7 +235,7 @@ class Tasks:
 
     @operation
     def block(
-        self, task_id: str, on: Sequence[str], *, actor: str = USER
+        self, task_id: AnyId, on: Sequence[AnyId], *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Make a task need others too."""
         needed = validation.needs(on)
@@ -244,8 +244,8 @@ class Tasks:
     @operation
     def unblock(
         self,
-        task_id: str,
-        on: Sequence[str] | None = None,
+        task_id: AnyId,
+        on: Sequence[AnyId] | None = None,
         *,
         by_hand: bool = False,
         actor: str = USER,
@@ -258,7 +258,7 @@ class Tasks:
     @operation
     def edit(
         self,
-        task_id: str,
+        task_id: AnyId,
         changes: dict[str, object],
         *,
         expected_version: int | None = None,
@@ -314,7 +314,7 @@ class Tasks:
         return [row["id"] for row in rows]
 
     @reading
-    def get(self, task_id: str) -> Task:
+    def get(self, task_id: AnyId) -> Task:
         """A task as it stands now."""
         identifier = validation.task_id(task_id)
         found = self._desk.view(lambda tx: look_at(tx, tx.read("task_by_id", task_id=identifier)))
@@ -327,11 +327,11 @@ class Tasks:
         self,
         *,
         limit: int = PAGE,
-        after: str | None = None,
+        after: AnyId | None = None,
         status: str | None = None,
         agent: str | None = None,
-        run: str | None = None,
-        parent: str | None = None,
+        run: AnyId | None = None,
+        parent: AnyId | None = None,
     ) -> Page[Task]:
         """Tasks, newest first, at most 1,000; `after` the last id of a page comes the next.
 
@@ -345,7 +345,7 @@ class Tasks:
         return self._desk.view(lambda tx: look_at(tx, tx.read(query, **asked)))
 
     @reading
-    def children(self, task_id: str) -> Page[Task]:
+    def children(self, task_id: AnyId) -> Page[Task]:
         """The tasks directly below a task, in the order of their places: the parts of a plan."""
         identifier = validation.task_id(task_id)
 
@@ -357,21 +357,21 @@ class Tasks:
         return self._desk.view(read)
 
     @reading
-    def blocked_by(self, task_id: str) -> Page[str]:
+    def blocked_by(self, task_id: AnyId) -> Page[str]:
         """The needs that are not done, as the ids of their tasks."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("unmet_needs", ids=[identifier]))
         return [row["id"] for row in rows]
 
     @reading
-    def events(self, task_id: str) -> Page[Event]:
+    def events(self, task_id: AnyId) -> Page[Event]:
         """The history of a task, in the order it was written."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("entity_events", entity=identifier))
         return [read_event(row) for row in rows]
 
     @reading
-    def attempts(self, task_id: str) -> Page[Attempt]:
+    def attempts(self, task_id: AnyId) -> Page[Attempt]:
         """Every lease the task ever had, and how each ended."""
         identifier = validation.task_id(task_id)
         rows = self._desk.view(lambda tx: tx.read("stops_of", task_id=identifier))
@@ -389,5 +389,5 @@ def _first(created: list[Created]) -> Created:
     return created[0]
 
 
-def _about(task_id: str, actor: str) -> dict[str, str]:
+def _about(task_id: AnyId, actor: str) -> dict[str, str]:
     return {"task_id": validation.task_id(task_id), "actor": validation.actor(actor)}

@@ -14,7 +14,7 @@ from holdfast.engine.operations import StartRun
 from holdfast.engine.scripts import tell_run
 from holdfast.engine.slots import RUN_PREFIX
 from holdfast.errors import InvalidInput
-from holdfast.ids import Ids, TaskIds
+from holdfast.ids import Ids, TaskIds, id_of
 from holdfast.model.budget import Budget, to_millionths
 from holdfast.model.duration import Moment, is_duration, parse_duration, parse_moment
 from holdfast.model.fill import fill
@@ -49,7 +49,7 @@ number = checks.number
 
 def target(value: object) -> str:
     """What a signal is for: a run, or a task without one."""
-    text = clean_text("target", value)
+    text = clean_text("target", id_of(value))
     return task_id(text, "target") if text.startswith("t_") else run_id(text, "target")
 
 

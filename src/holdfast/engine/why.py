@@ -17,6 +17,7 @@ from holdfast.engine.why_slot import explain_slot, explain_turn
 from holdfast.engine.why_status import explain_status, is_open_plan
 from holdfast.engine.why_taker import TakenBy, tell_left, tell_taker, who_takes
 from holdfast.errors import NotFound, tell_error
+from holdfast.ids import AnyId
 from holdfast.model.awaited import read_awaited
 from holdfast.model.duration import tell_duration
 from holdfast.model.event import read_data, read_outcome
@@ -28,7 +29,7 @@ _ENDS = {"released": "was given back", "lost": "was lost: its worker fell silent
 
 def explain(
     database: Database,
-    task_id: str,
+    task_id: AnyId,
     *,
     agents: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,

@@ -15,6 +15,7 @@ from holdfast.engine.why_budget import tell_budget, tell_limit
 from holdfast.engine.why_missing import retry_for_values_of
 from holdfast.engine.why_slot import explain_turn
 from holdfast.errors import NotFound, tell_error
+from holdfast.ids import AnyId
 from holdfast.model.duration import tell_duration
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
@@ -44,7 +45,7 @@ class RunExplanation:
 
 def explain_run(
     database: Database,
-    run_id: str,
+    run_id: AnyId,
     *,
     agents: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
