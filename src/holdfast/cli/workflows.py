@@ -89,7 +89,7 @@ def validate(path: File, json: Json = False) -> None:
 
 @command("add", of=workflow, example="holdfast workflow add feature.yaml")
 def add(path: File, json: Json = False) -> None:
-    """Keep the workflow of a file in the store, to be started by its name."""
+    """Keep the workflow of a file in the store: what its name means from now on."""
     known = _read(path)
     with opened(begins=True) as service:
         told = service.commands.add_workflow(known)

@@ -171,11 +171,13 @@ def start_runs(group: Group, operations: Sequence[StartRun]) -> list[Created | H
 
 
 def add_workflows(group: Group, operations: Sequence[AddWorkflow]) -> list[bool]:
-    """Keep definitions; of each whether it was not known before."""
+    """Keep definitions, each as what its name means; of each whether it was not known before."""
     rows = {(each.workflow, each.workflow_version, each.definition) for each in operations}
     rows |= {called for each in operations for called in each.called}
     added = group.tx.write("add_workflows", rows=sorted(rows))
     new = {(row["name"], row["version"]) for row in added}
+    chosen = {(each.workflow, each.workflow_version) for each in operations}
+    group.tx.run("choose_workflows", rows=sorted(chosen))
     return [(each.workflow, each.workflow_version) in new for each in operations]
 
 

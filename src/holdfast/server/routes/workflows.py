@@ -30,7 +30,7 @@ _WRITTEN = {"requestBody": {"required": True, "content": {JSON: _BODY, YAML: {"s
     extra=_WRITTEN,
 )
 async def add_workflow(request: Request, asks: AsksAs) -> Answer:
-    """Keep a workflow: its definition as YAML or JSON."""
+    """Keep a workflow, its definition as YAML or JSON: what its name means from now on."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in {JSON, YAML, "application/x-yaml", "text/yaml"}:
         return not_json(request, YAML, JSON)

@@ -15,6 +15,23 @@ SELECT r.workflow, r.digest, r.graph, (SELECT holdfast_now()) FROM {rows} AS r W
 ON CONFLICT (name, version) DO NOTHING
 RETURNING name, version
 
+-- name: choose_workflows
+-- purpose: have the names of workflows mean the versions that were added last, known before or not
+-- guards: another version is what the name means
+-- rows: workflow text, digest text
+UPDATE holdfast_workflow SET created_at = (
+  SELECT MAX(moment.at) FROM (
+    SELECT holdfast_now() AS at
+    UNION ALL SELECT known.created_at + 1 FROM holdfast_workflow AS known
+    WHERE known.name = r.workflow) AS moment)
+FROM {rows} AS r
+WHERE name = r.workflow
+  AND version = r.digest
+  AND version <> (
+    SELECT newest.version FROM holdfast_workflow AS newest
+    WHERE newest.name = r.workflow
+    ORDER BY newest.created_at DESC, newest.version LIMIT 1)
+
 -- name: insert_runs
 -- purpose: start runs; one that waits for a concurrency key starts with hold slot
 -- guards: one key, one row
