@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.cli.commands import MODULES, load
+from holdfast.cli.registry import shown_argument
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,9 @@ def _walk(command: Any, name: str) -> Iterator[Described]:  # noqa: ANN401 - Typ
 
 def _describe(command: Any, name: str) -> Described:  # noqa: ANN401 - Typer's own types
     options = [_option(each) for each in command.params]
-    arguments = [_argument(each) for each in command.params if each.param_type_name == "argument"]
+    arguments = [
+        shown_argument(each) for each in command.params if each.param_type_name == "argument"
+    ]
     return Described(
         name=name,
         usage=" ".join(["holdfast", name, *arguments, "[OPTIONS]"]),
@@ -60,16 +63,9 @@ def _describe(command: Any, name: str) -> Described:  # noqa: ANN401 - Typer's o
     )
 
 
-def _argument(parameter: Any) -> str:  # noqa: ANN401 - Typer's own types
-    if parameter.metavar:
-        return str(parameter.metavar)
-    name = parameter.name.upper()
-    return name if parameter.required else f"[{name}]"
-
-
 def _option(parameter: Any) -> Option:  # noqa: ANN401 - Typer's own types
     if parameter.param_type_name == "argument":
-        return Option(name=_argument(parameter), metavar="", help=parameter.help or "")
+        return Option(name=shown_argument(parameter), metavar="", help=parameter.help or "")
     flag = getattr(parameter, "is_flag", False)
     metavar = "" if flag else parameter.metavar or ""
     return Option(name=", ".join(parameter.opts), metavar=metavar, help=parameter.help or "")

@@ -154,7 +154,7 @@ def test_a_person_whose_word_is_not_wanted_hears_why(engine: Engine) -> None:
         assert (answer.ok, answer.reason) == (False, Refusal.INVALID_TRANSITION)
         return answer.detail
 
-    assert refused(engine.tasks.approve(plan)) == "it waits for no approval"
+    assert refused(engine.tasks.approve(plan)) == "it is not waiting for approval"
     assert "what it needs is not done" in refused(engine.tasks.reject(approval))
     attempt = run.take("plan")
     assert engine.work.ask(plan, attempt.token, "How?").ok

@@ -93,7 +93,7 @@ def test_a_function_is_enqueued_for_later(hf: Holdfast) -> None:
 def test_a_text_that_is_no_duration_is_told_the_forms_of_a_moment(
     engine: Engine, given: str
 ) -> None:
-    told = rf"^scheduled_for: '{given}' is no moment; pass a datetime with a time zone.*'2s'"
+    told = rf"^scheduled_for: '{given}' is not a time; pass a datetime with a time zone.*'2s'"
     with pytest.raises(InvalidInput, match=told):
         create(engine, scheduled_for=given)
 

@@ -77,7 +77,7 @@ def test_a_schedule_whose_zone_is_gone_is_paused_and_says_why(
     assert engine.recovery.step() == engine.settings.recovery
     kept = engine.schedules.get("daily")
     assert kept.paused
-    assert "'Atlantis/Center' is no time zone" in str(kept.last_error)
+    assert "'Atlantis/Center' is not a time zone" in str(kept.last_error)
     with pytest.raises(InvalidInput, match="zone"):
         engine.schedules.resume("daily")
 
@@ -112,7 +112,7 @@ def test_a_schedule_that_cannot_be_read_is_paused_and_holds_up_no_other(
     assert sorted(str(key)[:10] for key in keys(engine)) == ["schedule:a", "schedule:g"]
     kept = {each.name: each for each in engine.schedules.list()}
     assert [name for name, each in kept.items() if each.paused] == [*UNREADABLE]
-    assert "paused: InvalidInput: cron: '61 * * * *' is no cron" in str(kept["b"].last_error)
+    assert "paused: InvalidInput: cron: '61 * * * *' is not a cron" in str(kept["b"].last_error)
     assert (kept["d"].missed, str(kept["d"].last_error)[:18]) == ("some", "paused: ValueError")
     for name in ("b", "c", "e", "f"):
         with pytest.raises(InvalidInput, match=r"cron|zone"):

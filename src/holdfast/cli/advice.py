@@ -87,13 +87,14 @@ def tell(error: HoldfastError) -> str:
     detail = in_commands(error.detail, with_store)
     details = [detail, STOP if late and STOP not in error.detail else ""]
     told = "; ".join(each for each in details if each)
-    return f"{error.identifier} {_became(error)}: {error.reason}" + (f", {told}" if told else "")
+    what = f"{error.identifier} {_became(error)} ({error.reason})"
+    return f"{what}: {told}" if told else what
 
 
 def _became(error: Refused) -> str:
     if error.reason == "invalid_output":
-        return "has failed in this attempt"
-    return "may not act any more" if called_command.get() == "guard" else "was left as it is"
+        return "has failed this attempt"
+    return "may not act any more" if called_command.get() == "guard" else "is unchanged"
 
 
 def view_error(error: HoldfastError) -> dict[str, Any]:

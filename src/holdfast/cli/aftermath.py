@@ -61,7 +61,7 @@ def say_came_back(service: Service, before: Sequence[View], identifier: str) -> 
         others = _reopened(stood, now) - told
         if not _had_stopped(stood) and not others:
             continue
-        held = f"comes back too, held: {', '.join(now['holds'])}" if now["holds"] else ""
+        held = f"comes back too (held: {', '.join(now['holds'])})" if now["holds"] else ""
         more = f", with {count(len(others), 'other task')} re-opened" if others else ""
         say(f"{_name(now)} {now['id']} {held or 'goes on too'}{more}")
         told |= others

@@ -17,13 +17,14 @@ ROLES = ("planner", "worker", "operator", "viewer")
 @command("mcp", example="holdfast mcp --as worker")
 def mcp(
     role: Annotated[
-        str, typer.Option("--as", metavar="ROLE", help="planner, worker, operator or viewer.")
+        str,
+        typer.Option("--as", metavar="ROLE", help="The role: planner, worker, operator or viewer."),
     ] = "planner",
     name: Annotated[
-        str | None, typer.Option("--worker", help="What a worker is called; host and mcp.")
+        str | None, typer.Option("--worker", help="The name of the worker (default: HOST-mcp).")
     ] = None,
 ) -> None:
-    """Serve the tools of a role to an agent, over standard input and output."""
+    """Serve MCP tools for a role on stdin/stdout."""
     from importlib.util import find_spec
 
     if role not in ROLES:

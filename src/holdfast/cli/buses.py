@@ -20,14 +20,16 @@ from holdfast.errors import BusUnreachable
 if TYPE_CHECKING:
     from holdfast.service.buses import Buses
 
-bus = group(
-    "bus", "Messages: who relays them, groups and how far behind they are, what waits.", alone=True
-)
+bus = group("bus", "Show relays, groups, lag and waiting messages.", alone=True)
 
-Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="workflow.events and the like.")]
-Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group of a service.")]
-Handler = Annotated[str, typer.Argument(metavar="HANDLER", help="GROUP/NAME, as parked says.")]
-MessageId = Annotated[str, typer.Argument(metavar="MESSAGE", help="The message_id.")]
+Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="A channel, e.g. workflow.events.")]
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="A consumer group.")]
+Handler = Annotated[
+    str, typer.Argument(metavar="HANDLER", help="GROUP/NAME, as `bus parked` lists it.")
+]
+MessageId = Annotated[
+    str, typer.Argument(metavar="MESSAGE", help="The message_id, as `bus parked` lists it.")
+]
 
 
 @contextmanager
@@ -71,7 +73,7 @@ def _say_status(told: dict[str, Any]) -> None:
 
 @command("groups", of=bus, example="holdfast bus groups")
 def groups(json: Json = False) -> None:
-    """List the groups of each channel, and how many messages each has before it."""
+    """List the groups of each channel, and their lag."""
     with _buses() as buses:
         page = buses.groups()
     if json:
@@ -93,7 +95,7 @@ def _say_groups(page: dict[str, Any]) -> None:
 
 @command("lag", of=bus, example="holdfast bus lag workflow.events accounting")
 def lag(channel: Channel, name: Group, json: Json = False) -> None:
-    """Print how many messages a group has not acknowledged, and tell what waits in the store."""
+    """Print how many messages a group has not acknowledged."""
     with _buses() as buses:
         told = buses.lag(channel, name)
     if json:
@@ -105,7 +107,7 @@ def lag(channel: Channel, name: Group, json: Json = False) -> None:
 
 @command("forget", of=bus, example="holdfast bus forget workflow.events accounting")
 def forget_group(channel: Channel, name: Group, json: Json = False) -> None:
-    """End a group whose service is gone, so that nothing is kept for it; or a relay/NAME."""
+    """Remove a group (or relay/NAME) whose service is gone; nothing more is kept for it."""
     with _buses() as buses:
         told = buses.forget(channel, name)
     say_json(told) if json else say(f"{escape(name)} is forgotten")
@@ -113,7 +115,7 @@ def forget_group(channel: Channel, name: Group, json: Json = False) -> None:
 
 @command("tail", of=bus, example="holdfast bus tail workflow.events -n 20")
 def tail(channel: Channel = "workflow.events", limit: Limit = 20, json: Json = False) -> None:
-    """Print the newest messages of a channel, the last of them last."""
+    """Print the latest messages of a channel, newest last."""
     with _buses() as buses:
         page = buses.tail(channel, limit)
     if json:
@@ -148,7 +150,7 @@ def publish(
     ],
     json: Json = False,
 ) -> None:
-    """Put an envelope, JSON from standard input, on a channel of HOLDFAST_BUS or of the store."""
+    """Publish an envelope (JSON on stdin) to a channel of HOLDFAST_BUS or of the store."""
     with _buses() as buses:
         told = buses.publish(channel, sys.stdin.read())
     if json:
@@ -172,12 +174,15 @@ _READERS = {
 @command("parked", of=bus, example="holdfast bus parked")
 def parked(
     everything: Annotated[
-        bool, typer.Option("--all", help="What will be tried again and what waits, too.")
+        bool,
+        typer.Option(
+            "--all", help="Include messages that will be retried and those waiting behind them."
+        ),
     ] = False,
     limit: Limit = 100,
     json: Json = False,
 ) -> None:
-    """List the messages that a handler failed on too often, and those replayed since."""
+    """List messages parked after too many failures, and those replayed since."""
     with opened() as service:
         page = service.parked.page(everything=everything, limit=limit)
     if json:
@@ -208,7 +213,7 @@ _STATES = {
 
 @command("replay", of=bus, example="holdfast bus replay accounting/note_end t_01….3")
 def replay(handler: Handler, message: MessageId, json: Json = False) -> None:
-    """Have a parked message tried again; what waits behind it follows."""
+    """Retry a parked message; those waiting behind it follow."""
     with opened() as service:
         told = service.parked.replay(handler, message)
     say_json(told) if json else say(
@@ -218,7 +223,7 @@ def replay(handler: Handler, message: MessageId, json: Json = False) -> None:
 
 @command("drop", of=bus, example="holdfast bus drop accounting/note_end t_01….3")
 def drop(handler: Handler, message: MessageId, json: Json = False) -> None:
-    """Give a parked message up for good; what waits behind it follows."""
+    """Drop a parked message for good; those waiting behind it follow."""
     with opened() as service:
         told = service.parked.drop(handler, message)
     say_json(told) if json else say(f"{escape(message)} is dropped")

@@ -15,14 +15,14 @@ from holdfast.cli.session import opened, place, project, shown_url, with_store
 from holdfast.cli.terminal import escape, note, paint, say, say_json
 from holdfast.cli.words import count
 
-database = group("db", "Make, upgrade, copy, restore and move the store.")
+database = group("db", "Upgrade, back up, restore and move the store.")
 
 MEGABYTE = 1_000_000
 
 
 @command("upgrade", of=database, example="holdfast db upgrade --db postgresql://localhost/jobs")
 def upgrade(json: Json = False) -> None:
-    """Make the store, or bring its schema up to this version of Holdfast."""
+    """Create the store, or upgrade its schema to this version of Holdfast."""
     with opened(begins=True) as service:
         told = service.schema()
     told["url"] = shown_url(told["url"])
@@ -37,7 +37,7 @@ def backup(
     target: Annotated[Path, typer.Argument(metavar="FILE", help="The new file.")],
     json: Json = False,
 ) -> None:
-    """Copy a SQLite store to a new file, whole, while it is in use."""
+    """Back up a SQLite store to a new file, while it is in use."""
     from holdfast.service.copies import back_up
 
     told = back_up(place(), target)
@@ -49,7 +49,7 @@ def backup(
 
 
 Evict = Annotated[
-    bool, typer.Option("--evict", help="Have its workers give back what they run, and leave.")
+    bool, typer.Option("--evict", help="Make its workers give back what they run, and leave.")
 ]
 
 
@@ -60,7 +60,7 @@ def restore(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Have a SQLite store be what a backup is, once that was checked; keeps what it was before."""
+    """Restore a SQLite store from a checked backup; keeps the old file."""
     from holdfast.service.copies import Restore
     from holdfast.service.copies import restore as put_back
 
@@ -72,9 +72,9 @@ def restore(
         say(f"{escape(backup)} is whole and in order; nothing was changed")
         note(with_store(f"Do it: holdfast db restore {escape(quote(str(backup)))}"))
         return
-    say(f"{escape(told['target'])} is what {escape(backup)} is")
+    say(f"{escape(told['target'])} is restored from {escape(backup)}")
     if "kept" in told:
-        say(f"what it was before is kept: {escape(told['kept'])}")
+        say(f"the old file is kept: {escape(told['kept'])}")
     note(f"next:  {with_store('holdfast runs')}")
 
 
@@ -87,7 +87,7 @@ def move(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Carry the whole store over from SQLite to PostgreSQL, or back; tokens stay valid."""
+    """Move the store between SQLite and PostgreSQL; tokens stay valid."""
     from holdfast.service.moving import Move
     from holdfast.service.moving import move as carry_over
 
@@ -103,9 +103,9 @@ def move(
             say(f"  {name.removeprefix('holdfast_'):<10} {number}")
         say(f"would carry {rows} over to {escape(told['target'])}; nothing was changed")
         return
-    said = "was there before" if told["before"] else "is there, counted and checked"
+    said = "was moved before" if told["before"] else "is there, counted and checked"
     say(f"{escape(told['target'])}: the whole store {said}, {rows}")
-    say(f"{escape(told['source'])} was left as it is; use it no more")
+    say(f"{escape(told['source'])} is unchanged; do not use it any more")
     named = escape(quote(told["target"]))
     note(f"next:  export HOLDFAST_DB={named}   (or database: in holdfast.yaml)")
 
@@ -118,12 +118,12 @@ def _say_progress(table: str, done: int, total: int) -> None:
 @command("doctor", example="holdfast doctor --fix --dry-run")
 def doctor(
     fix: Annotated[
-        bool, typer.Option("--fix", help="Heal what is safe; destroys nothing.")
+        bool, typer.Option("--fix", help="Repair what is safe to repair; destroys nothing.")
     ] = False,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> int | None:
-    """Check every invariant of the store; exits 1 when one does not hold."""
+    """Check every invariant of the store. Exits 1 if one is broken."""
     with opened() as service:
         healed = service.heal(dry_run=dry_run) if fix else None
         told = service.doctor(project())
@@ -176,7 +176,7 @@ def _say_diagnosis(told: dict[str, Any]) -> None:
 
 @command("clean", example="holdfast clean --dry-run")
 def clean(dry_run: DryRun = False, json: Json = False) -> None:
-    """Remove runs, with the files they left here, and logs that were kept long enough."""
+    """Remove runs, files and logs kept past their time."""
     with opened() as service:
         told = service.clean(project().keep, dry_run=dry_run)
     if json:

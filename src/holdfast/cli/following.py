@@ -30,21 +30,23 @@ ENDED = {"run.completed", "run.failed", "run.cancelled"}
 _HELD = {"holds": "held", "run_holds": "its run held"}
 _TIMES = ("scheduled_for", "deadline")
 
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new entries.")]
 
 
 @command("events", example="holdfast events @last --follow")
 def events(
     address: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="A run or task; all.", autocompletion=complete_id),
+        typer.Argument(
+            metavar="ID", help="A run or task (default: everything).", autocompletion=complete_id
+        ),
     ] = None,
     follow: Follow = False,
-    after: Annotated[int, typer.Option(help="Of a run or task: begin after this event.")] = 0,
+    after: Annotated[int, typer.Option(help="For a run or task: start after this event.")] = 0,
     limit: Limit = 100,
     json: Json = False,
 ) -> None:
-    """Tell what happened to a run, a task, or everything, in the order it was written."""
+    """Show the history of a run, a task or the store."""
     with opened() as service:
         found = None if address is None else service.addresses.find(address)
         if follow:
@@ -75,11 +77,11 @@ def events(
 @command("logs", example="holdfast logs @last:build.1.implement --follow")
 def logs(
     address: TaskAddress,
-    attempt: Annotated[int | None, typer.Option(help="The log of this attempt alone.")] = None,
+    attempt: Annotated[int | None, typer.Option(help="Only the log of this attempt.")] = None,
     follow: Follow = False,
     json: Json = False,
 ) -> None:
-    """Print what the attempts of a task wrote; of one without a log, how it went."""
+    """Print a task's logs, and how each attempt ended."""
     from holdfast.cli.tree import draw_attempt
     from holdfast.service.logs import log_path
 

@@ -15,7 +15,7 @@ LogJson = Annotated[
     typer.Option(
         "--log-json",
         envvar="HOLDFAST_LOG_JSON",
-        help="Log lines of JSON, with run, task and attempt.",
+        help="Log as JSON lines, with run, task and attempt.",
     ),
 ]
 

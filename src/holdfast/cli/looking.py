@@ -22,17 +22,17 @@ _FREE = "Nothing stands in its way: the next worker that serves it may take it."
 @command("runs", example="holdfast runs --status failed --workflow checkout")
 def runs(
     status: Annotated[
-        str | None, typer.Option(help="running, completed, failed, cancelled.")
+        str | None, typer.Option(help="Only running, completed, failed or cancelled runs.")
     ] = None,
     workflow: Annotated[str | None, typer.Option(help="Only runs of this workflow.")] = None,
     called: Annotated[
-        bool, typer.Option("--called", help="Those too that steps of others called.")
+        bool, typer.Option("--called", help="Include runs called by steps of other runs.")
     ] = False,
     limit: Limit = 20,
     after: After = None,
     json: Json = False,
 ) -> None:
-    """List runs, the newest first."""
+    """List runs, newest first."""
     with opened() as service:
         page = service.queries.runs(
             limit=limit, after=after, status=status, workflow=workflow, called=called
@@ -52,16 +52,19 @@ def runs(
 @command("tasks", example="holdfast tasks --run @last --status failed")
 def tasks(
     run: Annotated[str | None, typer.Option(help="Only tasks of this run.")] = None,
-    parent: Annotated[str | None, typer.Option(help="Only tasks right below this one.")] = None,
+    parent: Annotated[
+        str | None, typer.Option(help="Only the direct children of this task.")
+    ] = None,
     status: Annotated[
-        str | None, typer.Option(help="idle, queued, running, done, failed, cancelled.")
+        str | None,
+        typer.Option(help="Only idle, queued, running, done, failed or cancelled tasks."),
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Only tasks for this agent.")] = None,
     limit: Limit = 20,
     after: After = None,
     json: Json = False,
 ) -> None:
-    """List tasks, the newest first."""
+    """List tasks, newest first."""
     with opened() as service:
         page = service.queries.tasks(
             limit=limit,
@@ -89,10 +92,10 @@ def show(
     address: Address = "@last",
     json: Json = False,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Of a run: watch it until it ends.")
+        bool, typer.Option("--follow", "-f", help="Watch a run until it ends.")
     ] = False,
 ) -> int | None:
-    """Show a run as a tree, or a task with its children and its attempts."""
+    """Show a run as a tree, or a task with children and attempts."""
     from holdfast.cli.tree import draw_run, draw_task
 
     with opened() as service:
@@ -114,12 +117,15 @@ def show(
 def why(
     address: Address = "@last",
     agent: Annotated[
-        list[str] | None, typer.Option(help="As a worker for this agent would find it.")
+        list[str] | None,
+        typer.Option(help="Explain it for a worker that serves this agent; repeatable."),
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="As a worker with this tag would.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="Explain it for a worker with this tag; repeatable.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Explain why a task or run does not go on, and what to type."""
+    """Explain why a run or task is not moving, and what to type."""
     with opened() as service:
         found = service.addresses.find(address)
         told = service.why(found, agents=agent or None, tags=tag or None)

@@ -19,14 +19,14 @@ ELSEWHERE = "`holdfast open --server URL` asks one that is elsewhere"
 def open_browser(
     server: Annotated[
         str | None,
-        typer.Option(help="The URL of the server; $HOLDFAST_SERVER, or that of this store."),
+        typer.Option(help="The server's URL (default: $HOLDFAST_SERVER, or this store's server)."),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--print", help="Print the link, and start no browser.")
+        bool, typer.Option("--print", help="Print the link instead of starting a browser.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Open Holdfast in a browser, by a link that is good once and for ten minutes."""
+    """Open Holdfast in a browser with a one-time link. It is valid for ten minutes."""
     named = chosen_server() if server is None else server
     url, made = _of_store() if named is None else _of_server(named)
     link = url + made["path"]

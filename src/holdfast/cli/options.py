@@ -15,23 +15,28 @@ from holdfast.settings import RENEWALS
 
 LEAST_LEASE = 1.0
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
+    bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
 ]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many at most.")]
-After = Annotated[str | None, typer.Option("--after", help="Begin after the `next` of a page.")]
+Limit = Annotated[
+    int, typer.Option("--limit", "-n", min=1, max=1000, help="How many to show at most.")
+]
+After = Annotated[
+    str | None,
+    typer.Option("--after", help="Start after this cursor (`next` of the previous page)."),
+]
 Address = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="A run or task: its id, the beginning of it, @last, or RUN:step.",
+        help="A run or task: an id or its first characters, @last, or RUN:step.",
         autocompletion=complete_id,
     ),
 ]
 _ADDRESSES = typer.Argument(
-    metavar="ID…",
-    help="Runs or tasks: ids, beginnings of them, @last, or RUN:step.",
+    metavar="ID",
+    help="Runs or tasks: ids or their first characters, @last, or RUN:step.",
     autocompletion=complete_id,
 )
 Addresses = Annotated[list[str], _ADDRESSES]
@@ -40,29 +45,36 @@ TaskAddress = Annotated[
     str,
     typer.Argument(
         metavar="TASK",
-        help="A task: its id, the beginning of it, or RUN:step (@last:build.2.implement).",
+        help="A task: an id or its first characters, or RUN:step (@last:build.2.test).",
         autocompletion=complete_id,
     ),
 ]
 Agents = Annotated[
-    list[str] | None, typer.Option("--agent", "-a", help="An agent it serves; default.")
+    list[str] | None,
+    typer.Option("--agent", "-a", help="An agent to serve; repeatable (default: default)."),
 ]
 Hear = Annotated[
     bool,
-    typer.Option(
-        "--hear", help="Carry out the commands, and take the results, that come over the bus."
-    ),
+    typer.Option("--hear", help="Carry out commands and accept results that arrive on the bus."),
 ]
-Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="A tag it offers.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="A tag to offer; repeatable.")]
 WorkflowName = Annotated[
-    str, typer.Argument(metavar="WORKFLOW", help="A workflow.", autocompletion=complete_workflow)
+    str,
+    typer.Argument(
+        metavar="WORKFLOW",
+        help="A workflow: its name, a file, or module:name.",
+        autocompletion=complete_workflow,
+    ),
 ]
 Inputs = Annotated[
     list[str] | None,
-    typer.Option("--input", "-i", metavar="K=V", help="An input; k:=JSON, k=@file."),
+    typer.Option("--input", "-i", metavar="K=V", help="An input: k=value, k:=JSON, k=@file."),
 ]
 ScheduleName = Annotated[
-    str, typer.Argument(metavar="NAME", help="A schedule.", autocompletion=complete_schedule)
+    str,
+    typer.Argument(
+        metavar="NAME", help="The name of a schedule.", autocompletion=complete_schedule
+    ),
 ]
 
 

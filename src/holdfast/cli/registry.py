@@ -28,19 +28,40 @@ class Quick(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's own
-        take_plainly(self.get_params(ctx))
+        _make_plain(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
 
 class QuickGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's own
-        take_plainly(self.get_params(ctx))
+        _make_plain(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
 
-def take_plainly(parameters: Sequence[Any]) -> None:
+def _make_plain(parameters: Sequence[Any]) -> None:
     for each in parameters:
-        vars(each)["process_value"] = functools.partial(_take, each)
+        changes = vars(each)
+        changes["process_value"] = functools.partial(_take, each)
+        changes["display_type_rich"] = functools.partial(_shown_type, each)
+        if each.param_type_name == "argument":
+            changes["get_usage_pieces"] = lambda _, each=each: [shown_argument(each)]
+
+
+def shown_argument(parameter: Any) -> str:  # noqa: ANN401 - Typer's own
+    """An argument as a usage line writes it: `NAME`, `[NAME]`, `NAME...`."""
+    name = parameter.metavar or parameter.name.upper()
+    many = "" if parameter.nargs == 1 else "..."
+    return f"{name}{many}" if parameter.required else f"[{name}]{many}"
+
+
+def _shown_type(parameter: Any, ctx: Any) -> str | None:  # noqa: ANN401, ARG001 - Typer's own
+    """What follows the name of an option in its help; an argument's name says enough."""
+    if parameter.param_type_name == "argument":
+        return None
+    return str(parameter.metavar or _TYPES.get(parameter.type_descriptor.annotation, "TEXT"))
+
+
+_TYPES = {int: "NUMBER", float: "NUMBER"}
 
 
 def _take(parameter: Any, context: Any, value: Any) -> Any:  # noqa: ANN401 - Typer's own
@@ -71,7 +92,7 @@ app = typer.Typer(
 Store = Annotated[
     str | None,
     typer.Option(
-        "--db", metavar="URL", help="The store: sqlite:///file.db, postgresql://…, a file."
+        "--db", metavar="URL", help="The store to use: sqlite:///file.db, postgresql://… or a path."
     ),
 ]
 _DB = inspect.Parameter("db", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Store)

@@ -85,7 +85,7 @@ def client_of(url: str) -> Iterator[Client]:
 def _given(url: str) -> str | None:
     """The token that the environment has for a server."""
     if not url.startswith(("http://", "https://")):
-        raise InvalidInput("server", f"{url!r} is no URL of a server, as http://host:8765")
+        raise InvalidInput("server", f"{url!r} is not the URL of a server, e.g. http://host:8765")
     return os.environ.get(TOKEN)
 
 

@@ -28,9 +28,12 @@ def _say_version(wanted: bool) -> None:
 def main(
     context: typer.Context,
     db: Store = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     _: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say it.")
+        bool,
+        typer.Option(
+            "--version", callback=_say_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     chosen_store.set(db)
@@ -60,9 +63,9 @@ def _yesterday() -> datetime:
 
 
 def _greet() -> None:
-    say("No store here yet: nothing was ever run in this folder.")
-    say("next:  holdfast init            begin one here, with a workflow to try")
-    say("       holdfast demo            watch a pipeline, for nothing")
+    say("No store here yet: nothing has been run in this folder.")
+    say("next:  holdfast init            set one up here, with a sample workflow")
+    say("       holdfast demo            watch a pipeline run, at no cost")
     say("       holdfast --help          every command")
 
 

@@ -31,24 +31,31 @@ FILES = {".yaml", ".yml", ".json"}
 def run(
     workflow: WorkflowName,
     given: Inputs = None,
-    key: Annotated[str | None, typer.Option(help="The same key again is the same run.")] = None,
+    key: Annotated[str | None, typer.Option(help="Start only once under this key.")] = None,
     version: Annotated[
-        str | None, typer.Option(help="Of a workflow that the store knows, not the newest.")
+        str | None, typer.Option(help="A version of a stored workflow (default: the newest).")
     ] = None,
-    priority: Annotated[int, typer.Option(help="Higher ones first.")] = 0,
+    priority: Annotated[int, typer.Option(help="Higher goes first.")] = 0,
     deadline: Annotated[
-        str | None, typer.Option(help="How long it may take: 90s, 2h; else its workflow's.")
+        str | None, typer.Option(help="Time limit, e.g. 2h (default: the workflow's).")
     ] = None,
     app: Annotated[
-        str | None, typer.Option(help="The program that has its functions, as module:name.")
+        str | None, typer.Option(help="The program with its functions, as module:name.")
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", "-w", help="Show it until it ends.")] = False,
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait",
+            "-w",
+            help="Show the run until it ends or needs you; brings a worker if none serves it.",
+        ),
+    ] = False,
     rehearsal: Annotated[
-        bool, typer.Option("--rehearse", help="Of a file: let stubs do it, for nothing.")
+        bool, typer.Option("--rehearse", help="Play a workflow file with stubs, at no cost.")
     ] = False,
     json: Json = False,
 ) -> int | None:
-    """Start a run of a workflow: by its name, as module:name of a program, or by its file."""
+    """Start a run of a workflow, by name, file or module:name."""
     with prepared(workflow, app, version=version) as (service, request, program):
         wanted = replace(request(given or []), key=key, priority=priority)
         if deadline is not None:
@@ -157,4 +164,4 @@ def _on_store_of(program: Holdfast) -> Iterator[Service]:
 
 def _tell_started(run: dict[str, Any]) -> str:
     name = f"{escape(run['workflow'])} {run['id']}"
-    return f"{name} has started" if run["created"] else f"{name} was there: {run['status']}"
+    return f"{name} has started" if run["created"] else f"{name} already exists: {run['status']}"

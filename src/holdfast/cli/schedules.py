@@ -17,12 +17,12 @@ from holdfast.cli.words import ago, now, one_line, span
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import parse_duration
 
-schedule = group("schedule", "Add, look at and steer what is started by the clock.")
-lease = group("lease", "Hold a name for a while: a lock with a time limit and a fence.")
+schedule = group("schedule", "Manage schedules.")
+lease = group("lease", "Acquire, renew and release named locks with a time limit.")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The name of the lease.")]
-Token = Annotated[str, typer.Option("--token", help="What acquire gave.")]
-Ttl = Annotated[str, typer.Option(help="How long: 30s, 10m.")]
+Token = Annotated[str, typer.Option("--token", help="The token that acquire printed.")]
+Ttl = Annotated[str, typer.Option(help="How long it lasts unless renewed, e.g. 10m.")]
 
 
 @command("list", of=schedule, example="holdfast schedule list")
@@ -58,22 +58,29 @@ def _row(each: dict[str, Any]) -> list[str]:
     example="holdfast schedule add nightly --cron '30 2 * * *' --workflow report.yaml -i days=1",
 )
 def add_schedule(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name; its own is replaced.")],
-    cron: Annotated[str, typer.Option(help="Minute, hour, day, month, weekday.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A name; an existing schedule of that name is replaced."
+        ),
+    ],
+    cron: Annotated[
+        str, typer.Option(help="A cron expression: minute, hour, day, month, weekday.")
+    ],
     workflow: Annotated[
         str | None,
         typer.Option(
-            help="What each tick starts: a name, a file, or module:name.",
+            help="The workflow to start: a name, a file, or module:name.",
             autocompletion=complete_workflow,
         ),
     ] = None,
     given: Inputs = None,
-    task: Annotated[str | None, typer.Option(help="Or a task of this title.")] = None,
-    agent: Annotated[str, typer.Option(help="Of a task: whom it is for.")] = "default",
-    payload: Annotated[str | None, typer.Option(help="Of a task: what it is given, JSON.")] = None,
-    zone: Annotated[str, typer.Option(help="Its time zone.")] = "UTC",
+    task: Annotated[str | None, typer.Option(help="Start a task with this title instead.")] = None,
+    agent: Annotated[str, typer.Option(help="For a task: the agent it is for.")] = "default",
+    payload: Annotated[str | None, typer.Option(help="For a task: its payload, as JSON.")] = None,
+    zone: Annotated[str, typer.Option(help="The time zone, e.g. Europe/Berlin.")] = "UTC",
     missed: Annotated[
-        str, typer.Option(help="For ticks that nobody was there for: one start, all, or skip.")
+        str, typer.Option(help="What to start for ticks that were missed: one, all or skip.")
     ] = "one",
     json: Json = False,
 ) -> None:
@@ -111,20 +118,20 @@ def _say_added(added: dict[str, Any], *, json: bool) -> None:
 
 @command("pause", of=schedule, example="holdfast schedule pause nightly")
 def pause_schedule(name: ScheduleName, json: Json = False) -> None:
-    """Fire no more ticks; those of the pause are not made up for."""
+    """Pause a schedule; ticks missed meanwhile are not made up for."""
     _steer(name, "pause", "is paused", json=json)
 
 
 @command("resume", of=schedule, example="holdfast schedule resume nightly")
 def resume_schedule(name: ScheduleName, json: Json = False) -> None:
-    """Go on with the next tick from now."""
-    _steer(name, "resume", "goes on", json=json)
+    """Resume a schedule with its next tick."""
+    _steer(name, "resume", "is resumed", json=json)
 
 
 @command("remove", of=schedule, example="holdfast schedule remove nightly")
 def remove_schedule(name: ScheduleName, json: Json = False) -> None:
-    """Forget a schedule; what it has started stays."""
-    _steer(name, "remove", "is gone", json=json)
+    """Remove a schedule; what it started stays."""
+    _steer(name, "remove", "is removed", json=json)
 
 
 def _steer(name: str, verb: str, said: str, *, json: bool) -> None:
@@ -141,8 +148,10 @@ def _steer(name: str, verb: str, said: str, *, json: bool) -> None:
 )
 def preview(
     cron: Annotated[str, typer.Argument(metavar="CRON", help="Minute, hour, day, month, weekday.")],
-    zone: Annotated[str, typer.Option(help="Its time zone.")] = "UTC",
-    count: Annotated[int, typer.Option("--count", "-n", min=1, max=1000, help="How many.")] = 5,
+    zone: Annotated[str, typer.Option(help="The time zone, e.g. Europe/Berlin.")] = "UTC",
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, max=1000, help="How many ticks to print.")
+    ] = 5,
     json: Json = False,
 ) -> None:
     """Print the next ticks of a cron expression."""
@@ -160,10 +169,12 @@ def preview(
 def acquire(
     key: Key,
     ttl: Ttl = "30s",
-    owner: Annotated[str | None, typer.Option(help="Who holds it.")] = None,
+    owner: Annotated[
+        str | None, typer.Option(help="Who holds it (default: your user name).")
+    ] = None,
     json: Json = False,
 ) -> int:
-    """Take a lease that nobody holds, and print it as JSON; exits 1 when somebody does."""
+    """Acquire a lease and print it as JSON. Exits 1 if somebody else holds it."""
     seconds = parse_duration("ttl", ttl)
     with opened(begins=True) as service:
         got = service.commands.acquire_lease(key, owner or actor(), seconds)
@@ -180,7 +191,7 @@ def acquire(
 
 @command("renew", of=lease, example="holdfast lease renew deploy --token … --ttl 10m")
 def renew(key: Key, token: Token, ttl: Ttl = "30s", json: Json = False) -> None:
-    """Keep a lease; refused once it has run out or changed hands."""
+    """Renew a lease; refused once it has expired or changed hands."""
     seconds = parse_duration("ttl", ttl)
     with opened() as service:
         told = service.commands.renew_lease(key, _given(token), seconds)
@@ -189,7 +200,7 @@ def renew(key: Key, token: Token, ttl: Ttl = "30s", json: Json = False) -> None:
 
 @command("release", of=lease, example="holdfast lease release deploy --token …")
 def release(key: Key, token: Token, json: Json = False) -> None:
-    """Give a lease back."""
+    """Release a lease."""
     with opened() as service:
         told = service.commands.release_lease(key, _given(token))
     say_json(told) if json else say(f"{escape(key)} is free")

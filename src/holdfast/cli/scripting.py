@@ -29,15 +29,17 @@ if TYPE_CHECKING:
 CHUNK = 65_536
 TASK, TOKEN = "HOLDFAST_TASK", "HOLDFAST_ATTEMPT_TOKEN"
 
-work = group("work", "Be a worker from a script: claim, renew, complete, fail, release, log.")
+work = group("work", "Claim tasks, keep their leases and report, from a script.")
 
 Task = Annotated[
     str | None,
-    typer.Argument(metavar="[TASK]", help=f"The task; ${TASK}.", show_default=False),
+    typer.Argument(metavar="TASK", help=f"The task (default: ${TASK}).", show_default=False),
 ]
-Token = Annotated[str | None, typer.Option("--token", help=f"The token of the attempt; ${TOKEN}.")]
-Lease = Annotated[str, typer.Option(help="How long until it must be renewed.")]
-Usage = Annotated[str | None, typer.Option(help='What it used up, as JSON: {"usd": 0.1}.')]
+Token = Annotated[
+    str | None, typer.Option("--token", help=f"The token of the attempt (default: ${TOKEN}).")
+]
+Lease = Annotated[str, typer.Option(help="How long the lease lasts unless renewed.")]
+Usage = Annotated[str | None, typer.Option(help='What was used, as JSON, e.g. {"usd": 0.1}.')]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,19 +79,22 @@ def desk(*, begins: bool = False) -> Iterator[Desk]:
 @command("claim", of=work, example="holdfast work claim --agent developer --lease 10m")
 def claim(
     task: Annotated[
-        str | None, typer.Argument(metavar="[TASK]", help="This task, and not the first in line.")
+        str | None,
+        typer.Argument(metavar="TASK", help="A certain task (default: the next in line)."),
     ] = None,
     agent: Agents = None,
     tag: Tags = None,
-    number: Annotated[int, typer.Option("--max", min=1, max=1000, help="How many at most.")] = 1,
+    number: Annotated[
+        int, typer.Option("--max", min=1, max=1000, help="How many to claim at most.")
+    ] = 1,
     lease: Lease = "30s",
-    name: Annotated[str | None, typer.Option("--worker", help="The worker's name.")] = None,
+    name: Annotated[str | None, typer.Option("--worker", help="The name of the worker.")] = None,
     shell: Annotated[
-        bool, typer.Option("--shell", help="Print variables for eval, of one task.")
+        bool, typer.Option("--shell", help="Print variables of one task for `eval`.")
     ] = False,
     json: Json = False,
 ) -> int | None:
-    """Lease ready tasks and print them with their tokens as JSON; exits 1 when there is none."""
+    """Claim ready tasks; prints them with their tokens as JSON. Exits 1 if there are none."""
     from holdfast.service.protocol import Offer
 
     if shell and number > 1:
@@ -143,11 +148,11 @@ def renew(
     task: Task = None,
     token: Token = None,
     lease: Lease = "30s",
-    progress: Annotated[str | None, typer.Option(help="How far it is: text, or JSON.")] = None,
+    progress: Annotated[str | None, typer.Option(help="Progress to show: text or JSON.")] = None,
     usage: Usage = None,
     json: Json = False,
 ) -> None:
-    """Keep a lease, and say how far it is; a refusal says to stop."""
+    """Renew a lease and report progress; if it is refused, stop."""
     from holdfast.model.task import Renewal
 
     seconds = parse_duration("lease", lease)
@@ -166,11 +171,13 @@ def renew(
 def complete(
     task: Task = None,
     token: Token = None,
-    output: Annotated[str | None, typer.Option(help="The result as JSON; - reads it.")] = None,
+    output: Annotated[
+        str | None, typer.Option(help="The result as JSON; - reads it from stdin.")
+    ] = None,
     usage: Usage = None,
     json: Json = False,
 ) -> None:
-    """Report the result; the same again is a success, another is refused."""
+    """Report the result. The same result again is accepted, another is refused."""
     result = _json("output", sys.stdin.read() if output == "-" else output)
     spent = _json("usage", usage)
     with desk() as where:
@@ -182,15 +189,17 @@ def complete(
 def fail(
     task: Task = None,
     token: Token = None,
-    error: Annotated[str, typer.Option(help="What went wrong: text, or JSON.")] = "failed",
-    final: Annotated[bool, typer.Option("--final", help="Do not try it again.")] = False,
+    error: Annotated[str, typer.Option(help="What went wrong: text or JSON.")] = "failed",
+    final: Annotated[bool, typer.Option("--final", help="Do not retry.")] = False,
     limit_until: Annotated[
         str | None,
-        typer.Option(help="Its agent is at its usage limit until then: 2h from now, or a time."),
+        typer.Option(
+            help="The agent is at its usage limit for this long, e.g. 2h, or until a time."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Report a failure; it is tried again while its budget lasts. A usage limit costs nothing."""
+    """Report a failure. The task is retried while attempts are left; a usage limit costs none."""
     with desk() as where:
         attempt = where.attempt(task, token)
         if limit_until is None:
@@ -208,10 +217,13 @@ def fail(
 def release(
     task: Task = None,
     token: Token = None,
-    until: Annotated[str | None, typer.Option(help="Not before: 10m from now, or a time.")] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(help="Not to be claimed for this long, e.g. 10m, or before a time."),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Give a task back; it costs no attempt."""
+    """Give a task back, at no cost in attempts."""
     with desk() as where:
         attempt = where.attempt(task, token)
         given = read_moment("until", until)
@@ -222,9 +234,9 @@ def release(
 def log(
     task: Task = None,
     token: Token = None,
-    text: Annotated[str | None, typer.Option(help="What to add; else it is read.")] = None,
+    text: Annotated[str | None, typer.Option(help="The text to add (default: read stdin).")] = None,
 ) -> None:
-    """Add to the log of an attempt, from --text or from what is piped in."""
+    """Add to the log of an attempt, from --text or stdin."""
     with desk() as where:
         task_id, secret = where.attempt(task, token)
         for chunk in _chunks(text):
@@ -233,7 +245,7 @@ def log(
 
 @command("guard", example="holdfast guard && git push")
 def guard(task: Task = None, token: Token = None, json: Json = False) -> None:
-    """Ask before a side effect whether an attempt may still act; exits 1 when it may not."""
+    """Check before a side effect that the attempt may still act. Exits 1 if it may not."""
     with desk() as where:
         say_answer(where.protocol.guard(*where.attempt(task, token)), json=json)
 

@@ -42,26 +42,30 @@ log = logging.getLogger("holdfast.server")
 # What the server imports that a bare installation does not bring.
 NEEDED = ("fastapi", "httptools", "prometheus_client", "uvicorn")
 DEFAULT_ROLE = "viewer"
-token = group("token", "Print the token of this project; make, list and revoke others.", alone=True)
+token = group(
+    "token", "Print this store's admin token; create, list and revoke others.", alone=True
+)
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks a free one.")]
 Public = Annotated[
-    bool, typer.Option("--public", help="Listen beyond this machine; put TLS in front of it.")
+    bool, typer.Option("--public", help="Allow an address beyond this machine; put TLS in front.")
 ]
 Names = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", help="A name that the server is asked by, besides localhost."),
+    typer.Option("--allow-host", help="Another host name that clients may use; repeatable."),
 ]
 Origins = Annotated[
     list[str] | None,
-    typer.Option("--allow-origin", help="An origin whose pages may ask, as https://name."),
+    typer.Option(
+        "--allow-origin", help="An origin whose pages may call, e.g. https://name; repeatable."
+    ),
 ]
 Often = Annotated[
-    int, typer.Option("--rate", min=0, help="Calls a second for each token; 0 sets no limit.")
+    int, typer.Option("--rate", min=0, help="Calls per second for each token; 0 for no limit.")
 ]
 App = Annotated[
-    str | None, typer.Argument(metavar="[APP]", help="A program's Holdfast, as module:name.")
+    str | None, typer.Argument(metavar="APP", help="A program's Holdfast object, as module:name.")
 ]
 
 
@@ -76,7 +80,7 @@ def serve(
     hear: Hear = False,
     log_json: LogJson = False,
 ) -> None:
-    """Serve the store over HTTP until Ctrl-C, SIGTERM or SIGHUP, then let what runs end."""
+    """Serve the store over HTTP until stopped, then drain."""
     show_logs(logging.INFO, json=log_json)
     bind = _bind(host, port, public=public)
     from holdfast.server.server import until_signalled
@@ -93,10 +97,12 @@ def up(
     port: Port = 8765,
     public: Public = False,
     agent: Annotated[
-        list[str] | None, typer.Option("--agent", "-a", help="An agent it serves; default.")
+        list[str] | None,
+        typer.Option("--agent", "-a", help="An agent to serve; repeatable (default: default)."),
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option(help="How many steps at once; the number of cores.")
+        int | None,
+        typer.Option(help="Steps at once (default: the number of cores with APP, else 2)."),
     ] = None,
     allow_host: Names = None,
     allow_origin: Origins = None,
@@ -104,7 +110,7 @@ def up(
     hear: Hear = False,
     log_json: LogJson = False,
 ) -> None:
-    """Serve the store, and work in it, in one process; Ctrl-C lets what runs finish."""
+    """Run server and worker in one process."""
     show_logs(logging.INFO, json=log_json)
     bind = _bind(host, port, public=public)
     from holdfast.server.server import until_signalled
@@ -200,17 +206,20 @@ def show_token(context: typer.Context, db: Store = None) -> None:
 
 @command("create", of=token, example="holdfast token create ci --role worker --agent builder")
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for the token.")],
     role: Annotated[
-        str | None, typer.Option(help="viewer, operator, worker or admin; viewer.")
+        str | None, typer.Option(help="viewer, operator, worker or admin (default: viewer).")
     ] = None,
     agent: Annotated[
-        list[str] | None, typer.Option("--agent", "-a", help="A worker's: only this agent.")
+        list[str] | None,
+        typer.Option("--agent", "-a", help="For a worker: only this agent; repeatable."),
     ] = None,
-    expires: Annotated[str | None, typer.Option(help="Good for so long: 30d.")] = None,
+    expires: Annotated[
+        str | None, typer.Option(help="How long it is valid, e.g. 30d (default: for ever).")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Make a token, and print it this once: the store keeps its digest alone."""
+    """Create a token and print it once."""
     with begun() as service:
         made = service.tokens.create(
             name, role=role or DEFAULT_ROLE, agents=agent or None, expires=expires
@@ -222,11 +231,14 @@ def create(
 
 @command("list", of=token, example="holdfast token list")
 def list_tokens(json: Json = False) -> None:
-    """List the tokens that were made: names, roles and times, never the tokens themselves."""
+    """List tokens: names, roles and times, never the secrets."""
     with opened() as service:
         page = service.tokens.list()
     if json:
         say_json(page)
+        return
+    if not page["items"]:
+        note("No tokens.")
         return
     rows = [
         [
@@ -254,7 +266,7 @@ def revoke(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a token.")],
     json: Json = False,
 ) -> None:
-    """Have a token be good for nothing from now on."""
+    """Revoke a token at once."""
     with opened() as service:
         told = service.tokens.revoke(name)
     say_json(told) if json else say(f"{escape(name)} is revoked")

@@ -66,9 +66,11 @@ steps:
 
 @command("init", example="holdfast init")
 def init(
-    bare: Annotated[bool, typer.Option("--bare", help="Only the store; write no files.")] = False,
+    bare: Annotated[
+        bool, typer.Option("--bare", help="Create only the store; write no other files.")
+    ] = False,
 ) -> None:
-    """Begin here: make the store, find the agents, write settings and a workflow to try."""
+    """Set up this folder: store, settings and a sample workflow."""
     from holdfast.service.agents import installed_agents
     from holdfast.service.place import find_home
     from holdfast.service.project import NAME
@@ -105,14 +107,14 @@ def _write(target: Path, text: str, about: str) -> None:
             file.write(text)
         say(f"{paint('✓', 'green')} {target.name}: {about}")
     except FileExistsError:
-        say(f"  {target.name} is there already, and was left as it is")
+        say(f"  {target.name} already exists, and is unchanged")
     except OSError as error:
         raise InvalidInput("init", f"{target} cannot be written: {error.strerror}") from error
 
 
 @command("demo", example="holdfast demo")
 def demo() -> int | None:
-    """Watch agents build a feature in a folder of its own, while one of their workers is killed."""
+    """Watch agents build a feature while a worker is killed."""
     from holdfast.cli.demonstration import demonstrate
 
     return demonstrate()

@@ -25,7 +25,7 @@ CHOICES = 10
 
 @command("cancel", example="holdfast cancel @last --dry-run")
 def cancel(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> int:
-    """End runs or tasks at once and for good, with all that is open in them."""
+    """Cancel runs or tasks, with everything open in them."""
     return _each("cancel", addresses, dry_run=dry_run, json=json)
 
 
@@ -34,19 +34,19 @@ def retry(
     address: Address,
     step: Annotated[
         str | None,
-        typer.Option("--from", help="This step of a run, or build.2.test, and all that needs it."),
+        typer.Option("--from", help="Start again from this step of a run, and all that needs it."),
     ] = None,
     again: Annotated[
         bool,
         typer.Option(
             "--again",
-            help="A task that is done too, and all that needs it; their effects are done again.",
+            help="Redo a task even if done, and all that needs it; effects run again.",
         ),
     ] = False,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
-    """Try again what failed or was cancelled, with fresh budgets."""
+    """Retry what failed or was cancelled, with fresh budgets."""
     with opened() as service:
         found = service.addresses.find(address)
         if step is not None and (again or found.startswith("t_")):
@@ -68,7 +68,7 @@ def retry(
 
 @command("pause", example="holdfast pause @last")
 def pause(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> int:
-    """Let what runs finish, and start nothing new."""
+    """Let running steps finish, and start nothing new."""
     return _each("pause", addresses, dry_run=dry_run, json=json)
 
 
@@ -76,18 +76,18 @@ def pause(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> 
 def resume(
     addresses: AnyAddresses = None,
     agent: Annotated[
-        str | None, typer.Option(help="An agent that has reached its usage limit.")
+        str | None, typer.Option(help="Resume this agent, which is at its usage limit.")
     ] = None,
     add_usd: Annotated[
-        float | None, typer.Option(help="Dollars that a run may use beyond its budget.")
+        float | None, typer.Option(help="Add dollars to the budget of a run.")
     ] = None,
     add_attempts: Annotated[
-        int | None, typer.Option(help="Attempts that a run may have beyond its budget.")
+        int | None, typer.Option(help="Add attempts to the budget of a run.")
     ] = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
-    """Go on with what was paused, a task on hold, a run out of budget, an agent at its limit."""
+    """Resume what is paused, out of budget, or at a usage limit."""
     if agent is not None:
         if addresses or add_usd is not None or add_attempts is not None:
             raise InvalidInput("agent", "is for all of that agent, and takes nothing else")
@@ -103,10 +103,12 @@ def resume(
 @command("approve", example='holdfast approve @last:approve --note "looks good"')
 def approve(
     address: Address,
-    text: Annotated[str | None, typer.Option("--note", help="Why; kept with it.")] = None,
+    text: Annotated[
+        str | None, typer.Option("--note", help="A note to keep with the approval.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Say yes to what waits for approval: a task, or the only one of a run that does."""
+    """Approve what waits for approval."""
     with opened() as service:
         asked = _asked(service, address, "approve")
         say_changed(service, service.commands.approve(asked, text), json=json)
@@ -115,10 +117,10 @@ def approve(
 @command("reject", example='holdfast reject @last:approve --reason "not yet"')
 def reject(
     address: Address,
-    reason: Annotated[str | None, typer.Option(help="Why; it becomes the error.")] = None,
+    reason: Annotated[str | None, typer.Option(help="The reason; it becomes the error.")] = None,
     json: Json = False,
 ) -> None:
-    """Say no to what waits for approval: it has failed."""
+    """Reject what waits for approval; it fails."""
     with opened() as service:
         asked = _asked(service, address, "reject")
         say_changed(service, service.commands.reject(asked, reason), json=json)
@@ -127,10 +129,10 @@ def reject(
 @command("answer", example='holdfast answer @last:plan "use the new API"')
 def answer(
     address: Address,
-    text: Annotated[str, typer.Argument(metavar="ANSWER", help="Text, or JSON.")],
+    text: Annotated[str, typer.Argument(metavar="ANSWER", help="The answer: text or JSON.")],
     json: Json = False,
 ) -> None:
-    """Answer what a step asked; it goes on with the answer."""
+    """Answer a step's question; the step goes on with the answer."""
     with opened() as service:
         asked = _asked(service, address, "approve")
         say_changed(service, service.commands.answer(asked, read_value(text)), json=json)
@@ -157,10 +159,10 @@ def _asked(service: Service, address: str, verb: str) -> str:
 @command("continue", example='holdfast continue @last:implement "also update the docs"')
 def go_on(
     address: Address,
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="Text, or JSON.")],
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The message: text or JSON.")],
     json: Json = False,
 ) -> int:
-    """Do an ended task again with a message to who did it, and all that needs it."""
+    """Re-open a finished task with a follow-up message."""
     with opened() as service:
         found = service.addresses.task(address)
         follow_up = partial(service.commands.follow_up, message=read_value(message))
@@ -170,12 +172,14 @@ def go_on(
 @command("signal", example='holdfast signal @last courier.arrived \'{"at": "noon"}\'')
 def signal(
     address: Address,
-    name: Annotated[str, typer.Argument(help="What a step waits for.")],
-    payload: Annotated[str | None, typer.Argument(help="Text, or JSON, for the step.")] = None,
-    key: Annotated[str | None, typer.Option(help="Send it once under this key.")] = None,
+    name: Annotated[str, typer.Argument(help="The name of the signal.")],
+    payload: Annotated[
+        str | None, typer.Argument(help="What the step receives: text or JSON.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Send only once under this key.")] = None,
     json: Json = False,
 ) -> None:
-    """Send a run, or a task without one, what a step of it waits for."""
+    """Send a signal that a step waits for."""
     with opened() as service:
         found = service.addresses.find(address)
         value = None if payload is None else read_value(payload)
@@ -228,7 +232,7 @@ def _resume_agent(agent: str, *, dry_run: bool, json: bool) -> None:
     if json:
         say_json(told)
     elif told["repeated"]:
-        say(f"{escape(agent)} is at no limit")
+        say(f"{escape(agent)} is not at a limit")
     else:
         say(f"{escape(agent)} goes on, with {count(told['tasks'], 'task')} that waited for it")
 
@@ -287,7 +291,8 @@ def say_answer(answer: View, *, json: bool, place: str | None = None) -> None:
 
     now = answer.get("run") or answer["task"]
     name = escape(now["workflow"] if "run" in answer else name_task(now, place))
-    state = coloured(now.get("state") or now["status"])
-    holds = f", held: {', '.join(now['holds'])}" if now["holds"] else ""
+    state = now.get("state") or now["status"]
+    held = "" if state == "held" else "held: "
+    holds = f" ({held}{', '.join(now['holds'])})" if now["holds"] else ""
     before = " (as before)" if answer["repeated"] else ""
-    say(f"{name} {now['id']} is {state}{holds}{before}")
+    say(f"{name} {now['id']} is {coloured(state)}{holds}{before}")

@@ -15,23 +15,30 @@ from holdfast.cli.steering import say_changed
 from holdfast.cli.terminal import escape, note, say, say_json
 from holdfast.errors import InvalidInput
 
-task = group("task", "Make and change single tasks.")
-plan = group("plan", "Split a task into children that run one after another.")
+task = group("task", "Create and change single tasks.")
+plan = group("plan", "Split a task into children that run as a chain or a graph.")
 
-Payload = Annotated[str | None, typer.Option(help="What it is about, as JSON.")]
-Agent = Annotated[str | None, typer.Option("--agent", "-a", help="The agent it is for; default.")]
-Priority = Annotated[int | None, typer.Option(help="Higher ones first.")]
-Tag = Annotated[list[str] | None, typer.Option("--tag", "-t", help="A tag its worker must offer.")]
+Payload = Annotated[str | None, typer.Option(help="The payload, as JSON.")]
+Agent = Annotated[
+    str | None, typer.Option("--agent", "-a", help="The agent it is for (default: default).")
+]
+Priority = Annotated[int | None, typer.Option(help="Higher goes first.")]
+Tag = Annotated[
+    list[str] | None, typer.Option("--tag", "-t", help="A tag its worker must offer; repeatable.")
+]
 When = Annotated[
-    str | None, typer.Option("--at", help="Not before: 10m from now, or 2030-01-31T09:00+01:00.")
+    str | None,
+    typer.Option("--at", help="When it may start: 10m from now, or 2030-01-31T09:00+01:00."),
 ]
 MaxAttempts = Annotated[int | None, typer.Option(help="How many attempts may fail.")]
-MaxLost = Annotated[int | None, typer.Option(help="How many attempts may vanish.")]
-Timeout = Annotated[str | None, typer.Option(help="How long one attempt may take: 30m.")]
-Needs = Annotated[
-    list[str] | None, typer.Option("--needs", help="A task that must be done before.")
+MaxLost = Annotated[
+    int | None, typer.Option(help="How many attempts may be lost with their worker.")
 ]
-Title = Annotated[str, typer.Argument(metavar="TITLE", help="What is to be done.")]
+Timeout = Annotated[str | None, typer.Option(help="Time limit of one attempt, e.g. 30m.")]
+Needs = Annotated[
+    list[str] | None, typer.Option("--needs", help="A task that must be done first; repeatable.")
+]
+Title = Annotated[str, typer.Argument(metavar="TITLE", help="What to do.")]
 
 
 @command("add", of=task, example="holdfast task add 'Tidy the shed' --agent developer --at 10m")
@@ -40,18 +47,18 @@ def add(
     agent: Agent = None,
     payload: Payload = None,
     needs: Needs = None,
-    parent: Annotated[str | None, typer.Option(help="The task it is a part of.")] = None,
+    parent: Annotated[str | None, typer.Option(help="The task it is part of.")] = None,
     step: Annotated[
         str | None, typer.Option(help="The function of a program that does it.")
     ] = None,
     at: When = None,
     priority: Priority = None,
     tag: Tag = None,
-    key: Annotated[str | None, typer.Option(help="The same key again is the same task.")] = None,
+    key: Annotated[str | None, typer.Option(help="Create only once under this key.")] = None,
     max_attempts: MaxAttempts = None,
     max_lost: MaxLost = None,
     timeout: Timeout = None,
-    idle: Annotated[bool, typer.Option("--idle", help="Do not put it in the queue yet.")] = False,
+    idle: Annotated[bool, typer.Option("--idle", help="Do not queue it yet.")] = False,
     json: Json = False,
 ) -> None:
     """Add a task to the queue."""
@@ -76,7 +83,7 @@ def add(
 
 @command("enqueue", of=task, example="holdfast task enqueue t_…")
 def enqueue(address: TaskAddress, json: Json = False) -> None:
-    """Put an idle task in the queue."""
+    """Queue an idle task."""
     with opened() as service:
         found = service.addresses.task(address)
         say_changed(service, service.commands.enqueue(found), json=json)
@@ -84,7 +91,7 @@ def enqueue(address: TaskAddress, json: Json = False) -> None:
 
 @command("run-now", of=task, example="holdfast task run-now t_…")
 def run_now(address: TaskAddress, json: Json = False) -> None:
-    """Put a task first in line: order, time and a pause no longer hold it up."""
+    """Put a task first in line, past order, start time and a pause."""
     with opened() as service:
         found = service.addresses.task(address)
         say_changed(service, service.commands.run_now(found), json=json)
@@ -92,7 +99,7 @@ def run_now(address: TaskAddress, json: Json = False) -> None:
 
 @command("reset", of=task, example="holdfast task reset t_…")
 def reset(address: TaskAddress, json: Json = False) -> None:
-    """Take a task back to idle, as if it had never run."""
+    """Set a task back to idle, as if it had never run."""
     with opened() as service:
         found = service.addresses.task(address)
         say_changed(service, service.commands.reset(found), json=json)
@@ -101,22 +108,24 @@ def reset(address: TaskAddress, json: Json = False) -> None:
 @command("edit", of=task, example="holdfast task edit t_… --priority 5 --title 'Tidy both sheds'")
 def edit(
     address: TaskAddress,
-    title: Annotated[str | None, typer.Option(help="What is to be done.")] = None,
+    title: Annotated[str | None, typer.Option(help="What to do.")] = None,
     agent: Agent = None,
     payload: Payload = None,
     at: When = None,
     priority: Priority = None,
-    position: Annotated[int | None, typer.Option(help="Its place among its like.")] = None,
+    position: Annotated[
+        int | None, typer.Option(help="Its place among tasks of equal priority; lower goes first.")
+    ] = None,
     tag: Tag = None,
     max_attempts: MaxAttempts = None,
     max_lost: MaxLost = None,
     timeout: Timeout = None,
     version: Annotated[
-        int | None, typer.Option(help="Only if it is still at this version.")
+        int | None, typer.Option(help="Edit only if it is still at this version.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Change a task that is idle or queued, between two attempts too."""
+    """Edit an idle or queued task."""
     fields = _fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
     more = {
         "title": title,
@@ -135,7 +144,7 @@ def edit(
 
 @command("block", of=task, example="holdfast task block t_… --needs @last:plan")
 def block(address: TaskAddress, needs: Needs = None, json: Json = False) -> None:
-    """Have a task that has not begun wait for others too."""
+    """Make a task that has not started wait for others too."""
     if not needs:
         raise InvalidInput("needs", "is missing: --needs names a task that must be done before")
     with opened() as service:
@@ -149,11 +158,13 @@ def unblock(
     address: TaskAddress,
     needs: Annotated[
         list[str] | None,
-        typer.Option("--needs", help="A task that it was linked to; else all of those."),
+        typer.Option(
+            "--needs", help="Stop waiting for this task; repeatable (default: all added by hand)."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Have a task wait no more for others that it was linked to by hand."""
+    """Stop a task waiting for others that were added by hand."""
     with opened() as service:
         find = service.addresses.task
         found, needed = find(address), [find(each) for each in needs or ()]
@@ -162,19 +173,19 @@ def unblock(
 
 @command("delete", of=task, example="holdfast task delete t_…")
 def delete(address: TaskAddress, json: Json = False) -> None:
-    """Remove a task that nothing needs, with its history."""
+    """Delete a task that nothing needs, with its history."""
     with opened() as service:
         found = service.addresses.task(address)
         told = service.commands.delete(found)
     if json:
         say_json(told)
     else:
-        say(f"{found} is gone")
+        say(f"{found} is deleted")
 
 
 @command("start", of=plan, example="holdfast plan start t_…")
 def start(address: TaskAddress, json: Json = False) -> None:
-    """Begin to plan an idle task: it is worked on by the children added to it."""
+    """Start to plan an idle task; its children will do the work."""
     with opened() as service:
         found = service.addresses.task(address)
         say_changed(service, service.commands.start_planning(found), json=json)
@@ -188,15 +199,15 @@ def add_child(
     address: TaskAddress,
     title: Title,
     agent: Annotated[
-        str | None, typer.Option("--agent", "-a", help="The agent it is for; else the plan's.")
+        str | None, typer.Option("--agent", "-a", help="The agent it is for (default: the plan's).")
     ] = None,
     payload: Payload = None,
     position: Annotated[
-        int | None, typer.Option(help="Its place, lower ones first; else last.")
+        int | None, typer.Option(help="Its place; lower goes first (default: last).")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Add a child to a plan; it waits until the plan is finalized."""
+    """Add a child to a plan; it starts once the plan is finalized."""
     from holdfast.model.task import NewTask
 
     with opened() as service:
@@ -217,12 +228,16 @@ def finalize(
     address: TaskAddress,
     graph: Annotated[
         list[str] | None,
-        typer.Option("--graph", metavar="CHILD:NEED,…", help="Who needs whom; else a chain."),
+        typer.Option(
+            "--graph",
+            metavar="CHILD:NEED,…",
+            help="What a child needs; repeatable (default: a chain).",
+        ),
     ] = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Queue the children of a plan: as a chain in their order, or by what each needs."""
+    """Queue the children of a plan, as a chain or as a graph."""
     links = None if graph is None else [_link(each) for each in graph]
     with opened() as service:
         found = service.addresses.task(address)
@@ -293,5 +308,5 @@ def _say_added(made: dict[str, Any], *, json: bool) -> None:
     if json:
         say_json(made)
         return
-    said = "is" if made["created"] else "was there, and is"
+    said = "is" if made["created"] else "already exists, and is"
     say(f"{escape(made['title'])} {made['id']} {said} {made['state']}")

@@ -51,7 +51,7 @@ def tell_usage(mistake: Mistake, called: str) -> str:
     option = getattr(mistake, "option_name", None)
     if option is not None and hasattr(mistake, "possibilities"):
         own = _own_options(getattr(mistake, "ctx", None))
-        return f"{option}: is no option of {called}{_meant(option, mistake.possibilities, own)}"
+        return f"{option}: is not an option of {called}{_meant(option, mistake.possibilities, own)}"
     parameter = getattr(mistake, "param", None)
     if parameter is not None:
         return f"{_place(parameter)}: {_reason(mistake)}"

@@ -19,7 +19,7 @@ from holdfast.cli.words import ago
 if TYPE_CHECKING:
     from holdfast.model.graph import Workflow
 
-workflow = group("workflow", "Look at workflows, and check their files.")
+workflow = group("workflow", "List, show, check and add workflows.")
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A workflow file.")]
 SHORT = 12
@@ -27,7 +27,7 @@ SHORT = 12
 
 @command("list", of=workflow, example="holdfast workflow list")
 def list_workflows(json: Json = False) -> None:
-    """List the workflows that the store knows: whatever was started or scheduled."""
+    """List the workflows in the store."""
     from holdfast.service.views import read_time
 
     with opened() as service:
@@ -36,7 +36,7 @@ def list_workflows(json: Json = False) -> None:
         say_json(page)
         return
     if not page["items"]:
-        note("No workflow was ever started or scheduled in this store.")
+        note("No workflows. One that is added, started or scheduled is listed here.")
         return
     rows = [
         [
@@ -55,13 +55,13 @@ def show_workflow(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="WORKFLOW", help="A name, or a file.", autocompletion=complete_workflow
+            metavar="WORKFLOW", help="A name or a file.", autocompletion=complete_workflow
         ),
     ],
-    version: Annotated[str | None, typer.Option(help="Not the newest, but this one.")] = None,
+    version: Annotated[str | None, typer.Option(help="A version (default: the newest).")] = None,
     json: Json = False,
 ) -> None:
-    """Draw the graph of a workflow: one that the store knows, or that of a file."""
+    """Draw the graph of a workflow, from the store or a file."""
     import json as text
 
     if Path(name).suffix in FILES:
@@ -78,25 +78,25 @@ def show_workflow(
 
 @command("validate", of=workflow, example="holdfast workflow validate feature.yaml")
 def validate(path: File, json: Json = False) -> None:
-    """Check a workflow file, and tell every mistake at once, each with its place."""
+    """Check a workflow file; reports every mistake with its place."""
     known = _read(path)
     if json:
         say_json({"ok": True, "name": known.name, "version": known.version})
         return
     _draw(known)
-    say(f"{paint('✓', 'green')} {escape(path)} is in order")
+    say(f"{paint('✓', 'green')} {escape(path)} is valid")
 
 
 @command("add", of=workflow, example="holdfast workflow add feature.yaml")
 def add(path: File, json: Json = False) -> None:
-    """Keep the workflow of a file in the store: what its name means from now on."""
+    """Add a workflow file to the store: what its name means from now on."""
     known = _read(path)
     with opened(begins=True) as service:
         told = service.commands.add_workflow(known)
     if json:
         say_json(told)
         return
-    said = "is kept" if told["created"] else "was known"
+    said = "is added" if told["created"] else "was added before"
     say(f"{escape(known.name)} {known.version[:SHORT]} {said}")
     note(f"start: {with_store(f'holdfast run {known.name} --wait')}")
 

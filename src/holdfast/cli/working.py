@@ -40,41 +40,49 @@ class Permission:
     anything: bool
 
 
-workers = group("workers", "See which workers live; have one go.", alone=True)
+workers = group("workers", "List live workers; drain or evict one.", alone=True)
 WorkerName = Annotated[str, typer.Argument(metavar="WORKER", help="The name of a worker.")]
 
 
 @command("worker", example="holdfast worker shop:hf --agent developer --concurrency 4")
 def worker(
     app: Annotated[
-        str | None, typer.Argument(metavar="[APP]", help="A program's Holdfast, as module:name.")
+        str | None,
+        typer.Argument(metavar="APP", help="A program's Holdfast object, as module:name."),
     ] = None,
     agent: Agents = None,
     tag: Tags = None,
     concurrency: Annotated[
-        int | None, typer.Option(help="How many steps at once; the cores with APP, else 2.")
+        int | None,
+        typer.Option(help="Steps at once (default: the number of cores with APP, else 2)."),
     ] = None,
     least_disk: Annotated[
-        str | None, typer.Option(help="Claim nothing while less is free; 2GB.")
+        str | None, typer.Option(help="Claim nothing with less free disk (default: 2GB).")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Its name; service, host, number.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Its name (default: from service, host and a number).")
+    ] = None,
     lease: Annotated[
-        str | None, typer.Option(help="How long it may be silent; 30s, or as APP says.")
+        str | None, typer.Option(help="How long a lease lasts unless renewed (default: 30s).")
     ] = None,
     server: Annotated[
-        str | None, typer.Option(help="Work for a server elsewhere: its URL; $HOLDFAST_SERVER.")
+        str | None,
+        typer.Option(help="Work for the server at this URL (default: $HOLDFAST_SERVER)."),
     ] = None,
     allow: Annotated[
         list[str] | None,
-        typer.Option("--allow", help="For a server: a command, or the beginning of a URL."),
+        typer.Option(
+            "--allow",
+            help="With --server: a command, or the start of a URL, it may run; repeatable.",
+        ),
     ] = None,
     allow_any: Annotated[
-        bool, typer.Option("--allow-any", help="For a server: whatever it says.")
+        bool, typer.Option("--allow-any", help="With --server: run whatever the server sends.")
     ] = False,
     hear: Hear = False,
     log_json: LogJson = False,
 ) -> None:
-    """Pull and run steps until Ctrl-C; what runs then may finish, a second Ctrl-C ends at once."""
+    """Claim and run steps until Ctrl-C. Running steps then finish; a second Ctrl-C stops them."""
     show_logs(logging.INFO, json=log_json)
     said = project()
     if concurrency is None:
@@ -136,7 +144,7 @@ def list_workers(context: typer.Context, db: Store = None, json: Json = False) -
         say_json(page)
         return
     if not page["items"]:
-        note(f"No worker lives. Start one: {with_store('holdfast worker [APP]')}")
+        note(f"No live workers. Start one: {with_store('holdfast worker [APP]')}")
         return
     rows = [
         [
@@ -159,13 +167,13 @@ def _remark(worker: dict[str, Any]) -> str:
 
 @command("drain", of=workers, example="holdfast workers drain build-1")
 def drain(name: WorkerName, json: Json = False) -> None:
-    """Have a worker claim nothing more, finish what it runs, and leave."""
+    """Let a worker finish what it runs, claim nothing new, and leave."""
     _steer(name, "drain", json=json)
 
 
 @command("evict", of=workers, example="holdfast workers evict build-1")
 def evict(name: WorkerName, json: Json = False) -> None:
-    """Have a worker give back at once what it can stop, and leave."""
+    """Make a worker give back at once what it can stop, and leave."""
     _steer(name, "evict", json=json)
 
 

@@ -21,7 +21,7 @@ def read_text(place: Path, kind: type[InvalidFile] = InvalidWorkflowFile) -> str
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise InvalidInput("path", f"{place} cannot be read: {reason}") from error
+        raise InvalidInput(str(place), f"cannot be read: {reason}") from error
     if len(content) > MAX_BYTES:
         raise too_long(str(place), kind)
     try:

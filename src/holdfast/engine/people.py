@@ -13,7 +13,7 @@ def not_waiting(task: Task, *, answered: bool) -> str:
     if answered:
         return f"it asks nothing now: nothing was asked, or it was answered{_instead(task)}"
     if task.kind is not Kind.APPROVAL:
-        return f"it waits for no approval{_instead(task)}"
+        return f"it is not waiting for approval{_instead(task)}"
     look = f'hf.why("{task.id}") tells more'
     if task.blocked:
         return f"it cannot be settled yet: what it needs is not done; {look}"

@@ -80,7 +80,7 @@ def _from_now(field: str, value: str | timedelta) -> float:
     try:
         return parse_duration(field, value)
     except InvalidInput as error:
-        raise InvalidInput(field, f"{value!r} is no moment; {_FORMS}") from error
+        raise InvalidInput(field, f"{value!r} is not a time; {_FORMS}") from error
 
 
 def _within(field: str, moment: int) -> int:

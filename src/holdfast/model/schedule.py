@@ -237,7 +237,9 @@ def _simulate(cron: str, start: datetime) -> CronSim:
             reason = f"{cron!r} never comes: no month that it names has such a day; {_FORM}"
             raise InvalidInput("cron", reason) from error
         reason = str(error).lower()
-        raise InvalidInput("cron", f"{cron!r} is no cron expression: {reason}; {_FORM}") from error
+        raise InvalidInput(
+            "cron", f"{cron!r} is not a cron expression: {reason}; {_FORM}"
+        ) from error
 
 
 def _fits_another_month(cron: str, start: datetime) -> bool:
@@ -259,5 +261,5 @@ def _read_zone(zone: str) -> ZoneInfo:
     try:
         return ZoneInfo(zone)
     except (KeyError, ValueError, OSError) as error:
-        reason = f"{zone!r} is no time zone; write one as 'Europe/Berlin', or 'UTC'"
+        reason = f"{zone!r} is not a time zone; write e.g. 'Europe/Berlin' or 'UTC'"
         raise InvalidInput("zone", reason) from error

@@ -53,12 +53,10 @@ class Place:
             return
         if self.url == _default(self.home):
             raise StoreUnreachable(
-                f"there is no folder {FOLDER} here or above, and neither HOLDFAST_DB nor "
-                "HOLDFAST_HOME is set; `holdfast init` begins one here, and `--db URL`, or "
-                "HOLDFAST_DB, names one that is elsewhere"
+                "no store found here or above; run `holdfast init`, or set --db or HOLDFAST_DB"
             )
         raise StoreUnreachable(
-            f"there is no store at {self.url}; `holdfast db upgrade --db …` begins one there"
+            f"there is no store at {self.url}; `holdfast db upgrade --db …` creates one there"
         )
 
     def _refuse_foreign(self) -> None:
@@ -70,7 +68,7 @@ class Place:
         what = "this PostgreSQL database" if postgresql else str(sqlite_path(self.url))
         chosen = "" if self.settled else " --db …"
         raise StoreError(
-            f"{what} is no Holdfast store; `holdfast db upgrade{chosen}` begins one in it"
+            f"{what} is not a Holdfast store; `holdfast db upgrade{chosen}` creates one in it"
         )
 
 

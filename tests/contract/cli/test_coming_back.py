@@ -50,7 +50,7 @@ def test_what_is_done_again_says_what_of_its_run_comes_back_with_it(
     assert typed.ok("continue", plan, "more").splitlines() == said
     typed.ok("pause", run.id)
     typed.ok("cancel", run.id)
-    held = f"chain {run.id} comes back too, held: paused, with 2 other tasks re-opened"
+    held = f"chain {run.id} comes back too (held: paused), with 2 other tasks re-opened"
     assert typed.ok("retry", plan).splitlines()[1:] == [held]
 
 

@@ -127,7 +127,7 @@ def test_a_dry_run_of_several_tells_of_each_what_those_before_it_leave(
         f"would cancel {run.id}: 3 tasks",
         f"would cancel {run.steps['work']}: 0 tasks",
     ]
-    assert f"{over.id} was left as it is" in said.err
+    assert f"{over.id} is unchanged" in said.err
     assert run.status == "running"
 
 

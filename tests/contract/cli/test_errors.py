@@ -57,15 +57,15 @@ def test_what_was_typed_wrong_is_json_too(typed: Typed) -> None:
         (("runs", "--limit", "5000"), "--limit: must be 1000 at most, not '5000'", "runs"),
         (("worker", "--concurrency", "x"), "must be a whole number, not 'x'", "worker"),
         (("serve", "--port", "-1"), "--port: must be 0 or more, not '-1'", "serve"),
-        (("runs", "--stats"), "is no option of holdfast runs; did you mean --status?", "runs"),
-        (("up", "--name", "a"), "is no option of holdfast up; holdfast worker has one", "up"),
+        (("runs", "--stats"), "is not an option of holdfast runs; did you mean --status?", "runs"),
+        (("up", "--name", "a"), "is not an option of holdfast up; holdfast worker has one", "up"),
         (
             ("reject", "t_1", "--note", "no"),
-            "is no option of holdfast reject, which has --reason; holdfast approve has one",
+            "is not an option of holdfast reject, which has --reason; holdfast approve has one",
             "reject",
         ),
-        (("continue", "t_1", "-m", "hi"), "-m: is no option of holdfast continue", "continue"),
-        (("runs", "-z"), "-z: is no option of holdfast runs", "runs"),
+        (("continue", "t_1", "-m", "hi"), "-m: is not an option of holdfast continue", "continue"),
+        (("runs", "-z"), "-z: is not an option of holdfast runs", "runs"),
         (("runs", "--limit"), "option '--limit' requires an argument", "runs"),
         (("db", "backup"), "FILE: is missing", "db backup"),
         (("show", "a", "b"), "got unexpected extra argument", "show"),
@@ -134,7 +134,7 @@ def test_every_command_that_is_told_names_the_store_that_was_typed(
     for line, told in lines.items():
         assert told in typed(*line, *store).err, line
     elsewhere = typed.refused(5, "runs")
-    assert "`--db URL`, or HOLDFAST_DB, names one that is elsewhere" in elsewhere
+    assert "or set --db or HOLDFAST_DB" in elsewhere
 
 
 def test_what_is_told_of_a_store_that_was_typed_can_be_typed_as_it_stands(
@@ -213,11 +213,11 @@ def test_the_input_that_is_missing_is_offered(typed: Typed, tmp_path: Path) -> N
 def test_an_attempt_that_may_not_act_is_told_so(engine: Engine, typed: Typed) -> None:
     stage = bring(engine, Status.DONE)
     told = typed.refused(1, "guard", stage.task_id, "--token", str(stage.token))
-    assert f"{stage.task_id} may not act any more: already_terminal" in told
+    assert f"{stage.task_id} may not act any more (already_terminal)" in told
     assert told.count("stop, and change nothing more: the attempt is over") == 1
     late = typed.refused(1, "guard", stage.task_id, "--token", "9.00")
     assert late.count("stop, and change nothing more") == 1
-    assert "was left as it is" in typed.refused(1, "cancel", stage.task_id)
+    assert "is unchanged" in typed.refused(1, "cancel", stage.task_id)
 
 
 def test_why_is_asked_of_the_last_run_where_none_is_named(engine: Engine, typed: Typed) -> None:

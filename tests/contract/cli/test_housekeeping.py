@@ -156,7 +156,7 @@ def test_schedules_are_listed_paused_resumed_and_removed(engine: Engine, typed: 
     typed.ok("schedule", "resume", "nightly")
     told = typed.refused(2, "schedule", "pause", "nightl")
     assert "known are nightly; did you mean 'nightly'?" in told
-    assert typed.ok("schedule", "remove", "nightly") == "nightly is gone\n"
+    assert typed.ok("schedule", "remove", "nightly") == "nightly is removed\n"
     assert typed.json("schedule", "list")["items"] == []
 
 
@@ -165,9 +165,9 @@ def test_ticks_are_previewed_without_a_store(typed: Typed, monkeypatch: pytest.M
     ticks = typed.json("schedule", "preview", "0 9 * * 1-5", "--zone", "Europe/Berlin", "-n", "3")
     moments = [datetime.fromisoformat(each) for each in ticks["items"]]
     assert [(each.hour, each.weekday() < 5) for each in moments] == [(9, True)] * 3
-    assert "cron: 'x' is no cron expression" in typed.refused(2, "schedule", "preview", "x")
+    assert "cron: 'x' is not a cron expression" in typed.refused(2, "schedule", "preview", "x")
     told = typed.refused(2, "schedule", "preview", "0 9 * * *", "--zone", "Mars/Olympus")
-    assert "zone: 'Mars/Olympus' is no time zone" in told
+    assert "zone: 'Mars/Olympus' is not a time zone" in told
 
 
 @pytest.mark.usefixtures("engine")
@@ -184,7 +184,7 @@ def test_a_lease_is_held_by_one_renewed_and_given_back(typed: Typed) -> None:
     again = json.loads(typed.ok("lease", "acquire", "deploy"))
     assert again["fence"] == 2
     told = typed.refused(1, "lease", "release", "deploy", "--token", got["token"])
-    assert "deploy was left as it is: stale_token" in told
+    assert "deploy is unchanged (stale_token)" in told
 
 
 def test_workflows_that_were_started_are_known_drawn_and_run_again(
@@ -203,7 +203,7 @@ def test_workflows_that_were_started_are_known_drawn_and_run_again(
     assert (
         typed.json("run", "fork", "-i", "n=1", "-i", "name=007x", "--key", "k")["id"] == run["id"]
     )
-    assert "was there: running" in typed.ok(
+    assert "already exists: running" in typed.ok(
         "run", "fork", "-i", "n=1", "-i", "name=007x", "--key", "k"
     )
     assert "already belongs to" in typed.refused(2, "run", "fork", "--key", "k")
@@ -226,10 +226,10 @@ def test_a_file_is_drawn_checked_and_run_with_its_types(
     engine: Engine, typed: Typed, tmp_path: Path
 ) -> None:
     (tmp_path / "greeting.yaml").write_text(FILE)
-    assert "greeting.yaml is in order" in typed.ok("workflow", "validate", "greeting.yaml")
+    assert "greeting.yaml is valid" in typed.ok("workflow", "validate", "greeting.yaml")
     assert "say" in typed.ok("workflow", "show", "greeting.yaml")
     assert typed.json("workflow", "add", "greeting.yaml")["created"]
-    assert "was known" in typed.ok("workflow", "add", "greeting.yaml")
+    assert "was added before" in typed.ok("workflow", "add", "greeting.yaml")
     assert [each["name"] for each in typed.json("workflow", "list")["items"]] == ["greeting"]
     given = ("-i", "name=007", "-i", "times=3")
     run = typed.json("run", "greeting.yaml", *given)
@@ -317,7 +317,8 @@ def test_every_mistake_of_a_file_is_told_with_its_place(typed: Typed, tmp_path: 
 
 
 def test_workers_are_listed_and_told_to_leave(engine: Engine, typed: Typed) -> None:
-    assert typed("workers").err == "No worker lives. Start one: holdfast worker [APP]\n"
+    assert typed("workers").err == "No live workers. Start one: holdfast worker [APP]\n"
+    assert typed("token", "list").err == "No tokens.\n"
     engine.workers.register("build-1", agents=["developer"], tags=["gpu"], concurrency=3)
     (told,) = typed.json("workers")["items"]
     assert (told["name"], told["agents"], told["tags"]) == ("build-1", ["developer"], ["gpu"])
@@ -360,7 +361,7 @@ def test_a_copy_holds_the_whole_store_and_takes_no_other_files_place(
     then, now = (typed.json("show", run.id, "--db", each) for each in (str(target), "holdfast.db"))
     assert (then["progress"]["done"], now["progress"]["done"]) == (1, 2)
     assert typed.json("doctor", "--db", str(target))["ok"]
-    assert "is there already" in typed.refused(2, "db", "backup", str(target))
+    assert "already exists" in typed.refused(2, "db", "backup", str(target))
     assert "runs --db 'my copy.db'\n" in typed("db", "backup", "my copy.db").err
     assert "cannot be written" in typed.refused(2, "db", "backup", str(tmp_path / "no/where.db"))
     assert {each.name for each in tmp_path.iterdir() if each.name.startswith(".copy")} == set()

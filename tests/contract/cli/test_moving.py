@@ -127,7 +127,7 @@ def test_a_move_that_broke_off_left_nothing_and_one_that_was_done_is_recognised(
     }
     assert move(asked)["before"] is False
     assert move(asked)["before"] is True
-    assert "the whole store was there before" in typed.ok("db", "move", target, "--db", source)
+    assert "the whole store was moved before" in typed.ok("db", "move", target, "--db", source)
     with opened(target) as engine:
         create(engine)
     told = typed.refused(2, "db", "move", target, "--db", source)

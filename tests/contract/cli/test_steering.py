@@ -44,7 +44,7 @@ def test_what_is_so_already_is_said_and_is_no_error(engine: Engine, typed: Typed
     run, lone = start(engine), create(engine)
     before = " (as before)\n"
     for verb, state in (
-        ("pause", "running, held: paused"),
+        ("pause", "running (held: paused)"),
         ("resume", "running"),
         ("cancel", "cancelled"),
         ("retry", "running"),
@@ -60,7 +60,7 @@ def test_what_is_so_already_is_said_and_is_no_error(engine: Engine, typed: Typed
 def test_items_of_a_loop_are_told_apart(engine: Engine, typed: Typed) -> None:
     run = begin(engine, loop("input", body=(Step(id="one"),), parallel=2), given=["a", "b"])
     (item,) = (each.id for each in engine.runs.tasks(run) if each.item == 1 and each.step != "one")
-    assert typed.ok("pause", item) == f"build.2 {item} is held, held: paused\n"
+    assert typed.ok("pause", item) == f"build.2 {item} is held (paused)\n"
     listed = typed.ok("tasks", "--run", run)
     assert re.findall(r"t_\S+ +(\S+)", listed) == [
         "build.2.one",
@@ -76,7 +76,7 @@ def test_cancel_of_what_has_ended_otherwise_says_how(engine: Engine, typed: Type
     run = start(engine)
     run.finish("plan", "work", "review")
     told = typed.refused(1, "cancel", run.id)
-    assert f"{run.id} was left as it is: already_terminal, the run has ended completed; " in told
+    assert f"{run.id} is unchanged (already_terminal): the run has ended completed; " in told
     assert f"next:  holdfast show {run.id}" in told
     assert "hf." not in told
 
@@ -104,7 +104,7 @@ def test_one_that_refuses_does_not_keep_the_others_from_being_steered(
         assert said.code == 1
         assert [line.split()[1] for line in said.out.splitlines()] == [run.id, last.id]
         assert said.err.count("error: ") == 1
-        assert f"{over.id} was left as it is" in said.err
+        assert f"{over.id} is unchanged" in said.err
         assert (run.holds, last.holds) == (kept, kept)
         status = "cancelled" if verb == "cancel" else "running"
         assert (run.status, last.status) == (status, status)
@@ -182,7 +182,7 @@ def test_a_task_that_is_done_is_done_again_only_when_told_so(engine: Engine, typ
 
 def test_pause_and_resume_hold_a_run_or_a_task(engine: Engine, typed: Typed) -> None:
     run, lone = start(engine), create(engine)
-    assert typed.ok("pause", run.id, lone).count("held: paused") == 2
+    assert typed.ok("pause", run.id, lone).count("paused)") == 2
     assert run.holds == ["paused"]
     assert "(as before)" in typed.ok("pause", run.id)
     typed.ok("resume", run.id, lone)
@@ -331,7 +331,7 @@ def test_an_agent_at_its_limit_goes_on_when_somebody_says_so(engine: Engine, typ
     assert [task["id"] for task in alone["tasks"]] == [held.task_id]
     told = typed.ok("resume", "--agent", "writer")
     assert told == "writer goes on, with 2 tasks that waited for it\n"
-    assert typed.ok("resume", "--agent", "writer") == "writer is at no limit\n"
+    assert typed.ok("resume", "--agent", "writer") == "writer is not at a limit\n"
     assert json.loads(typed.ok("resume", "--agent", "writer", "--json"))["repeated"]
     would_not = {"dry_run": True, "agent": "writer", "tasks": []}
     assert typed.json("resume", "--agent", "writer", "--dry-run") == would_not

@@ -24,8 +24,8 @@ def test_without_a_store_looking_makes_none_and_says_how_to_begin(
 ) -> None:
     for arguments in (["runs"], ["doctor"], ["show", "@last"], ["cancel", "r_0"]):
         told = alone.refused(5, *arguments)
-        assert "there is no folder .holdfast here or above" in told
-        assert "`holdfast init` begins one here" in told
+        assert "no store found here or above" in told
+        assert "`holdfast init`" in told
     assert "next:  holdfast init" in alone.ok()
     assert list(tmp_path.iterdir()) == []
 
@@ -61,10 +61,10 @@ def test_init_writes_a_workflow_to_try_and_leaves_what_is_there(
     alone: Typed, tmp_path: Path
 ) -> None:
     assert "hello.yaml: a workflow to try" in alone.ok("init")
-    assert "hello.yaml is in order" in alone.ok("workflow", "validate", "hello.yaml")
+    assert "hello.yaml is valid" in alone.ok("workflow", "validate", "hello.yaml")
     written = tmp_path / "hello.yaml"
     written.write_text("mine")
-    assert "was left as it is" in alone.ok("init")
+    assert "is unchanged" in alone.ok("init")
     assert written.read_text() == "mine"
 
 
@@ -129,7 +129,7 @@ def test_looking_writes_nothing_into_a_file_that_is_no_store(
     before = theirs.read_bytes()
     for arguments in (["runs"], ["show"], ["cancel", "r_0"], ["doctor"], ["logs", "t_0"]):
         told = alone.refused(5, *arguments, "--db", "theirs.db")
-        assert "theirs.db is no Holdfast store; `holdfast db upgrade --db …` begins one" in told
+        assert "theirs.db is not a Holdfast store; `holdfast db upgrade --db …` creates one" in told
     assert theirs.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["theirs.db"]
     alone.ok("db", "upgrade", "--db", "theirs.db")
@@ -144,7 +144,7 @@ def test_looking_writes_nothing_into_somebody_elses_database_that_the_environmen
         connection.execute("CREATE TABLE theirs (a)")
     connection.close()
     before = theirs.read_bytes()
-    assert "`holdfast db upgrade` begins one in it" in typed.refused(5, "runs")
+    assert "`holdfast db upgrade` creates one in it" in typed.refused(5, "runs")
     assert theirs.read_bytes() == before
 
 
@@ -152,7 +152,7 @@ def test_looking_makes_no_store_in_a_postgresql_database(alone: Typed, postgres_
     chosen = ("--db", postgres_url)
     for _ in range(2):
         told = alone.refused(5, "runs", *chosen)
-        assert "this PostgreSQL database is no Holdfast store" in told
+        assert "this PostgreSQL database is not a Holdfast store" in told
     alone.ok("init", "--bare", *chosen)
     assert alone.json("runs", *chosen) == {"items": []}
 

@@ -31,7 +31,7 @@ def test_the_same_key_is_the_same_task_and_another_body_is_refused(
     first = typed.json("task", "add", "once", "--key", "k")
     again = typed.json("task", "add", "once", "--key", "k")
     assert (again["id"], again["created"]) == (first["id"], False)
-    assert "was there, and is ready" in typed.ok("task", "add", "once", "--key", "k")
+    assert "already exists, and is ready" in typed.ok("task", "add", "once", "--key", "k")
     told = typed.refused(2, "task", "add", "twice", "--key", "k")
     assert told.endswith(f"next:  holdfast show {first['id']}\n")
     assert len(engine.tasks.list()) == 1
@@ -43,12 +43,12 @@ def test_a_task_goes_in_the_queue_first_in_line_back_and_away(engine: Engine, ty
     typed.ok("task", "run-now", lone)
     assert engine.tasks.get(lone).run_now
     assert typed.ok("task", "reset", lone) == f"lone {lone} is idle\n"
-    assert typed.ok("task", "delete", lone) == f"{lone} is gone\n"
+    assert typed.ok("task", "delete", lone) == f"{lone} is deleted\n"
     typed.refused(2, "show", lone)
     needed = create(engine)
     create(engine, needs=(needed,))
     told = typed.refused(1, "task", "delete", needed)
-    assert "needed_by_others, other tasks need it or belong to it" in told
+    assert "needed_by_others): other tasks need it or belong to it" in told
 
 
 def test_an_edit_changes_what_was_given_and_only_at_its_version(
@@ -58,7 +58,7 @@ def test_an_edit_changes_what_was_given_and_only_at_its_version(
     told = typed.json("task", "edit", lone, "--title", "both", "--priority", "3", "--version", "1")
     assert (told["task"]["title"], told["task"]["priority"]) == ("both", 3)
     told = typed.refused(1, "task", "edit", lone, "--title", "third", "--version", "1")
-    assert "version_conflict, it is at version 2, not 1" in told
+    assert "version_conflict): it is at version 2, not 1" in told
     assert f"next:  holdfast show {lone} --json" in told
     assert "nothing to change was given" in typed.refused(2, "task", "edit", lone)
     finish(engine, lone)
@@ -73,7 +73,7 @@ def test_a_child_is_only_added_to_a_plan_and_is_for_its_agent(typed: Typed) -> N
     assert typed.json("tasks", "--parent", plan)["items"] == []
     typed.ok(*begin.split()[1:])
     assert typed.json("plan", "add", plan, "first")["agent"] == "developer"
-    assert "else the plan's" in " ".join(typed.ok("plan", "add", "--help").split())
+    assert "default: the plan's" in " ".join(typed.ok("plan", "add", "--help").split())
 
 
 def test_a_plan_is_made_of_children_that_follow_each_other(engine: Engine, typed: Typed) -> None:
@@ -134,7 +134,7 @@ def test_what_a_child_needs_may_be_told_in_parts_and_must_be_told(
         (["--payload", "{bad"], "payload: is not JSON"),
         (["--payload", "NaN"], "payload: is not JSON (NaN is not a number that JSON can hold)"),
         (["--payload", "[1e999]"], "payload: is not JSON (1e999 is not a number"),
-        (["--at", "soon"], "scheduled_for: 'soon' is no moment; write a time such as 2030-"),
+        (["--at", "soon"], "scheduled_for: 'soon' is not a time; write a time such as 2030-"),
         (["--at", "2000-01-01"], "is before 2001"),
         (["--at", "0001-01-01"], "scheduled_for: "),
         (["--timeout", "²"], "timeout: '²' is not a duration"),
@@ -191,8 +191,8 @@ def test_a_link_that_cannot_be_says_why(engine: Engine, typed: Typed) -> None:
     assert f"second {second}; delete or unblock them first" in kept
     token = take(engine, first).token
     running = typed.refused(1, "task", "block", first, "--needs", create(engine))
-    assert "invalid_transition, it has begun, and waits for nothing more" in running
+    assert "invalid_transition): it has begun, and waits for nothing more" in running
     assert engine.work.complete(first, token).ok
     for words in (("block", first, "--needs", create(engine)), ("unblock", first)):
         ended = typed.refused(1, "task", *words)
-        assert "invalid_transition, it has ended done, and waits for nothing" in ended
+        assert "invalid_transition): it has ended done, and waits for nothing" in ended

@@ -72,7 +72,7 @@ def test_a_result_that_does_not_fit_is_said_to_have_failed_the_attempt(
     got = claim(typed, "--agent", "cook")
     attempt = (got["task"]["id"], "--token", got["token"])
     told = typed.refused(1, "work", "complete", *attempt, "--output", '{"words": "five"}')
-    assert f"{got['task']['id']} has failed in this attempt: invalid_output, output.words" in told
+    assert f"{got['task']['id']} has failed this attempt (invalid_output): output.words" in told
     assert engine.tasks.get(got["task"]["id"]).failures == 1
 
 
@@ -114,7 +114,7 @@ def test_who_meets_a_usage_limit_says_until_when(engine: Engine, typed: Typed) -
     held = claim(typed, lone)
     tell = ("work", "fail", lone, "--token", held["token"], "--limit-until")
     assert "error: limit-until: a usage limit lifts at most" in typed.refused(2, *tell, "9d")
-    assert "held: limit" in typed.ok(*tell, "2h")
+    assert "held (limit)" in typed.ok(*tell, "2h")
     assert engine.tasks.get(lone).failures == 0
     resumed = typed("resume", lone)
     assert resumed.code == 0

@@ -8,6 +8,7 @@ import pytest
 import typer
 
 from holdfast.cli import commands, registry
+from holdfast.cli.main import main
 from tools.commands import Described, every_command
 
 COMMANDS = every_command()
@@ -43,6 +44,22 @@ def test_a_command_has_help_and_an_example_that_calls_it(each: Described) -> Non
     assert "  " not in each.usage
     assert [option.name for option in each.options if not option.help] == []
     assert "--db" in [option.name for option in each.options]
+
+
+def test_help_cuts_no_summary_and_shows_names_as_they_are_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    assert main(["--help"]) == 0
+    listed = capsys.readouterr().out.partition("Commands:")[2]
+    assert "  bus " in listed
+    assert "..." not in listed
+    for words, shown in (("cancel", "ID..."), ("run", "WORKFLOW"), ("worker", "[APP]")):
+        assert main([words, "--help"]) == 0
+        told = capsys.readouterr().out
+        assert told.startswith(f"Usage: holdfast {words} [OPTIONS] {shown}\n")
+        assert "<" not in told
 
 
 @pytest.mark.parametrize("module", commands.MODULES)

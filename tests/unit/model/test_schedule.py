@@ -148,7 +148,11 @@ def test_asked_in_the_second_pass_of_an_hour_its_first_pass_is_over() -> None:
 @pytest.mark.parametrize(
     ("cron", "zone", "reason"),
     [
-        ("61 * * * *", "UTC", r"^cron: '61 \* \* \* \*' is no cron expression: bad minute; write"),
+        (
+            "61 * * * *",
+            "UTC",
+            r"^cron: '61 \* \* \* \*' is not a cron expression: bad minute; write",
+        ),
         ("0 9 * *", "UTC", "^cron: .*wrong number of fields; write minute, hour"),
         ("@daily", "UTC", "^cron: .*wrong number of fields"),
         ("0 0 30 2 *", "UTC", r"^cron: '0 0 30 2 \*' never comes: no month that it names has such"),
@@ -156,10 +160,10 @@ def test_asked_in_the_second_pass_of_an_hour_its_first_pass_is_over() -> None:
         ("0 0 30 13 *", "UTC", "^cron: .*bad month"),
         ("0 " * 150, "UTC", "^cron: is 300 characters long"),
         (None, "UTC", "^cron: must be text"),
-        ("0 9 * * *", "Berlin", "^zone: 'Berlin' is no time zone; write one as 'Europe/Berlin'"),
-        ("0 9 * * *", "Europe", "^zone: 'Europe' is no time zone"),
+        ("0 9 * * *", "Berlin", "^zone: 'Berlin' is not a time zone; write e.g. 'Europe/Berlin'"),
+        ("0 9 * * *", "Europe", "^zone: 'Europe' is not a time zone"),
         ("0 9 * * *", "../etc/passwd", "^zone: "),
-        ("0 9 * * *", "", "^zone: '' is no time zone"),
+        ("0 9 * * *", "", "^zone: '' is not a time zone"),
         ("0 9 * * *", "a\x00b", "^zone: contains a NUL"),
         ("0 9 * * *", 5, "^zone: must be text"),
     ],

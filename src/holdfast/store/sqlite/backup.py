@@ -17,7 +17,7 @@ PAGES = 1_000
 def back_up(source: Path, target: Path) -> int:
     """Copy a store to a new file and give its size; the file is there whole or not at all."""
     if target.exists():
-        raise InvalidInput("target", f"{target} is there already; name a file that is not")
+        raise InvalidInput("target", f"{target} already exists; choose a new file")
     aside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         # Made here, for its owner alone: it holds the store's secret.
@@ -26,9 +26,7 @@ def back_up(source: Path, target: Path) -> int:
         os.link(aside, target)
         return target.stat().st_size
     except FileExistsError as error:
-        raise InvalidInput(
-            "target", f"{target} is there already; name a file that is not"
-        ) from error
+        raise InvalidInput("target", f"{target} already exists; choose a new file") from error
     except OSError as error:
         raise InvalidInput("target", f"{target} cannot be written: {error.strerror}") from error
     except apsw.Error as error:
