@@ -180,15 +180,15 @@ class Holdfast(People):
         return self.engine.why(identifier, agents=agents, tags=tags)
 
     @reading
-    def handle(self, what: AnyId) -> Handle[Any]:
+    def handle(self, identifier: AnyId) -> Handle[Any]:
         """A handle on a task or run by its id; its result is JSON, as no type is known for it."""
-        engine, identifier = self.engine, id_of(what)
-        if is_run_id(identifier):
-            engine.runs.get(identifier)
-            return RunHandle(engine, identifier, lambda _, output: output, created=False)
-        if engine.tasks.get(identifier).planning_phase is not PlanningPhase.NONE:
-            return Plan(engine, identifier, self._functions.decode, created=False)
-        return Handle(engine, identifier, read_task_result, created=False)
+        engine, known = self.engine, id_of(identifier)
+        if is_run_id(known):
+            engine.runs.get(known)
+            return RunHandle(engine, known, lambda _, output: output, created=False)
+        if engine.tasks.get(known).planning_phase is not PlanningPhase.NONE:
+            return Plan(engine, known, self._functions.decode, created=False)
+        return Handle(engine, known, read_task_result, created=False)
 
     @reading
     def doctor(self) -> Diagnosis:
@@ -365,10 +365,9 @@ class Holdfast(People):
     def worker(self, **options: Any) -> Worker:
         """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`.
 
-        Options: `concurrency`, how many steps at once (the number of cores unless given);
-        `agents` it serves (["default"]) and `tags` it offers; its `name`, or the `service` it is
-        of, by which it is named with its host and a number; `least_disk`, below which it claims
-        nothing ("2GB").
+        Options: `concurrency`, how many steps at once (the number of cores); `agents` it serves
+        (["default"]) and `tags` it offers; its `name`, or the `service` it is of, which names it
+        with its host and a number; `least_disk`, below which it claims nothing ("2GB").
         """
         refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
         executors = Executors(self.engine, self._functions)
