@@ -26,14 +26,33 @@ def test_an_attempt_that_gives_something_else_than_declared_has_failed(engine: E
     assert [each.outcome for each in engine.tasks.attempts(task.id)] == ["failed"]
 
 
-def test_the_last_attempt_that_gives_something_else_fails_the_run(engine: Engine) -> None:
-    text = "{name: w, steps: [{id: a, run: [x], max_attempts: 1, outputs: {n: int}}]}"
-    run = begin(engine, text)
+@pytest.mark.parametrize(
+    ("plan", "ends"),
+    [("fail", "failed"), ("skip", "completed"), ("ask", "running"), ("{goto: make}", "running")],
+)
+def test_who_gives_something_else_again_is_told_the_same_again(
+    engine: Engine, plan: str, ends: str
+) -> None:
+    step = f"{{id: a, run: [x], max_attempts: 1, outputs: {{n: int}}, on_failure: {plan}}}"
+    run = begin(engine, f"{{name: w, steps: [{{id: make, run: [y]}}, {step}]}}")
+    made = claim(engine)
+    assert engine.work.complete(made.task.id, made.token).ok
     taken = claim(engine)
-    for output, reason in ((None, Refusal.INVALID_OUTPUT), ({"n": 1}, Refusal.RESULT_CONFLICT)):
+    first = engine.work.complete(taken.task.id, taken.token, {"n": "x"})
+    assert (first.ok, first.reason) == (False, Refusal.INVALID_OUTPUT)
+    assert engine.work.complete(taken.task.id, taken.token, {"n": "x"}) == first
+    for output in ({"n": "y"}, {"n": 1}):
         reply = engine.work.complete(taken.task.id, taken.token, output)
-        assert (reply.ok, reply.reason) == (False, reason)
-    assert engine.runs.get(run).status == "failed"
+        assert (reply.ok, reply.reason) == (False, Refusal.RESULT_CONFLICT)
+    assert engine.runs.get(run).status == ends
+
+
+def test_who_failed_with_what_would_not_fit_either_has_not_completed(engine: Engine) -> None:
+    begin(engine, "{name: w, steps: [{id: a, run: [x], outputs: {n: int}}]}")
+    taken = claim(engine)
+    assert engine.work.fail(taken.task.id, taken.token, "red").ok
+    reply = engine.work.complete(taken.task.id, taken.token, "red")
+    assert (reply.ok, reply.reason) == (False, Refusal.RESULT_CONFLICT)
 
 
 def test_reports_of_one_group_are_each_checked_on_their_own(engine: Engine) -> None:

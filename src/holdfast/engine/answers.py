@@ -6,6 +6,7 @@ from holdfast.engine.asked import FORGED, Report
 from holdfast.engine.operations import Complete, Fail, Release
 from holdfast.model.event import read_data, read_outcome
 from holdfast.model.result import GIVEN_BACK, Refusal, TransitionResult
+from holdfast.model.text import digest
 from holdfast.store.database import Row
 
 
@@ -13,17 +14,25 @@ def answer_report(report: Report, record: Row) -> TransitionResult:
     status = record["status"]
     if status is None:
         return refuse(Refusal.NOT_FOUND, None)
-    outcome, digest = _ending(record)
+    outcome, known = _ending(record)
     if outcome == "cancelled":
         return refuse(Refusal.ALREADY_TERMINAL, status, "the attempt was cancelled")
     if outcome in {"completed", "failed", "rejected"}:
-        if _said(report) == ("completed" if outcome == "rejected" else outcome, digest):
+        if _said(report) == ("completed" if outcome == "rejected" else outcome, known):
             return TransitionResult(ok=True, repeated=True, status=status)
-        if outcome != "failed" or record["attempt"] == report.fence:
-            return refuse(Refusal.RESULT_CONFLICT, status, f"the attempt has already {outcome}")
+        misfit = isinstance(report, Complete) and known == digest_misfit(report)
+        if misfit or outcome != "failed" or record["attempt"] == report.fence:
+            error = read_data(record["data"])["error"] if misfit else ""
+            reason = Refusal.INVALID_OUTPUT if misfit else Refusal.RESULT_CONFLICT
+            return refuse(reason, status, error or f"the attempt has already {outcome}")
     if outcome == "released" and isinstance(report, Release):
         return TransitionResult(ok=True, repeated=True, status=status)
     return refuse(Refusal.STALE_TOKEN, status, _late(report, record))
+
+
+def digest_misfit(report: Complete) -> str:
+    """By what a result is known again that could not be taken, so that its attempt has failed."""
+    return digest("invalid_output", report.output)
 
 
 def answer_renewal(report: Report, record: Row) -> TransitionResult:

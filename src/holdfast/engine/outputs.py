@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from holdfast.engine.answers import digest_misfit
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Complete, Fail
 from holdfast.model import shape
-from holdfast.model.text import digest
 
 
 def check(group: Group, reports: Sequence[Complete]) -> dict[str, Fail | None]:
@@ -29,12 +29,11 @@ def _check(group: Group, report: Complete, task: dict[str, str]) -> Fail | None:
 
 def fail(report: Complete, why: str) -> Fail:
     """The failure of an attempt whose result cannot be taken; it is tried again."""
-    error = json.dumps(why)
     return Fail(
         task_id=report.task_id,
         fence=report.fence,
-        error=error,
-        digest=digest(error),
+        error=json.dumps(why),
+        digest=digest_misfit(report),
         retryable=True,
         jitter=1.0,
         usage=report.usage,
