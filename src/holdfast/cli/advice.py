@@ -124,6 +124,9 @@ def next_command(error: HoldfastError) -> str | None:
         if not _is_id(error.identifier):
             return _after_lease(error.identifier)
         following = _AFTER_REFUSAL.get(error.reason, "holdfast why {id}")
+        if error.reason == "cancelled" and error.status != "cancelled":
+            # The attempt was, and the task has been taken up again since.
+            following = "holdfast show {id}"
         return with_store(following.format(id=error.identifier))
     if isinstance(error, InvalidProjectFile):
         return f"{_typed()}   (once it is mended)"

@@ -196,3 +196,16 @@ def test_nobody_works_for_an_agent_without_a_name(engine: Engine, typed: Typed) 
         assert (said.code, said.out) == (2, "")
         assert "error: agents: '' is not a name: " in said.err
     assert engine.tasks.get(task).status == "queued"
+
+
+def test_guard_of_a_cancelled_attempt_says_to_retry_only_while_the_task_is_cancelled(
+    typed: Typed,
+) -> None:
+    task = typed.json("task", "add", "Rake")["id"]
+    token = typed.json("work", "claim")["assignments"][0]["token"]
+    typed.ok("cancel", task)
+    assert f"holdfast retry {task}" in typed.refused(1, "guard", task, "--token", token)
+    typed.ok("retry", task)
+    said = typed.refused(1, "guard", task, "--token", token)
+    assert f"holdfast show {task}" in said
+    assert "holdfast retry" not in said

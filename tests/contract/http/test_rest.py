@@ -60,6 +60,7 @@ def test_a_workflow_is_defined_started_steered_and_told(server: Served) -> None:
     listed = operator.get("/runs", params={"status": "cancelled", "workflow": "hello"}).json()
     assert [each["id"] for each in listed["items"]] == [told["id"]]
     events = operator.get(f"{place}/events", params={"limit": 1}).json()
+    assert operator.get("/events", params={"limit": 1, "run": told["id"]}).json() == events
     assert events["items"][0]["type"] == "run.started"
     more = operator.get(f"{place}/events", params={"after": events["next"]}).json()["items"]
     assert {"run.cancelled", "task.cancelled"} <= {each["type"] for each in more}

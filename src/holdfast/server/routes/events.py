@@ -26,8 +26,12 @@ class EventStream(StreamingResponse):
 
 
 @table.route("GET", "/events", LOOKERS, answers=answers.Events)
-def list_events(asks: AsksAs, limit: Limit = 100, after: After = None) -> Answer:
-    """Every event of the store, oldest first; `next` goes on with what comes later."""
+def list_events(
+    asks: AsksAs, limit: Limit = 100, after: After = None, run: str | None = None
+) -> Answer:
+    """Every event of the store, or of a run, oldest first; `next` goes on with what comes later."""
+    if run is not None:
+        return events_of_run(known_run_id(run), asks, limit, after)
     return Answer(asks.service.history.page(after, limit))
 
 
