@@ -79,7 +79,7 @@ def take_why(folder: Path) -> tuple[str, str]:
         run.task("plan").result(timeout="1m")
         while not any(task.step == "verify" and not task.blocked for task in hf.runs.tasks(run.id)):
             pass
-        return _shown(folder, "why", "@last:build.0.verify")
+        return _shown(folder, 0, "why", "@last:build.1.verify")
 
 
 def take_mistake(folder: Path) -> tuple[str, str]:
@@ -90,7 +90,7 @@ def take_mistake(folder: Path) -> tuple[str, str]:
         assert right in text
         text = text.replace(right, wrong, 1)
     file.write_text(text, encoding="utf-8")
-    return _shown(folder, "workflow", "validate", "feature.yaml")
+    return _shown(folder, 2, "workflow", "validate", "feature.yaml")
 
 
 TAKEN: dict[str, Callable[[Path], tuple[str, str]]] = {
@@ -107,9 +107,10 @@ def _place(folder: Path) -> Place:
     return place
 
 
-def _shown(folder: Path, *arguments: str) -> tuple[str, str]:
+def _shown(folder: Path, code: int, *arguments: str) -> tuple[str, str]:
     with terminal(folder, *arguments) as screen:
-        screen.ends()
+        ended = screen.ends()
+    assert ended == code, screen.raw
     return " ".join(["holdfast", *arguments]), screen.raw
 
 

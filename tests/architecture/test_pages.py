@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,11 @@ PAGES = sorted(
 )
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)[^)]*\)")
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+SHOWN = {
+    "mistake.svg": "did you mean 'stories'?",
+    "run.svg": "attempt 2 (1 lost)",
+    "why.svg": 'live workers serve "verifier"',
+}
 PICTURES = sorted((ROOT / "docs" / "pictures").glob("*.svg"))
 
 
@@ -30,5 +36,6 @@ def test_a_picture_is_shown_and_holds_no_path_and_no_font_from_elsewhere(picture
     drawn = picture.read_text(encoding="utf-8")
     text = re.sub(r"<[^>]*>", "", drawn).replace("&#160;", " ")
     assert "$ holdfast " in text
+    assert SHOWN[picture.name] in unescape(text)
     assert re.findall(r"(?:^|\s)/\w|@font-face|url\((?!#)", drawn.replace("/>", ">")) == []
     assert f"docs/pictures/{picture.name}" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -183,6 +183,7 @@ class Context:
         return self._edge(lambda memory: memory.lease(key, seconds("ttl", ttl)))
 
     def give_back_leases(self) -> None:
+        """Let others have what the function held, now that it is left."""
         memory: Memory | None = self.__dict__.get("_memory")
         if memory is not None:
             memory.give_back_leases()
