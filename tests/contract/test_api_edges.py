@@ -52,8 +52,9 @@ def test_bad_calls_name_the_argument_and_leave_nothing_behind(hf: Holdfast, stor
         job.enqueue(1, cuont=2)
     with pytest.raises(InvalidInput, match="count: Input should be a valid integer"):
         job.enqueue_many([{"count": 1}, {"count": "many"}])
+    no_mappings: list[Any] = [1]
     with pytest.raises(InvalidInput, match="calls: 1 is no mapping of names of parameters"):
-        job.enqueue_many([1])  # type: ignore[list-item]
+        job.enqueue_many(no_mappings)
     assert count_rows(store_url) == before
 
 
