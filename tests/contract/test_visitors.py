@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.service.protocol import Offer
@@ -155,3 +157,25 @@ def test_who_leaves_by_another_server_than_it_asked_is_gone_too(
     assert names(first) == ["anna"]
     Visitors(second).leave("anna", "first")
     assert names(first) == []
+
+
+def test_another_token_takes_no_worker_along_though_name_and_process_are_the_same(
+    engine: Engine, clock: ManualClock
+) -> None:
+    visitors = Visitors(engine)
+    visitors.see(replace(ANNA, token="ours"), 1)
+    assert names(engine) == ["anna"]
+    assert not visitors.leave("anna", "first", token="theirs")
+    assert not visitors.leave("anna", "first")
+    assert engine.workers.drain("anna").ok
+    for _ in range(3):
+        visitors.see(replace(ANNA, token="theirs"), 2)
+        assert visitors.keep("anna", "first", token="theirs") is None
+        assert visitors.keep("anna", "first") is None
+        clock.advance(engine.settings.renewal)
+    # Nobody spoke for it who may, and so its name is free for others.
+    assert names(engine) == []
+    visitors.see(replace(ANNA, token="theirs"), 2)
+    assert names(engine) == ["anna"]
+    assert not visitors.leave("anna", "first", token="ours")
+    assert visitors.leave("anna", "first", token="theirs")

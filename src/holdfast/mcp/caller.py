@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from holdfast.errors import HoldfastError
 from holdfast.model.access import Access
 from holdfast.model.task import Assignment
 from holdfast.service import audit
 from holdfast.service.protocol import Offer
 from holdfast.service.service import Service
 from holdfast.service.waiting import Ask
-
-
-class Forbidden(HoldfastError):
-    """A good token, but not for this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,14 +26,6 @@ class Caller:
     wait: Callable[[Offer, Ask, float], Awaitable[list[Assignment]]]
     access: Access | None = None
     is_gone: Callable[[], Awaitable[bool]] | None = None
-
-    def scope(self, agents: Sequence[str] | None) -> Sequence[str] | None:
-        """The agents that are asked for; unless that is said, those of the token."""
-        if self.access is None:
-            return agents
-        if refusal := self.access.refusal(agents):
-            raise Forbidden(refusal)
-        return self.access.agents if agents is None else agents
 
     def note(self, tool: str, told: str, about: str = "") -> None:
         """Keep in the audit what they changed, or tried to."""

@@ -12,10 +12,11 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
-from holdfast.mcp.caller import Asking, Forbidden
+from holdfast.mcp.caller import Asking
 from holdfast.service.naming import renamed
 from holdfast.service.refused import Refused
 from holdfast.service.service import Service
+from holdfast.service.token_scope import Forbidden
 from holdfast.service.wording import in_commands
 
 Tool = Callable[..., Any]

@@ -64,7 +64,7 @@ class Working(Toolbox):
         caller = self.asking()
         offer = Offer(
             worker=worker or caller.worker,
-            agents=caller.scope(agents),
+            agents=caller.service.scope.agents(agents),
             tags=tags or (),
             lease=lease_seconds,
         )

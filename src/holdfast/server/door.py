@@ -25,7 +25,7 @@ class Door:
         self.serving = serving
         self.access = access
         self.engine = serving.engine
-        self.service = Service(serving.place, serving.engine, actor=access.name)
+        self.service = Service(serving.place, serving.engine, actor=access.name, access=access)
 
     @property
     def swift(self) -> Swift:

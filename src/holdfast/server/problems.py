@@ -34,6 +34,7 @@ from holdfast.server.pages import keep_out
 from holdfast.service.links import PATH
 from holdfast.service.mistakes import tell_mistakes
 from holdfast.service.refused import Refused
+from holdfast.service.token_scope import Forbidden
 from holdfast.service.wording import in_commands
 
 MEDIA = "application/problem+json"
@@ -94,8 +95,9 @@ def answer_error(error: HoldfastError) -> Answer:
             return _refused(error)
         case InvalidInput():
             return _invalid(error, said)
-        case NotFound():
-            return tell(404, "not_found", said)
+        case NotFound() | Forbidden():
+            outside = isinstance(error, Forbidden)
+            return tell(403 if outside else 404, "forbidden" if outside else "not_found", said)
         case KeyConflict():
             return tell(409, "key_conflict", said, existing=error.existing)
         case StoreError():
@@ -154,6 +156,8 @@ def tell_problem(kept: Refusals, error: HoldfastError | HTTPException) -> Answer
     if isinstance(error, HoldfastError):
         if isinstance(error, Refused):
             kept.refused[str(error.reason)] += 1
+        elif isinstance(error, Forbidden):
+            kept.refused["forbidden"] += 1
         return answer_error(error)
     code = error.code if isinstance(error, Problem) else CODES.get(error.status_code, "refused")
     kept.refused[code] += 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from holdfast.engine import validation
 from holdfast.engine.engine import Engine
@@ -11,15 +13,18 @@ from holdfast.errors import InvalidInput
 from holdfast.model.duration import Moment
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult
-from holdfast.model.task import Assignment, NewTask, Renewal, Result
+from holdfast.model.task import Assignment, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, digest
+from holdfast.service.artifacts import keep_artifact
 from holdfast.service.assignments import view_assignment
 from holdfast.service.hearing import hear, note_waits
+from holdfast.service.intake import read_new_task
 from holdfast.service.logs import log_path
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted, may_act
 from holdfast.service.renewing import renew_each
+from holdfast.service.token_scope import TokenScope
 from holdfast.service.views import View, present
 from holdfast.worker.remote.wire import Around, pack
 from holdfast.worker.spool import append
@@ -37,6 +42,8 @@ class Offer:
     lease: float = 30.0
     # What tells one start of it from the next.
     process: str | None = None
+    # The name of the token of a server that it asks with.
+    token: str | None = None
 
     def __post_init__(self) -> None:
         if self.agents is not None:
@@ -47,12 +54,21 @@ class Offer:
         """The agents whose tasks it takes."""
         return ["default"] if self.agents is None else self.agents
 
+    @property
+    def origin(self) -> str | None:
+        """What the store keeps of where it comes from: another token cannot pass for this one."""
+        return self.process if self.token is None else json.dumps([self.token, self.process])
+
 
 class Protocol:
-    """Every report carries the token of its attempt; what is refused raises `Refused`."""
+    """Every report carries the token of its attempt; what is refused raises `Refused`.
 
-    def __init__(self, engine: Engine, queries: Queries, place: Place) -> None:
+    With the token of a server that is for some agents alone, a task of another raises `Forbidden`.
+    """
+
+    def __init__(self, engine: Engine, queries: Queries, place: Place, scope: TokenScope) -> None:
         self._engine = engine
+        self._scope = scope
         self._queries = queries
         self._place = place
 
@@ -86,6 +102,7 @@ class Protocol:
     def take_by_id(
         self, offer: Offer, task_id: str, request: str | None = None
     ) -> list[Assignment]:
+        self._scope.check_tasks([task_id])
         return self._engine.work.claim_by_id(
             task_id,
             offer.worker,
@@ -100,19 +117,23 @@ class Protocol:
         self._engine.work.give_back(assignments)
 
     def renew(self, renewal: Renewal, lease: float | None = None) -> View:
+        self._scope.check_tasks([renewal.task_id])
         (answer,) = self._engine.work.renew([renewal], lease=lease)
         return self.tell(renewal.task_id, answer)
 
     def renew_many(self, renewals: Sequence[Renewal], lease: float | None = None) -> View:
         """Keep several leases; what becomes of each is told of each."""
+        self._scope.check_tasks([each.task_id for each in renewals])
         return {"leases": renew_each(self._engine, renewals, lease)}
 
     def complete(self, task_id: str, token: str, output: object, usage: object = None) -> View:
+        self._scope.check_tasks([task_id])
         answer = self._engine.work.complete(task_id, token, output, usage=usage)
         return self.tell(task_id, answer)
 
     def complete_many(self, results: Sequence[Result]) -> View:
         """Report several results, together; what becomes of each is told of each."""
+        self._scope.check_tasks([each.task_id for each in results])
         answers = self._engine.work.complete_many(results)
         told = [
             present(
@@ -135,22 +156,26 @@ class Protocol:
         retryable: bool = True,
         usage: object = None,
     ) -> View:
+        self._scope.check_tasks([task_id])
         answer = self._engine.work.fail(task_id, token, error, retryable=retryable, usage=usage)
         return self.tell(task_id, answer)
 
     def reach_limit(self, task_id: str, token: str, until: Moment, usage: object = None) -> View:
         """Give back what an agent's usage limit stopped, and hold what else is for that agent."""
+        self._scope.check_tasks([task_id])
         answer = self._engine.work.reach_limit(task_id, token, until, usage=usage)
         return self.tell(task_id, answer)
 
     def release(
         self, task_id: str, token: str, until: Moment | None = None, usage: object = None
     ) -> View:
+        self._scope.check_tasks([task_id])
         answer = self._engine.work.release(task_id, token, until=until, usage=usage)
         return self.tell(task_id, answer)
 
     def wait_for(self, task_id: str, token: str, wait: Wait, notes: Sequence[Note] = ()) -> View:
         """Give a task back until its run, or itself without one, is sent a signal."""
+        self._scope.check_tasks([task_id])
         task = self._engine.tasks.get(task_id)
         whole = replace(wait, target=task.run_id or task_id)
         if self._engine.work.check_write(task_id, token).ok:
@@ -159,15 +184,18 @@ class Protocol:
         return self.suspend(task_id, token, whole, [*note_waits(task.attempt, wait), *notes])
 
     def ask(self, task_id: str, token: str, question: object, notes: Sequence[Note] = ()) -> View:
+        self._scope.check_tasks([task_id])
         answer = self._engine.work.ask(task_id, token, question, notes=notes)
         return self.tell(task_id, answer)
 
     def suspend(self, task_id: str, token: str, wait: Wait, notes: Sequence[Note] = ()) -> View:
         """Give a task back until a wait is over, and remember notes with it."""
+        self._scope.check_tasks([task_id])
         return self.tell(task_id, self._engine.work.suspend(task_id, token, wait, notes=notes))
 
     def note_stop(self, task_id: str, token: str, *, ended: int, left: int) -> View:
         """Keep that nothing of an attempt runs any more, whatever became of the attempt."""
+        self._scope.check_tasks([task_id])
         told = self._engine.workers.note_stop(task_id, token, ended=ended, left=left)
         return {"ok": True, "repeated": accepted(task_id, told).repeated}
 
@@ -190,31 +218,42 @@ class Protocol:
         )
 
     def guard(self, task_id: str, token: str) -> View:
+        self._scope.check_tasks([task_id])
         return self.tell(task_id, may_act(task_id, self._engine.work.guard(task_id, token)))
 
     def effects(self, task_id: str, token: str) -> View:
         """What an attempt that may still act finds remembered, and what its signals said."""
+        self._scope.check_tasks([task_id])
         accepted(task_id, self._engine.work.check_write(task_id, token))
         signals = hear(self._engine, task_id, token)
         return present(effects=self._engine.work.effects(task_id), signals=signals or None)
 
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> View:
         """Remember what a side effect gave; the first value under a name stays."""
+        self._scope.check_tasks([task_id])
         recorded = self._engine.work.record_effect(task_id, token, name, value)
         return _recorded(task_id, name, recorded)
 
-    def spawn(self, task_id: str, token: str, tasks: Sequence[NewTask], name: str) -> View:
-        """Make children of a running task, once under one name."""
-        recorded = self._engine.work.spawn(task_id, token, tasks, name=name)
+    def spawn(
+        self, task_id: str, token: str, tasks: Sequence[Mapping[str, Any]], name: str
+    ) -> View:
+        """Make children of a running task, once under one name; for its agent unless they say."""
+        agent, settings = self._engine.tasks.get(task_id).agent, self._engine.settings
+        wanted = [read_new_task({"agent": agent, **each}, settings) for each in tasks]
+        self._scope.check_tasks([task_id])
+        self._scope.check_children(wanted)
+        recorded = self._engine.work.spawn(task_id, token, wanted, name=name)
         told = _recorded(task_id, name, recorded)
-        # Under that name there may be the value of an effect.
+        # Under that name there may be the value of an effect, which names any task it likes.
         value = recorded.value if isinstance(recorded.value, list) else []
         ids = [each for each in value if isinstance(each, str)]
-        found = {each["id"]: each for each in self._queries.some_tasks(ids)}
+        below = [each for each in self._queries.some_tasks(ids) if each.get("parent_id") == task_id]
+        found = {each["id"]: each for each in below}
         return {**told, "items": [found[each] for each in ids if each in found]}
 
     def log(self, task_id: str, token: str, chunk: bytes) -> int:
         """Add to the log of an attempt that may still act; how long it is then."""
+        self._scope.check_tasks([task_id])
         accepted(task_id, self._engine.work.check_write(task_id, token))
         path = log_path(self._place, task_id, int(token.partition(".")[0]))
         try:
@@ -222,6 +261,11 @@ class Protocol:
         except OSError as error:
             reason = f"{path} cannot be written: {error.strerror}"
             raise InvalidInput("log", reason) from error
+
+    def keep_artifact(self, task_id: str, token: str, name: str, content: bytes) -> View:
+        """Keep a file of an attempt that may still act, under a name of its own."""
+        self._scope.check_tasks([task_id])
+        return keep_artifact(self._engine, self._place, (task_id, token), name, content)
 
     def tell(self, task_id: str, answer: TransitionResult) -> View:
         """How the task of a report stands, unless that was refused."""

@@ -20,6 +20,7 @@ from holdfast.threads import SystemThreads
 # What only some commands need is imported by them: the engine alone takes longer than a list.
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
+    from holdfast.model.access import Access
     from holdfast.model.graph import Workflow
     from holdfast.service.addresses import Addresses
     from holdfast.service.buses import Buses
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from holdfast.service.parked import ParkedMessages
     from holdfast.service.previews import Previews
     from holdfast.service.protocol import Protocol
+    from holdfast.service.token_scope import TokenScope
     from holdfast.service.tokens import Tokens
     from holdfast.service.waiting import OwnRoom
     from holdfast.service.wording import Typed
@@ -41,7 +43,8 @@ PATIENCE = 5.0
 class Service:
     """One store. Who only looks opens no engine; its writer starts when something is written.
 
-    The commands that it tells are as they are `typed` where it is asked.
+    The commands that it tells are as they are `typed` where it is asked. With `access`, it is asked
+    with a token, which may be for some agents alone.
     """
 
     def __init__(
@@ -50,10 +53,12 @@ class Service:
         engine: Engine | None = None,
         *,
         actor: str = "user",
+        access: Access | None = None,
         typed: Typed = str,
     ) -> None:
         self.place = place
         self.actor = actor
+        self._access = access
         self._typed = typed
         self._given = engine
         self._opened: Engine | None = None
@@ -133,7 +138,13 @@ class Service:
     def protocol(self) -> Protocol:
         from holdfast.service.protocol import Protocol
 
-        return Protocol(self._writer, self.queries, self.place)
+        return Protocol(self._writer, self.queries, self.place, self.scope)
+
+    @cached_property
+    def scope(self) -> TokenScope:
+        from holdfast.service.token_scope import TokenScope
+
+        return TokenScope(self._access, self._engine)
 
     @cached_property
     def room(self) -> OwnRoom:

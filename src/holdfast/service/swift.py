@@ -32,6 +32,8 @@ class Swift:
 
     async def complete(self, result: Result) -> View:
         task_id = result.task_id
+        if self._service.scope.is_narrow:
+            await self._looks.in_thread(partial(self._service.scope.check_tasks, [task_id]))
         answer = await self._engine.work.complete.aio(
             task_id, result.token, result.output, usage=result.usage
         )

@@ -36,29 +36,37 @@ class Visitors:
     def see(self, offer: Offer, places: int) -> str | None:
         """Note that a worker has asked; the answer is what it is told: `drain`, `evict`."""
         visit = self._find(offer.worker)
-        if visit is not None and visit.offer.process != offer.process:
+        if visit is not None and visit.offer.origin != offer.origin:
             if visit.told is None:
                 # The name is another's, until that is silent or told to go.
                 return None
             visit = None
         return self._hear_from(visit or self._begin(offer, places))
 
-    def keep(self, worker: str, process: str | None = None) -> str | None:
+    def keep(
+        self, worker: str, process: str | None = None, *, token: str | None = None
+    ) -> str | None:
         """Note that a worker that asks for nothing now is there; the answer is as of `see`."""
         visit = self._find(worker)
+        if visit is None or visit.offer.token != token:
+            return None
         # One that was started again under a name must not keep alive who had it before.
-        if visit is None or (process is not None and visit.offer.process != process):
+        if process is not None and visit.offer.process != process:
             return None
         return self._hear_from(visit)
 
-    def leave(self, worker: str, process: str | None) -> bool:
-        """Forget a worker that has left, by whichever server it was seen; whether it was known."""
+    def leave(self, worker: str, process: str | None, *, token: str | None = None) -> bool:
+        """Forget a worker that has left, by whichever server it was seen; whether it was known.
+
+        A worker that another token has brought, or none, stays.
+        """
+        origin = Offer(worker=worker, process=process, token=token).origin
         visit = self._visits.get(worker)
-        if visit is not None and visit.offer.process == process:
+        if visit is not None and visit.offer.origin == origin:
             # First: what it had still on its way must not bring it back.
             self._visits.pop(worker, None)
         workers = self._engine.workers
-        known = [each for each in workers.list() if (each.name, each.process) == (worker, process)]
+        known = [each for each in workers.list() if (each.name, each.process) == (worker, origin)]
         return any(workers.forget(each.name, each.started_at).ok for each in known)
 
     def _find(self, worker: str) -> Visit | None:
@@ -96,7 +104,7 @@ class Visitors:
                 agents=offer.served,
                 tags=offer.tags,
                 concurrency=visit.places,
-                process=offer.process,
+                process=offer.origin,
             )
         asked.add_done_callback(lambda done: _hear(visit, done))
 

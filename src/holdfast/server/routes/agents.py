@@ -16,6 +16,7 @@ from holdfast.server.long_polls import GONE, is_gone, wait_for_work
 from holdfast.server.problems import JSON, Problem, not_json
 from holdfast.server.routing import ANYONE, LOOKERS, Table
 from holdfast.service.protocol import Offer
+from holdfast.service.token_scope import Forbidden
 from holdfast.service.waiting import Ask, Waiter
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Spoken(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Later than the others: it takes long, and few need it.
-        from holdfast.mcp.caller import Caller, Forbidden  # noqa: PLC0415 - see above
+        from holdfast.mcp.caller import Caller  # noqa: PLC0415 - see above
         from holdfast.mcp.server import As  # noqa: PLC0415 - the same
 
         access = self._door.access

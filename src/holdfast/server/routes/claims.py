@@ -10,7 +10,6 @@ from functools import partial
 from fastapi import Request
 
 from holdfast.errors import InvalidInput
-from holdfast.model.access import Access
 from holdfast.model.effect import Wait
 from holdfast.model.task import Assignment, Renewal, Result
 from holdfast.server import answers, bodies
@@ -24,9 +23,8 @@ from holdfast.server.long_polls import (
 )
 from holdfast.server.problems import Answer, Problem
 from holdfast.server.routing import WORKERS, Table
-from holdfast.service.artifacts import keep_artifact
 from holdfast.service.assignments import view_assignment
-from holdfast.service.intake import read_moment, read_new_task
+from holdfast.service.intake import read_moment
 from holdfast.service.naming import renamed
 from holdfast.service.protocol import Offer, request_key
 from holdfast.service.views import View, present
@@ -79,10 +77,11 @@ async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
 def _offer(body: bodies.Claim, asks: Door) -> Offer:
     return Offer(
         worker=body.worker,
-        agents=_scope(asks.access, body.agents),
+        agents=asks.service.scope.agents(body.agents),
         tags=body.tags or (),
         lease=LEASE if body.lease_seconds is None else body.lease_seconds,
         process=body.process,
+        token=asks.access.name,
     )
 
 
@@ -117,13 +116,6 @@ async def _tell(asks: Door, found: Sequence[Assignment], *, whole: bool) -> list
     return [view_assignment(each) for each in found]
 
 
-def _scope(access: Access, asked: Sequence[str] | None) -> Sequence[str] | None:
-    """The agents that are asked for, which a worker's token may narrow."""
-    if refusal := access.refusal(asked):
-        raise Problem(403, "forbidden", refusal)
-    return access.agents if asked is None else asked
-
-
 @table.route("POST", "/claims/renew", WORKERS, answers=answers.Leases)
 def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
     """Keep leases, each for itself; one that is refused ends. Who keeps none is there too."""
@@ -133,7 +125,7 @@ def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
     ]
     told = None
     if body.worker is not None:
-        told = asks.serving.visitors.keep(body.worker, body.process)
+        told = asks.serving.visitors.keep(body.worker, body.process, token=asks.access.name)
     asks.changed_nothing()
     with renamed(lease="lease_seconds"):
         kept = asks.service.protocol.renew_many(renewals, body.lease_seconds)
@@ -145,7 +137,7 @@ def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
 def leave(body: bodies.Leave, asks: AsksAs) -> Answer:
     """Say that a worker is gone: it is listed no more. What it holds, it gives back before."""
     asks.note(body.worker)
-    known = asks.serving.visitors.leave(body.worker, body.process)
+    known = asks.serving.visitors.leave(body.worker, body.process, token=asks.access.name)
     return Answer({"ok": True, "repeated": not known})
 
 
@@ -255,8 +247,8 @@ def artifact(task_id: TaskId, body: bodies.Artifact, asks: AsksAs) -> Answer:
             content = base64.b64decode(content, validate=True)
         except binascii.Error as error:
             raise InvalidInput("content", f"is no base64: {error}") from error
-    held = (task_id, body.token)
-    return Answer(keep_artifact(asks.engine, asks.serving.place, held, body.name, content))
+    protocol = asks.service.protocol
+    return Answer(protocol.keep_artifact(task_id, body.token, body.name, content))
 
 
 @table.route(
@@ -268,9 +260,12 @@ def artifact(task_id: TaskId, body: bodies.Artifact, asks: AsksAs) -> Answer:
     also={200: {"description": "They were made before", "model": answers.Spawned}},
 )
 def spawn(task_id: TaskId, body: bodies.Children, asks: AsksAs) -> Answer:
-    """Make children of the running task, once under one name; answers them, and their ids."""
-    settings = asks.engine.settings
-    wanted = [read_new_task(each.given(), settings) for each in body.tasks]
+    """Make children of the running task, once under one name; answers them, and their ids.
+
+    They are for the agent of that task, unless they name another. With a token of the role worker
+    they name no function (`step`), and no agent that the token is not for.
+    """
+    wanted = [each.given() for each in body.tasks]
     name = body.name or "children"
     told = asks.service.protocol.spawn(task_id, body.token, wanted, name)
     return Answer(told, 200 if told["repeated"] else 201)
