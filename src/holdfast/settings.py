@@ -81,6 +81,7 @@ VARIABLES = {
     "HOLDFAST_TOKEN": "the token for that server; but for `worker`, the folder's own needs none",
     "HOLDFAST_CONCURRENCY": "how many steps a worker runs at once",
     "HOLDFAST_LEAST_DISK": "workers claim nothing while less is free",
+    "HOLDFAST_PROXIES": "the proxies that `serve` and `up` believe, as `--proxy` names them",
     "HOLDFAST_LOG_JSON": "1 has `serve`, `up` and `worker` log lines of JSON",
     "HOLDFAST_SECRETS": "the file of a worker's secrets",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model.access import Access
 from holdfast.server.limits import Limiter, Rate, address_of
 from holdfast.server.problems import Problem, show_problem, too_many
+from holdfast.server.proxies import Proxies
 from holdfast.server.recognition import LOOKING, Headers, Recognition
 from holdfast.server.serving import Serving
 from holdfast.server.strangers import Strangers
@@ -75,13 +76,14 @@ _NOT_TAKEN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """Which hosts and origins are let in, how much they may send, and how often."""
+    """Which hosts, origins and proxies are believed, how much may be sent, and how often."""
 
     hosts: frozenset[str] = LOCAL
     origins: frozenset[str] = frozenset()
     max_body: int = 16 * MEBIBYTE
     rate: Rate | None = OF_TOKEN
     failures: Rate | None = OF_ADDRESS
+    proxies: Proxies = field(default_factory=Proxies)
 
 
 class Gate:
@@ -97,6 +99,7 @@ class Gate:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
+            self._rules.proxies.place(scope)
             await self._admit(scope, receive, _Sealed(scope, send, self._serving.strangers))
 
     async def _admit(self, scope: Scope, receive: Receive, send: _Sealed) -> None:

@@ -44,6 +44,8 @@ class HttpServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            # `--proxy` tells who may say where a call comes from, and uvicorn's variables do not.
+            proxy_headers=False,
             lifespan="off",
             ws="none",
             timeout_keep_alive=IDLE,

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.server.gate import Rules
 from holdfast.server.limits import Rate
+from holdfast.server.proxies import Proxies
 from tests.contract.http.browsing import follow
 from tests.contract.http.served import PLAIN, Served, served
 
@@ -61,15 +62,20 @@ def test_a_link_that_is_only_looked_at_is_not_used_up(
     assert "<script>alert" not in server.stranger.get("/enter?code=<script>alert(1)").text
 
 
-def test_over_tls_the_cookie_is_for_this_host_alone(quick_server: Served) -> None:
-    server = quick_server
-    code = server("viewer").post("/links").json()["path"].partition("code=")[2]
-    # As a proxy on this machine says it, who has done the TLS.
-    entered = server.stranger.post(
-        "/enter", data={"code": code}, headers={"X-Forwarded-Proto": "https"}
-    )
-    assert entered.headers["set-cookie"].startswith("__Host-holdfast_")
-    assert entered.headers["set-cookie"].endswith("; Secure")
+@pytest.mark.parametrize("proxies", [(), ("127.0.0.1",)])
+def test_over_tls_as_a_configured_proxy_tells_it_the_cookie_is_for_this_host_alone(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxies: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    rules = Rules(proxies=Proxies.read(proxies))
+    with served(sqlite_url, tmp_path / "home", rules=rules) as server:
+        code = server("viewer").post("/links").json()["path"].partition("code=")[2]
+        entered = server.stranger.post(
+            "/enter", data={"code": code}, headers={"X-Forwarded-Proto": "https"}
+        )
+    cookie = entered.headers["set-cookie"]
+    assert cookie.startswith("__Host-holdfast_") == bool(proxies)
+    assert cookie.endswith("; Secure") == bool(proxies)
 
 
 def test_a_cookie_changes_nothing_without_the_proof_of_a_page(quick_server: Served) -> None:

@@ -1,0 +1,89 @@
+"""Proxies: the addresses whose word counts on where a call comes from, none unless configured."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from starlette.types import Scope
+
+from holdfast.errors import InvalidInput
+
+FORWARDED_FOR, FORWARDED_PROTO = b"x-forwarded-for", b"x-forwarded-proto"
+SCHEMES = frozenset({"http", "https"})
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True)
+class Proxies:
+    """What anybody else sends as `X-Forwarded-For` or `X-Forwarded-Proto` is not looked at."""
+
+    networks: tuple[Network, ...] = ()
+
+    @classmethod
+    def read(cls, given: Sequence[str]) -> Self:
+        """Addresses and networks, as a person writes them."""
+        words = [word for each in given for word in each.replace(",", " ").split()]
+        return cls(tuple(map(_network, words)))
+
+    def __contains__(self, address: Address) -> bool:
+        return any(address in each for each in self.networks)
+
+    def place(self, scope: Scope) -> None:
+        """Give a call the address and the scheme with which it came to the first of the proxies.
+
+        The address is the last of `X-Forwarded-For` that is not itself of a proxy: each proxy adds
+        the one that it was asked from, and whatever stands before may have been made up.
+        """
+        client = scope.get("client")
+        peer = None if client is None else _address(client[0])
+        if client is None or peer is None:
+            return
+        found = peer
+        if peer in self:
+            found = self._first_stranger(peer, _values(scope, FORWARDED_FOR))
+            told = _values(scope, FORWARDED_PROTO)[-1:]
+            if told and told[0].lower() in SCHEMES:
+                scope["scheme"] = told[0].lower()
+        scope["client"] = (str(found), client[1])
+
+    def _first_stranger(self, peer: Address, forwarded: list[str]) -> Address:
+        found = peer
+        for each in reversed(forwarded):
+            before = _address(each)
+            if before is None or found not in self:
+                break
+            found = before
+        return found
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    """All that headers of a name list, in their order."""
+    said = [value.decode("latin-1") for each, value in scope["headers"] if each == name]
+    return [each.strip() for each in ",".join(said).split(",") if each.strip()]
+
+
+def _address(text: str) -> Address | None:
+    """An address, which may have a port behind it; of IPv4 in IPv6, that of IPv4."""
+    host = text
+    if text.startswith("["):
+        host = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        host = text.partition(":")[0]
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+def _network(text: str) -> Network:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        reason = "is neither an address nor a network; give the proxy's, as 10.0.0.7 or 10.0.0.0/24"
+        raise InvalidInput("proxy", f"{ascii(text)[:60]} {reason}") from None
