@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.model.access import digest_secret
 from tests.contract.raw import dump
 
 TOKEN = "hf_" + "a" * 40
 CODE = "c" * 43
 SECRET = "s" * 43
 OTHER = "o" * 43
+BOBS = "hf_" + "b" * 40
 
 
 def enter(engine: Engine, code: str = CODE, secret: str = SECRET) -> None:
@@ -79,3 +81,29 @@ def test_a_session_is_worth_no_more_than_its_token(engine: Engine, clock: Manual
     clock.advance(60)
     assert engine.browsers.find("t" * 43) is None
     assert engine.browsers.link("ada", "u" * 43) is None
+
+
+def test_what_is_good_among_digests_ends_with_a_token_with_its_browsers_and_with_time(
+    engine: Engine, clock: ManualClock
+) -> None:
+    enter(engine)
+    engine.access.grant("bob", BOBS, role="viewer", expires=60)
+    assert engine.browsers.link("ada", OTHER) is not None
+    ada, browser, bob = map(digest_secret, (TOKEN, SECRET, BOBS))
+    # A link that nobody has followed is no way to ask for anything.
+    asked = [ada, browser, bob, digest_secret(OTHER), digest_secret("unknown")]
+    assert engine.access.good_among(asked) == {ada, browser, bob}
+    assert engine.access.good_among([bob]) == {bob}
+    assert engine.access.good_among([]) == frozenset()
+    clock.advance(60)
+    assert engine.access.good_among(asked) == {ada, browser}
+    assert engine.browsers.enter(OTHER, "x" * 43) is not None
+    other = digest_secret("x" * 43)
+    assert engine.browsers.leave(SECRET)
+    assert engine.access.good_among([*asked, other]) == {ada, other}
+    clock.advance(12 * 3_600)
+    assert engine.access.good_among([*asked, other]) == {ada}
+    assert engine.browsers.link("ada", CODE) is not None
+    assert engine.browsers.enter(CODE, SECRET) is not None
+    engine.access.revoke("ada")
+    assert engine.access.good_among(asked) == frozenset()

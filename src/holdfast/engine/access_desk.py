@@ -90,6 +90,12 @@ class AccessTokens:
         return frozenset(str(row["digest"]) for row in rows)
 
     @reading
+    def good_among(self, digests: Sequence[str]) -> frozenset[str]:
+        """Which of some digests are of tokens, and of sessions of browsers, that are good."""
+        rows = self._desk.view(lambda tx: tx.read("good_among", digests=digests))
+        return frozenset(str(row["digest"]) for row in rows)
+
+    @reading
     def list(self) -> Page[Access]:
         """Every token that was granted, good or not, by its name."""
         return [read_access(row) for row in self._desk.view(lambda tx: tx.read("list_access"))]

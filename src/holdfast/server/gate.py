@@ -29,6 +29,8 @@ SESSION = "holdfast.session"
 ABOUT = "holdfast.about"
 # Whether the token is still good, for what goes on long after it was looked at.
 LOOK_AGAIN = "holdfast.look_again"
+# The digest of the token, or of the cookie, that was shown.
+SHOWN = "holdfast.shown"
 # Looks up what a stranger shows, unless too much from there was not good.
 TRY = "holdfast.try"
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -136,7 +138,7 @@ class Gate:
             told = _tell_needed(scope["path"], headers)
             raise Problem(401, "unauthorized", told, {"WWW-Authenticate": "Bearer"})
         scope[ACCESS], scope[SESSION] = known.access, known.session
-        scope[LOOK_AGAIN] = known.look_again
+        scope[LOOK_AGAIN], scope[SHOWN] = known.look_again, known.digest
         if not known.proves(scope["method"], headers):
             said = "a page has to send what GET /api/v1/session tells as X-Holdfast-CSRF"
             raise Problem(403, "csrf", said)

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope
 
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
-from holdfast.server.gate import LOOK_AGAIN
+from holdfast.server.gate import LOOK_AGAIN, SHOWN
 from holdfast.server.serving import Serving
 from holdfast.service.waiting import Waiter
 
@@ -25,13 +25,15 @@ async def wait_for_work(
     """What comes in time; None where the token was revoked meanwhile, which is given nothing."""
     scope, receive = call
     gone = asyncio.ensure_future(_hang_up(receive))
-    try:
-        claimed = await serving.room.wait(waiter, seconds, gone)
-    finally:
-        gone.cancel()
+    with serving.open_calls.open(scope[SHOWN]) as ended:
+        ended.add_done_callback(lambda _: gone.cancel())
+        try:
+            claimed = await serving.room.wait(waiter, seconds, gone)
+        finally:
+            gone.cancel()
     found = [] if claimed is None else claimed.read()
     if not found:
-        return found
+        return None if ended.done() else found
     with given_back_unless_told(serving.engine, found, kept=waiter.kept):
         good = await scope[LOOK_AGAIN]() is not None
     if good:

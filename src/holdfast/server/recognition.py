@@ -10,7 +10,7 @@ from functools import partial
 from anyio.to_thread import run_sync
 from starlette.types import Scope
 
-from holdfast.model.access import Access
+from holdfast.model.access import Access, digest_secret
 from holdfast.server.cookies import read_cookie
 from holdfast.server.known_tokens import KnownTokens
 from holdfast.server.limits import address_of
@@ -35,9 +35,10 @@ class Session:
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """Somebody, and a way to see later on whether they still may."""
+    """Somebody by the digest of what they showed, and a way to see later whether they still may."""
 
     access: Access
+    digest: str
     look_again: Callable[[], Awaitable[object | None]]
     session: Session | None = None
 
@@ -69,7 +70,9 @@ class Recognition:
             look = partial(self._tokens.look, given[1])
             access = await self._tries.look(address, given[1], look)
         again = partial(self._tokens.see, given[1])
-        return None if access is None else Known(access=access, look_again=again)
+        if access is None:
+            return None
+        return Known(access=access, digest=digest_secret(given[1]), look_again=again)
 
     async def _by_cookie(self, address: str, secret: str | None) -> Known | None:
         if secret is None:
@@ -79,4 +82,5 @@ class Recognition:
         if found is None:
             return None
         session = Session(secret=secret, ends_at=found.ends_at)
-        return Known(access=found.access, look_again=look, session=session)
+        digest = digest_secret(secret)
+        return Known(access=found.access, digest=digest, look_again=look, session=session)

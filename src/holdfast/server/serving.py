@@ -15,6 +15,7 @@ from anyio.to_thread import run_sync
 
 from holdfast.engine.engine import Engine
 from holdfast.server.known_tokens import KnownTokens
+from holdfast.server.open_calls import OpenCalls
 from holdfast.server.strangers import Strangers
 from holdfast.server.stream import Hub
 from holdfast.service.looks import Looks
@@ -48,6 +49,7 @@ class Serving:
     looks: Looks = field(init=False)
     _room: WaitingRoom | None = None
     _hub: Hub | None = None
+    _open_calls: OpenCalls | None = None
     _tools: Endpoint | None = None
     _telling: asyncio.Task[None] | None = None
     max_body: int = 16 * MEBIBYTE
@@ -79,8 +81,15 @@ class Serving:
     @property
     def hub(self) -> Hub:
         if self._hub is None:
-            self._hub = Hub(self.engine, Service(self.place, self.engine).history)
+            history = Service(self.place, self.engine).history
+            self._hub = Hub(self.engine, history, self.open_calls)
         return self._hub
+
+    @property
+    def open_calls(self) -> OpenCalls:
+        if self._open_calls is None:
+            self._open_calls = OpenCalls(self.engine)
+        return self._open_calls
 
     @property
     def readers(self) -> int:
@@ -117,3 +126,5 @@ class Serving:
             self._room.close()
         if self._hub is not None:
             self._hub.close()
+        if self._open_calls is not None:
+            self._open_calls.close()

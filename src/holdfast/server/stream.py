@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
+from holdfast.server.open_calls import OpenCalls
 from holdfast.service.history import Cursor, History, Told
 
 PAGE = 1_000
@@ -54,11 +55,11 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """From where on, of which run, and a look at whether who asks still may."""
+    """From where on, of which run, and the digest of what whoever asks has shown."""
 
     after: Cursor | None
     run_id: str | None
-    look_again: Callable[[], Awaitable[object | None]]
+    digest: str
 
 
 class Reader:
@@ -102,9 +103,10 @@ class Reader:
 class Hub:
     """Looks at the history when something was committed; its readers share what it finds."""
 
-    def __init__(self, engine: Engine, history: History) -> None:
+    def __init__(self, engine: Engine, history: History, calls: OpenCalls) -> None:
         self._engine = engine
         self._history = history
+        self._calls = calls
         self._loop = asyncio.get_running_loop()
         self._readers: set[Reader] = set()
         self._cursor: Cursor | None = None
@@ -121,14 +123,13 @@ class Hub:
     async def read(self, asked: Asked) -> AsyncIterator[bytes]:
         """What comes, from a cursor or from now on, until the server stops or the token ends."""
         reader = await self._join(asked.run_id)
-        looked = self._loop.time()
         try:
-            async for text in self._texts(asked, reader):
-                if self._loop.time() >= looked + QUIET:
-                    if not await _still_may(asked):
+            with self._calls.open(asked.digest) as ended:
+                ended.add_done_callback(lambda _: reader.come.set())
+                async for text in self._texts(asked, reader):
+                    if ended.done():
                         return
-                    looked = self._loop.time()
-                yield text
+                    yield text
         finally:
             self._readers.discard(reader)
 
@@ -212,14 +213,6 @@ class Hub:
     def _hint(self) -> None:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._hinted.set)
-
-
-async def _still_may(asked: Asked) -> bool:
-    try:
-        return await asked.look_again() is not None
-    except HoldfastError as error:
-        log.warning("a stream ends, for its token cannot be looked at: %s", error)
-        return False
 
 
 def _batch(told: Iterable[Told], end: Cursor) -> Batch:

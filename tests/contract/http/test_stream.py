@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -12,12 +13,16 @@ from typing import Any
 import httpx
 import pytest
 
+from holdfast.errors import StoreUnreachable
 from holdfast.server import stream
+from holdfast.server.open_calls import OpenCalls
 from holdfast.service import history
 from holdfast.service.history import Cursor, History, Told
 from tests.contract.http.browsing import follow
 from tests.contract.http.served import Served, served
 from tests.contract.raw import raw
+from tests.engines import opened
+from tests.race.racers import eventually
 
 Frame = tuple[str, str, dict[str, Any]]
 
@@ -92,7 +97,7 @@ def test_a_stream_ends_when_the_server_drains(quick_server: Served) -> None:
 def test_a_token_that_is_revoked_reads_no_longer_however_much_comes(
     quick_server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "QUIET", 0.05)
+    monkeypatch.setattr(stream, "QUIET", 0.01)
     server = quick_server
     token = server("admin").post("/tokens", json={"name": "v", "role": "viewer"}).json()["token"]
     with server.client(token) as client, client.stream("GET", "/stream") as answer:
@@ -103,26 +108,59 @@ def test_a_token_that_is_revoked_reads_no_longer_however_much_comes(
         assert sum("data" in each for each in lines) < 5
 
 
+def test_where_no_hint_comes_a_stream_ends_within_a_second_of_its_token(
+    server: Served, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenCalls, "_hint", lambda _: None)
+    with reading(server) as frames, opened(store_url) as elsewhere:
+        next(frames)
+        elsewhere.access.revoke("viewer")
+        revoked = time.monotonic()
+        assert list(frames) == []
+        assert time.monotonic() - revoked < 1
+
+
+def test_a_store_that_does_not_answer_for_a_while_ends_no_stream_and_no_wait_for_work(
+    quick_server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, asked = quick_server, list[Sequence[str]]()
+    good = server.hf.engine.access.good_among
+
+    def fail_first(digests: Sequence[str]) -> frozenset[str]:
+        asked.append(digests)
+        if len(asked) == 1:
+            raise StoreUnreachable("away")
+        return good(digests)
+
+    monkeypatch.setattr(server.hf.engine.access, "good_among", fail_first)
+    with reading(server) as frames:
+        next(frames)
+        assert eventually(lambda: len(asked) > 1)
+        task = server.add()
+        assert next(frames)[2]["task_id"] == task["id"]
+
+
 def test_a_token_that_is_revoked_while_it_catches_up_reads_no_further(
     quick_server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "QUIET", 0.0)
     monkeypatch.setattr(stream, "PAGE", 2)
     server, after, looks = quick_server, History.after, list[int]()
     with reading(server) as frames:
         _, begun, _ = next(frames)
     for number in range(20):
         server.add(str(number))
+    calls = server.application.serving.open_calls
 
     def revoke_after_the_first(self: History, cursor: Cursor, count: int) -> list[Told]:
         looks.append(count)
-        if len(looks) >= 2:
+        if len(looks) == 2:
             server.hf.engine.access.revoke("viewer")
+            assert eventually(lambda: calls.ended == 1)
         return after(self, cursor, count)
 
     monkeypatch.setattr(History, "after", revoke_after_the_first)
     with reading(server, headers={"Last-Event-ID": begun}) as frames:
-        assert len([kind for kind, _, _ in frames if kind == "event"]) <= 4
+        assert len([kind for kind, _, _ in frames if kind == "event"]) <= 2
 
 
 def test_a_stream_of_a_run_that_is_not_there_is_not_found(quick_server: Served) -> None:
@@ -132,10 +170,7 @@ def test_a_stream_of_a_run_that_is_not_there_is_not_found(quick_server: Served) 
             assert json.loads(answer.read())["code"] == "not_found"
 
 
-def test_a_browser_that_has_left_reads_no_longer(
-    quick_server: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stream, "QUIET", 0.05)
+def test_a_browser_that_has_left_reads_no_longer(quick_server: Served) -> None:
     with follow(quick_server) as browser, browser.stream("GET", "/api/v1/stream") as answer:
         lines = answer.iter_lines()
         next(lines)

@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from holdfast.errors import InvalidInput
 from holdfast.server import answers
 from holdfast.server.door import After, AsksAs, Door, Limit, RunId, TaskId, in_thread, known_run_id
-from holdfast.server.gate import LOOK_AGAIN
+from holdfast.server.gate import SHOWN
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, Table
 from holdfast.server.stream import Asked
@@ -74,5 +74,5 @@ async def stream(
     known = None if run is None else known_run_id(run)
     if known is not None:
         await in_thread(asks.engine.runs.get, known)
-    asked = Asked(after=cursor, run_id=known, look_again=request.scope[LOOK_AGAIN])
+    asked = Asked(after=cursor, run_id=known, digest=request.scope[SHOWN])
     return EventStream(asks.serving.hub.read(asked))

@@ -34,6 +34,23 @@ UNION ALL
 SELECT digest FROM holdfast_browser
 WHERE expires_at > (SELECT holdfast_now())
 
+-- name: good_among
+-- purpose: which of some digests are of tokens and sessions that are good
+SELECT digest FROM holdfast_access
+WHERE digest IN (SELECT value FROM {each digests})
+  AND revoked_at IS NULL
+  AND (expires_at IS NULL OR expires_at > (SELECT holdfast_now()))
+UNION ALL
+SELECT browser.digest
+FROM holdfast_browser AS browser
+JOIN holdfast_access AS access
+  ON access.name = browser.access AND access.created_at = browser.granted_at
+WHERE browser.digest IN (SELECT value FROM {each digests})
+  AND browser.entered_at IS NOT NULL
+  AND browser.expires_at > (SELECT holdfast_now())
+  AND access.revoked_at IS NULL
+  AND (access.expires_at IS NULL OR access.expires_at > (SELECT holdfast_now()))
+
 -- name: access_by_name
 -- purpose: what was granted under a name, good or not
 SELECT * FROM holdfast_access WHERE name = :name

@@ -1,0 +1,92 @@
+"""Open calls: streams and long polls, which end when the token they were made with does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from anyio.to_thread import run_sync
+
+from holdfast.engine.engine import Engine
+from holdfast.errors import HoldfastError
+
+# For so many seconds a token that was revoked elsewhere goes on where no hint of that comes.
+LOOK = 0.5
+# And where hints come, no more often than this: on a busy store there is one with every call.
+REST = 0.1
+
+log = logging.getLogger("holdfast.server")
+
+
+class OpenCalls:
+    """One look at the store is for all of them, however many there are; to be used on one loop."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._loop = asyncio.get_running_loop()
+        self._open: dict[str, set[asyncio.Future[None]]] = {}
+        self._hinted = asyncio.Event()
+        self._looking: asyncio.Task[None] | None = None
+        self._leave = (
+            engine.on_hint(self._hint),
+            engine.on_grant(self._hear),
+        )
+
+    @contextmanager
+    def open(self, digest: str) -> Iterator[asyncio.Future[None]]:
+        """A call by whoever showed what has this digest; the future is done when it is to end."""
+        call: asyncio.Future[None] = self._loop.create_future()
+        self._open.setdefault(digest, set()).add(call)
+        if self._looking is None:
+            self._looking = self._loop.create_task(self._look())
+        try:
+            yield call
+        finally:
+            calls = self._open[digest]
+            calls.discard(call)
+            if not calls:
+                del self._open[digest]
+
+    @property
+    def ended(self) -> int:
+        """How many are to end, and have not yet."""
+        return sum(call.done() for calls in [*self._open.values()] for call in [*calls])
+
+    def close(self) -> None:
+        for leave in self._leave:
+            leave()
+        if self._looking is not None:
+            self._looking.cancel()
+
+    async def _look(self) -> None:
+        try:
+            while self._open:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._hinted.wait(), LOOK)
+                self._hinted.clear()
+                await self._look_once()
+                await asyncio.sleep(REST)
+        finally:
+            self._looking = None
+
+    async def _look_once(self) -> None:
+        digests = [*self._open]
+        try:
+            good = await run_sync(self._engine.access.good_among, digests)
+        except HoldfastError as error:
+            # Nothing is told meanwhile either: what is told is read from the same store.
+            log.warning("it cannot be seen which tokens are good: %s", error)
+            return
+        for digest in {*digests} - good:
+            for call in self._open.get(digest, ()):
+                if not call.done():
+                    call.set_result(None)
+
+    def _hear(self, _: Sequence[str]) -> None:
+        self._hint()
+
+    def _hint(self) -> None:
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._hinted.set)
