@@ -12,6 +12,8 @@ from holdfast.service.protocol import Offer
 from holdfast.service.service import Service
 from holdfast.service.waiting import Ask
 
+LONGEST = 60
+
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
@@ -28,9 +30,14 @@ class Caller:
     is_gone: Callable[[], Awaitable[bool]] | None = None
 
     def note(self, tool: str, told: str, about: str = "") -> None:
-        """Keep in the audit what they changed, or tried to."""
+        """Keep in the audit what they changed, or tried to: of long names, the beginning."""
         role = None if self.access is None else self.access.role
-        audit.tell(self.service.actor, f"MCP {tool}", told, role=role, about=about)
+        did = f"MCP {_shown(tool)}"
+        audit.tell(self.service.actor, did, told, role=role, about=_shown(about))
+
+
+def _shown(text: str) -> str:
+    return ascii(text)[1:-1][:LONGEST]
 
 
 Asking = Callable[[], Caller]

@@ -17,7 +17,7 @@ from holdfast.mcp.looking import Looking, Runs
 from holdfast.mcp.operating import Operating
 from holdfast.mcp.planning import Planning
 from holdfast.mcp.resources import JSON, Resources
-from holdfast.mcp.toolbox import Toolbox, refuse
+from holdfast.mcp.toolbox import Toolbox, refuse, tell_about
 from holdfast.mcp.working import Working
 from holdfast.service.health import own_version
 from holdfast.service.mistakes import tell_mistakes
@@ -67,12 +67,16 @@ _OF = {
 
 
 class ToolServer(MCPServer):
-    """Lists the newest runs besides what never changes, each as a resource."""
+    """Lists the newest runs besides what never changes, each as a resource.
 
-    def __init__(self, instructions: str, resources: Resources | None) -> None:
+    A call that comes to no tool, or not to a tool of this role, is kept in the audit.
+    """
+
+    def __init__(self, instructions: str, asking: Asking, resources: Resources | None) -> None:
         super().__init__(
             "holdfast", version=own_version(), instructions=instructions, subscriptions=False
         )
+        self._asking = asking
         self._of_runs = resources
         if resources is not None:
             resources.install(self)
@@ -84,13 +88,23 @@ class ToolServer(MCPServer):
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
             known = {tool.name: tool for tool in await self.list_tools()}
-            if name not in known:
-                return refuse(_tell_unknown(name, list(known)))
-            if not isinstance(error.__cause__, ValidationError):
+            tool = known.get(name)
+            if tool is None:
+                told = _tell_unknown(name, list(known))
+                self._note(name, told.partition(":")[0], arguments)
+                return refuse(told)
+            mistaken = error.__cause__ if isinstance(error.__cause__, ValidationError) else None
+            if tool.annotations is None or not tool.annotations.read_only_hint:
+                told = "internal_error" if mistaken is None else "invalid_input"
+                self._note(name, told, arguments)
+            if mistaken is None:
                 raise
-            fields = [*known[name].input_schema.get("properties", {})]
-            told = "; ".join(map(str, tell_mistakes(error.__cause__.errors(), fields)))
+            fields = [*tool.input_schema.get("properties", {})]
+            told = "; ".join(map(str, tell_mistakes(mistaken.errors(), fields)))
             return refuse(f"invalid_input: {told}. {name} takes {', '.join(fields)}")
+
+    def _note(self, name: str, told: str, sent: dict[str, Any]) -> None:
+        self._asking().note(name, told, tell_about({}, sent))
 
     async def list_resources(self) -> list[Resource]:
         listed = await super().list_resources()
@@ -120,7 +134,8 @@ def _tell_unknown(name: str, known: list[str]) -> str:
 
 def make_server(asking: Asking, role: As, *, looks: bool = True) -> ToolServer:
     """The tools of a role; those that only look are for whoever may look."""
-    server = ToolServer(f"{INSTRUCTIONS}{_SAID[role]}", Resources(asking) if looks else None)
+    resources = Resources(asking) if looks else None
+    server = ToolServer(f"{INSTRUCTIONS}{_SAID[role]}", asking, resources)
     looking: list[Toolbox] = [Looking(asking), Runs(asking)] if looks else []
     for box in [*looking, *_boxes(asking, role)]:
         box.install(server)

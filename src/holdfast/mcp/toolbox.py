@@ -111,18 +111,18 @@ class Toolbox:
         return wait if inspect.iscoroutinefunction(method) else call
 
     def _give(self, method: Tool, given: Any, sent: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
-        about = _about(given, sent)
+        about = tell_about(given, sent)
         if about and method.__name__ not in self.keeps:
             self._note(method, "ok", about)
         return given
 
     def _refuse(self, method: Tool, error: HoldfastError, sent: dict[str, Any]) -> CallToolResult:
-        self._note(method, code_of(error), _about({}, sent))
+        self._note(method, code_of(error), tell_about({}, sent))
         return refuse(f"{code_of(error)}: {in_commands(str(error))}")
 
     def _note(self, method: Tool, told: str, about: str) -> None:
         if not self.looks:
-            self.asking().note(method.__name__, told, ascii(about)[1:-1][:60])
+            self.asking().note(method.__name__, told, about)
 
 
 def _named(field: str) -> AbstractContextManager[None]:
@@ -141,7 +141,7 @@ def code_of(error: HoldfastError) -> str:
     return next((code for kind, code in _CODES.items() if isinstance(error, kind)), "unavailable")
 
 
-def _about(given: dict[str, Any], sent: dict[str, Any]) -> str:
+def tell_about(given: dict[str, Any], sent: dict[str, Any]) -> str:
     """Which task or run a call was about; of a claim what it got, which may be nothing."""
     if "assignments" in given:
         return " ".join(each["task"]["id"] for each in given["assignments"])

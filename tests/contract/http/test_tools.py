@@ -58,10 +58,13 @@ def test_an_agent_plans_another_works_and_a_third_judges(
     assert [each.partition(" t_")[0] for each in refused] == [
         "worker (worker) MCP guard already_terminal"
     ] * 2
-    quiet = ("POST /mcp", "get_task", "guard ok", "renew ok")
+    quiet = ("POST /mcp", "MCP get_task ", "guard ok", "renew ok")
     assert not [each for each in said if any(word in each for word in quiet)]
-    claims = [each for each in said if "MCP claim ok t_" in each]
-    assert len(claims) == sum("MCP claim" in each for each in said) == 2
+    claims = [each.partition(" t_")[0] for each in said if "MCP claim" in each]
+    assert claims == [
+        "operator (operator) MCP claim forbidden",
+        *["worker (worker) MCP claim ok"] * 2,
+    ]
 
 
 def test_runs_and_logs_are_resources_for_who_may_look(quick_server: Served) -> None:
