@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 LINK = "it is reached through a symbolic link, which is not followed; remove the link"
@@ -14,8 +15,9 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_private(path: Path, flags: int, home: Path) -> int:
-    """Open a file below a home, made for its owner alone; an OSError says what is wrong with it.
+    """Open a file below a home; an OSError says what is wrong with it.
 
+    What is made, with the folders on the way, is for its owner alone.
     No folder between the home and the file may be a symbolic link, and the file neither. Its owner
     is this user, or that of a home that this user has named or trusts.
     """
@@ -24,6 +26,9 @@ def open_private(path: Path, flags: int, home: Path) -> int:
     try:
         home_owner = os.fstat(folder).st_uid
         for each in folders:
+            if flags & os.O_CREAT:
+                with suppress(FileExistsError):
+                    os.mkdir(each, 0o700, dir_fd=folder)
             inner = os.open(each, _FOLDER, dir_fd=folder)
             os.close(folder)
             folder = inner

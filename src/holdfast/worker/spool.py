@@ -31,7 +31,7 @@ class Spool:
         self._broken = False
         self._file = -1
         try:
-            private(path.parent)
+            private(home)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
             self._file = open_private(path, flags, home)
         except OSError as error:
@@ -77,7 +77,7 @@ class Spool:
 
 def append(path: Path, home: Path, chunk: bytes) -> int:
     """Add to a log that nobody has open, and say how long it is; one that is full is cut, once."""
-    private(path.parent)
+    private(home)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with os.fdopen(open_private(path, flags, home), "ab") as file:
         size = file.tell()

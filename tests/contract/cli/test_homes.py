@@ -9,19 +9,21 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from holdfast import Holdfast
-from holdfast.cli.commands import load
 from holdfast.cli.completion import complete_id, complete_schedule, complete_workflow
-from holdfast.errors import NotTrusted
+from holdfast.errors import InvalidInput, NotTrusted
+from holdfast.service.audit import AuditFile
 from holdfast.service.tokens import read_token
+from holdfast.service.whereabouts import find_server
 from holdfast.worker import homes
 from holdfast.worker.known_homes import known_homes
+from holdfast.worker.origin import Origin
 from holdfast.worker.state import state_of
 from tests.contract.cli.typed import Typed, logs_as_before
+from tools.commands import Described, every_command
 
 ANOTHER = 54_321
 SETTINGS = "database: {}\n"
@@ -120,24 +122,17 @@ def cloned(typed: Typed, tmp_path: Path) -> Path:
     return tmp_path / "clone" / ".holdfast"
 
 
-def commands() -> dict[str, list[str]]:
-    """What to type for each command, and for each group that is a command as well."""
-    found: dict[str, list[str]] = {"": []}
+def words_of(command: Described) -> list[str]:
+    """What to type for a command."""
+    given = TYPED_WITH.get(command.name)
+    if given is not None:
+        return [*command.name.split(), *given]
+    example = command.example.rpartition("holdfast ")[2].partition("&&")[0]
+    return shlex.split(example) or command.name.split()
 
-    def walk(command: Any, name: str) -> None:  # noqa: ANN401 - Typer's own
-        members = getattr(command, "commands", {})
-        for each, member in members.items():
-            walk(member, f"{name} {each}".strip())
-        if members and name and not command.no_args_is_help:
-            found[name] = shlex.split(name)
-        elif not members:
-            example = command.epilog.rpartition("holdfast ")[2]
-            words = shlex.split(example.split("&&")[0])
-            given = TYPED_WITH.get(name)
-            found[name] = words if given is None else [*name.split(), *given]
 
-    walk(load([]), "")
-    return found
+def finds_home(command: Described) -> bool:
+    return command.name not in FIND_NONE
 
 
 @pytest.mark.usefixtures("known")
@@ -150,16 +145,19 @@ def test_every_command_that_finds_a_home_refuses_that_of_another(
         Path(f"{each}.yaml").write_text(f"name: {each}\n{steps}")
     give_away(home, monkeypatch)
     before = sorted((each, each.stat().st_mtime_ns) for each in home.rglob("*"))
-    obeyed = {}
-    for name, words in commands().items():
-        if name in FIND_NONE:
-            continue
-        monkeypatch.setenv("HOLDFAST_TASK", "t_1")
-        monkeypatch.setenv("HOLDFAST_ATTEMPT_TOKEN", "1.x")
-        said = typed(*words)
-        if said.code != 5 or f"holdfast trust {home}" not in said.err or said.out:
-            obeyed[name] = said
+    monkeypatch.setenv("HOLDFAST_TASK", "t_1")
+    monkeypatch.setenv("HOLDFAST_ATTEMPT_TOKEN", "1.x")
+    # Whoever becomes root for a moment is root here.
+    monkeypatch.setenv("SUDO_UID", str(ANOTHER))
+    told = {each.name: typed(*words_of(each)) for each in every_command() if finds_home(each)}
+    told |= {"": typed(), "open --server": typed("open", "--server", "http://localhost:1")}
+    obeyed = {
+        name: said
+        for name, said in told.items()
+        if said.code != 5 or said.out or f"holdfast trust {home}" not in said.err
+    }
     assert obeyed == {}
+    assert len(told) > len(FIND_NONE)
     assert sorted((each, each.stat().st_mtime_ns) for each in home.rglob("*")) == before
     assert complete_id("") == complete_workflow("") == complete_schedule("") == []
 
@@ -263,10 +261,19 @@ def test_without_git_a_home_that_a_repository_may_hold_is_refused_and_others_are
     typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cloned(typed, tmp_path)
+    path = os.environ["PATH"]
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     assert "git cannot be asked" in typed.refused(5, "runs")
+    # What git lists of a repository is read, so that no command waits for git to be started.
     os.chdir(tmp_path / "project")
     typed.ok("init", "--bare")
+    Path("src").mkdir()
+    Path("src/shop.py").touch()
+    monkeypatch.setenv("PATH", path)
+    git(Path(), "init", "-q")
+    git(Path(), "add", "src")
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    looked_at_afresh()
     typed.ok("runs")
 
 
@@ -514,3 +521,43 @@ def test_the_home_that_a_store_on_a_server_uses_is_remembered_when_a_worker_make
     Path(".holdfast/logs/t_1").mkdir()
     looked_at_afresh()
     assert state_of("postgresql://host/jobs").root == Path.cwd() / ".holdfast"
+
+
+@pytest.mark.parametrize("name", ["token", "audit.log", "audit.lock", "server"])
+def test_no_file_of_a_home_is_reached_through_a_symbolic_link(
+    name: str, typed: Typed, tmp_path: Path
+) -> None:
+    typed.ok("init", "--bare")
+    victim = tmp_path / "victim"
+    victim.write_text("hf_" + "k" * 40)
+    path = tmp_path / "project" / ".holdfast" / name
+    path.symlink_to(victim)
+    url = f"sqlite:///{tmp_path}/project/.holdfast/holdfast.db"
+    if name == "token":
+        assert "reached through a symbolic link" in typed.refused(2, "token")
+    elif name == "audit.log":
+        with pytest.raises(InvalidInput, match=r"audit.log cannot be written: it is reached"):
+            AuditFile(url)
+    elif name == "audit.lock":
+        kept = AuditFile(url)
+        kept.maxBytes = 1
+        kept.keep({"actor": "somebody"})
+        kept.close()
+    else:
+        victim.write_text(json.dumps({"url": "http://h:1", "origin": str(Origin.own())}))
+        assert find_server(url) is None
+    assert path.is_symlink()
+    assert victim.read_text().startswith(("hf_", "{"))
+    assert "somebody" not in victim.read_text()
+
+
+def test_a_log_is_neither_written_nor_read_through_a_symbolic_link(
+    typed: Typed, tmp_path: Path
+) -> None:
+    typed.ok("init", "--bare")
+    Path("say.yaml").write_text("name: say\nsteps:\n  - {id: say, run: [echo, hello]}\n")
+    (tmp_path / "victim").mkdir()
+    Path(".holdfast/logs").symlink_to(tmp_path / "victim")
+    assert typed("run", "say.yaml", "--wait").code == 0
+    assert list((tmp_path / "victim").iterdir()) == []
+    assert "reached through a symbolic link" in typed("logs", "@last:say").err
