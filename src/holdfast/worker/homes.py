@@ -12,6 +12,7 @@ import pwd
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from os import geteuid
 from pathlib import Path
 
 from holdfast.errors import NotTrusted, StoreUnreachable
@@ -119,7 +120,7 @@ def _take_over(home: Path, real: Path, found: os.stat_result, known: KnownHomes 
 
 def judge(path: Path, found: os.stat_result, since: int | None) -> str | None:
     """Why a path that nobody remembers is not used; what is younger than `since` is not."""
-    if found.st_uid != os.geteuid():
+    if found.st_uid != geteuid():
         return f"belongs to {user_name(found.st_uid)}"
     if found.st_mode & stat.S_IWOTH:
         return OTHERS
@@ -224,7 +225,7 @@ def accept_settings(path: Path) -> None:
     """Refuse the settings of a project that are another user's; root's are as good as one's own."""
     found = path.stat()
     for each in (path.lstat(), found):
-        if each.st_uid not in {os.geteuid(), ROOT}:
+        if each.st_uid not in {geteuid(), ROOT}:
             _refuse_unknown(path, f"belongs to {user_name(each.st_uid)}")
     if found.st_mode & stat.S_IWOTH:
         _refuse_unknown(path, OTHERS)

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from os import geteuid
 from pathlib import Path
 
 LINK = "it is reached through a symbolic link, which is not followed; remove the link"
@@ -54,7 +55,7 @@ def open_private(path: Path, flags: int, home: Path) -> int:
 def _refuse_foreign(found: os.stat_result, path: Path, home: Path, home_owner: int) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, NO_FILE, str(path))
-    if found.st_uid == os.geteuid():
+    if found.st_uid == geteuid():
         return
     from holdfast.worker.homes import is_said  # noqa: PLC0415 - it opens files of homes too
 
