@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 # The index of git: its signature, and the versions that write every name in full.
@@ -44,9 +45,11 @@ def _is_surely_untracked(git: Path, name: str) -> bool:
         return False
     if listed[:4] != _SIGNATURE or listed[4:8] not in _PLAIN:
         return False
-    return os.fsencode(name).lower() not in listed.lower() and not any(
-        each in listed for each in _ELSEWHERE
-    )
+    named, searched = os.fsencode(name), listed
+    if sys.platform != "linux":
+        # A name in other letters may be the same file there.
+        named, searched = named.lower(), listed.lower()
+    return named not in searched and not any(each in listed for each in _ELSEWHERE)
 
 
 def _folder_of(git: Path) -> Path:

@@ -224,25 +224,25 @@ def is_said(home: Path) -> bool:
 def accept_settings(path: Path) -> None:
     """Refuse the settings of a project that are another user's; root's are as good as one's own."""
     found = path.stat()
-    for each in (path.lstat(), found):
-        if each.st_uid not in {geteuid(), ROOT}:
-            _refuse_unknown(path, f"belongs to {user_name(each.st_uid)}")
+    owners = {path.lstat().st_uid, found.st_uid} - {geteuid(), ROOT}
+    reason = f"belongs to {user_name(min(owners))}" if owners else None
     if found.st_mode & stat.S_IWOTH:
-        _refuse_unknown(path, OTHERS)
+        reason = reason or OTHERS
+    if reason is not None and not _is_known(path):
+        raise refusal(path, reason)
 
 
 def accept_naming(path: Path) -> None:
     """Refuse settings that came with a repository as those that name a store."""
-    reason = _why_tracked(path)
+    reason = None if _is_known(path) else _why_tracked(path)
     if reason is not None:
-        _refuse_unknown(path, f"names a database and {reason}")
+        raise refusal(path, f"names a database and {reason}")
 
 
-def _refuse_unknown(path: Path, reason: str) -> None:
+def _is_known(settings: Path) -> bool:
     known = known_homes()
-    real, owner = os.path.realpath(path), path.stat().st_uid
-    if known is None or known.find(real, owner, frozenset()) is None:
-        raise refusal(path, reason)
+    real, owner = os.path.realpath(settings), settings.stat().st_uid
+    return known is not None and known.find(real, owner, frozenset()) is not None
 
 
 def accept_store(file: Path, home: Path) -> None:
