@@ -6,6 +6,7 @@ wheels: a PostgreSQL where databases may be created, and a Redis.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
@@ -33,6 +34,10 @@ for each in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 # A file in memory is synced at once, and a process that is killed loses nothing of it either.
 if "TMPDIR" not in os.environ and (_memory := servers.memory()):
     os.environ["TMPDIR"] = tempfile.tempdir = str(_memory)
+
+# The homes that tests make are remembered in a place of their own, and in no developer's.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="holdfast-tests-state-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 # A property is about what holds, not about how fast this machine is today.
 hypothesis.settings.register_profile("holdfast", deadline=None)

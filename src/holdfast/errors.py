@@ -18,6 +18,7 @@ HoldfastError
 └── StoreError
     ├── StoreUnreachable  the database does not answer
     ├── UnknownOutcome    a COMMIT whose fate the database could not tell
+    ├── NotTrusted        a home or its settings may be another's; says how to trust it
     ├── SchemaTooNew      the schema was made by a newer Holdfast
     ├── SchemaDamaged     an applied migration is not the one in the code
     └── UnsafeSqlite      this SQLite can corrupt a WAL database
@@ -215,6 +216,10 @@ class StoreBusy(StoreUnreachable):
 
 class UnknownOutcome(StoreError):
     """A commit whose fate the database could not tell: look before you ask again."""
+
+
+class NotTrusted(StoreError):
+    """A home, or the settings of a project, that this user neither made here nor trusts."""
 
 
 class SchemaTooNew(StoreError):

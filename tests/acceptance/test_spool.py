@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +31,7 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 redaction = Redaction({{"KEY": "correct-horse"}})
-with Spool(Path(sys.argv[1]) / "long.log", {MOST}) as spool:
+with Spool(Path(sys.argv[1]) / "long.log", Path(sys.argv[1]), {MOST}) as spool:
     transcript = Transcript(spool, lambda: redaction, 1024 * 1024)
     run("head", "-c", "4M", "/dev/zero", watched=Writes())
     before = peak()
@@ -44,9 +45,9 @@ print(peak() - before)
 
 def test_a_log_that_fits_is_whole_and_only_its_owners(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "t_1" / "1.log"
-    with Spool(path) as spool:
+    with Spool(path, path.parent) as spool:
         spool.write(b"one\n\xff\x00")
-    with Spool(path) as spool:
+    with Spool(path, path.parent) as spool:
         spool.write(b"two\n")
     assert path.read_bytes() == b"one\n\xff\x00two\n"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -56,7 +57,7 @@ def test_a_log_that_fits_is_whole_and_only_its_owners(tmp_path: Path) -> None:
 def test_a_log_that_does_not_fit_keeps_both_ends_and_says_what_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "1.log"
     text = b"".join(b"%07d\n" % number for number in range(200_000))
-    with Spool(path, MOST) as spool:
+    with Spool(path, path.parent, MOST) as spool:
         for start in range(0, len(text), 9_999):
             spool.write(text[start : start + 9_999])
     kept = path.read_bytes()
@@ -84,10 +85,15 @@ def test_a_log_that_cannot_be_written_is_told_and_stops_nobody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "logs").write_text("a file")
-    with Spool(tmp_path / "logs" / "1.log") as spool:
+    with Spool(tmp_path / "logs" / "1.log", tmp_path) as spool:
         spool.write(b"lost")
     assert "is not written any further" in caplog.text
-    with Spool(Path("/dev/full")) as spool:
-        spool.write(b"lost")
-        spool.write(b"too")
-    assert caplog.text.count("/dev/full") == 1
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Spool(tmp_path / "full.log", tmp_path) as spool:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+        try:
+            spool.write(b"lost")
+            spool.write(b"too")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caplog.text.count("full.log") == 1

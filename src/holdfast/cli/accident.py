@@ -14,9 +14,9 @@ from typing import Any, Self
 
 from holdfast.cli.terminal import paint
 from holdfast.service.outline import step_names
-from holdfast.service.place import FOLDER
 from holdfast.service.refused import Refused
 from holdfast.service.service import Service
+from holdfast.worker.homes import HOME
 
 Workers = Mapping[str, "subprocess.Popen[bytes]"]
 PACKAGES = str(Path(__file__).parents[2])
@@ -62,7 +62,7 @@ def _start(folder: Path, name: str, agents: Sequence[str]) -> subprocess.Popen[b
 
 def tokens_in(folder: Path) -> Path:
     """Where the developer of the demonstration leaves the token of each attempt."""
-    return folder / FOLDER / "tokens"
+    return folder / HOME / "tokens"
 
 
 def _end(workers: Workers) -> None:

@@ -35,6 +35,7 @@ MODULES = {
     "opening": ("open",),
     "agents": ("mcp",),
     "database": ("doctor", "clean", "db"),
+    "trust": ("trust",),
     "workflows": ("workflow",),
     "schedules": ("schedule", "lease"),
     "buses": ("bus",),

@@ -19,10 +19,11 @@ from holdfast.cli.words import count, one_line
 from holdfast.definition.reader import read_workflow_file
 from holdfast.model.run import NewRun
 from holdfast.service.outline import step_names
-from holdfast.service.place import FILE, FOLDER, Place
+from holdfast.service.place import FILE, Place
 from holdfast.service.refused import Refused
 from holdfast.service.service import Service
 from holdfast.service.views import View
+from holdfast.worker.homes import HOME
 
 WORKFLOW = "feature.yaml"
 TASK = "Add SSO"
@@ -47,7 +48,7 @@ def demonstrate() -> int:
 def _show(folder: Path) -> int:
     source = next(each for each in SOURCES if each.is_dir())
     shutil.copytree(source, folder, dirs_exist_ok=True)
-    home = folder / FOLDER
+    home = folder / HOME
     place = Place(url=f"sqlite:///{home / FILE}", home=home, settled=True)
     place.make()
     chosen_store.set(str(home / FILE))
@@ -103,7 +104,7 @@ def _say_lost(service: Service, task_id: str, folder: Path) -> bool:
 def _say_next(folder: Path) -> None:
     # A store that the environment names would come before the one of the folder.
     elsewhere = {"HOLDFAST_DB", "HOLDFAST_HOME"} & os.environ.keys()
-    chosen_store.set(f"{FOLDER}/{FILE}" if elsewhere else None)
+    chosen_store.set(f"{HOME}/{FILE}" if elsewhere else None)
     say(f"\n{paint('Look around', 'bold')}")
     unknown = [] if shutil.which("holdfast") else [(f"alias holdfast='{_called()}'", "")]
     for command, purpose in (

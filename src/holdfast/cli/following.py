@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -83,7 +82,6 @@ def logs(
 ) -> None:
     """Print a task's logs, and how each attempt ended."""
     from holdfast.cli.tree import draw_attempt
-    from holdfast.service.logs import log_path
 
     if json and follow:
         raise InvalidInput("follow", "goes on with text; leave out --json, or ask again")
@@ -100,37 +98,37 @@ def logs(
             return
         for each in chosen[:-1]:
             say(paint(draw_attempt(each).strip(), "bold"))
-            _say_log(log_path(service.place, found, each["attempt"]), 0)
-        last = log_path(service.place, found, chosen[-1]["attempt"])
+            _say_log(service, found, each["attempt"], 0)
+        last = chosen[-1]["attempt"]
         say(paint(draw_attempt(chosen[-1]).strip(), "bold"))
-        shown = _say_log(last, 0)
+        shown = _say_log(service, found, last, 0)
         if follow:
             _follow_log(service, found, last, shown)
 
 
 def _read(service: Service, task_id: str, attempt: dict[str, Any]) -> dict[str, str]:
-    from holdfast.service.logs import log_path, read_log
+    from holdfast.service.logs import read_log
 
-    written = read_log(log_path(service.place, task_id, attempt["attempt"]))
+    written = read_log(service.place, task_id, attempt["attempt"])
     return {"log": written.decode(errors="replace")}
 
 
-def _say_log(path: Path, start: int) -> int:
+def _say_log(service: Service, task_id: str, attempt: int, start: int) -> int:
     """Print a log from a place on, and say where it ends."""
     from holdfast.service.logs import read_log
 
-    text = read_log(path, start)
+    text = read_log(service.place, task_id, attempt, start)
     if text:
         shown = escape(text.decode(errors="replace"), keep="\n\t").rstrip("\n")
         say(shown)
     return start + len(text)
 
 
-def _follow_log(service: Service, task_id: str, path: Path, start: int) -> None:
+def _follow_log(service: Service, task_id: str, attempt: int, start: int) -> None:
     while True:
-        start = _say_log(path, start)
+        start = _say_log(service, task_id, attempt, start)
         if service.queries.task(task_id)["status"] != "running":
-            _say_log(path, start)
+            _say_log(service, task_id, attempt, start)
             return
         time.sleep(PAUSE)
 

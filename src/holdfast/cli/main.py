@@ -32,7 +32,13 @@ def _run(given: list[str]) -> int:
     from holdfast.errors import HoldfastError
 
     prepare_streams()
+    import logging
+
     from holdfast.cli.commands import load
+    from holdfast.cli.logs import Plain
+
+    # A command that shows no log still warns.
+    logging.lastResort = Plain(logging.WARNING)
 
     chosen_store.set(None)
     called_command.set(None)

@@ -49,13 +49,15 @@ def work_for(
 
 
 def _work(office: RemoteOffice, options: Mapping[str, Any], permission: Permission) -> None:
-    from holdfast.service.place import make_home
+    from holdfast.worker.homes import HOME, make_home, usable_home
     from holdfast.worker.options import WorkerOptions
     from holdfast.worker.pool import Worker
     from holdfast.worker.remote.allowed import Allowed, RemoteExecutors
     from holdfast.worker.state import State
 
-    home = place().home
+    here = Path.cwd()
+    # Also where a store was named: what a server sends is kept in this home.
+    home = usable_home(here, os.environ) or here / HOME
     make_home(home)
     root = home / "remote"
     allowed = Allowed(names=frozenset(permission.names), anything=permission.anything)

@@ -11,7 +11,7 @@ import typer
 from holdfast.cli.registry import command
 from holdfast.cli.session import opened, shown_url, with_store
 from holdfast.cli.terminal import escape, note, paint, say
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, NotTrusted
 
 if TYPE_CHECKING:
     from holdfast.service.place import Place
@@ -72,13 +72,10 @@ def init(
 ) -> None:
     """Set up this folder: store, settings and a sample workflow."""
     from holdfast.service.agents import installed_agents
-    from holdfast.service.place import find_home
     from holdfast.service.project import NAME
 
     here = Path.cwd()
-    above = find_home(here)
-    if above is not None and above.parent != here.absolute():
-        note(f"{escape(above)} is above, and goes on to serve this folder")
+    _look_above(here)
     with opened(begins=True) as service:
         service.schema()
         say(f"{paint('✓', 'green')} {_describe(service.place)}")
@@ -92,6 +89,21 @@ def init(
     _write(here / EXAMPLE, WORKFLOW, "a workflow to try")
     following = with_store(f"holdfast run {EXAMPLE} -i name=Ada --wait")
     say(f"next:  {following}")
+
+
+def _look_above(here: Path) -> None:
+    """Say which home above goes on to serve a folder; past another's, the folder gets its own."""
+    from holdfast.worker.homes import HOME, accept_home, find_home, make_home
+
+    above = find_home(here)
+    if above is None or above.parent == here.absolute():
+        return
+    try:
+        accept_home(above)
+        note(f"{escape(above)} is above, and goes on to serve this folder")
+    except NotTrusted as refused:
+        note(f"{escape(refused)}; this folder gets a home of its own")
+        make_home(here / HOME)
 
 
 def _describe(place: Place) -> str:

@@ -16,6 +16,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from holdfast.errors import InvalidInput
+from holdfast.worker.private_files import open_private
 from holdfast.worker.state import private, state_of
 
 FILE = "audit.log"
@@ -73,7 +74,7 @@ class AuditFile(RotatingFileHandler):
         self._room, self._seen_until = 0, 0.0
         # Somebody may have removed the folder meanwhile.
         private(Path(self.baseFilename).parent)
-        return open(self.baseFilename, "a", encoding="utf-8", opener=_open_private)
+        return open(self.baseFilename, "a", encoding="utf-8", opener=_open_below_home)
 
     def keep(self, said: Mapping[str, str | None]) -> None:
         """Write a line at once, most of the time without a look at how long the file is."""
@@ -118,7 +119,8 @@ class AuditFile(RotatingFileHandler):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        held = _open_private(str(Path(self.baseFilename).with_name(LOCK)), os.O_RDWR | os.O_CREAT)
+        lock = str(Path(self.baseFilename).with_name(LOCK))
+        held = _open_below_home(lock, os.O_RDWR | os.O_CREAT)
         try:
             flock(held, LOCK_EX)
             yield
@@ -132,5 +134,5 @@ class AuditFile(RotatingFileHandler):
         return left <= 0 and stat.S_ISREG(found.st_mode)
 
 
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def _open_below_home(path: str, flags: int) -> int:
+    return open_private(Path(path), flags, Path(path).parent)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import BinaryIO
 
+from holdfast.errors import InvalidInput
 from holdfast.service.place import Place
+from holdfast.worker.private_files import open_private
 from holdfast.worker.state import state_of
 
 TAIL = 4_096
@@ -18,22 +21,30 @@ def log_path(place: Place, task_id: str, attempt: int) -> Path:
 
 def last_line(place: Place, task_id: str, attempt: int) -> tuple[str, float] | None:
     """The last line of a log that says something, and when it was written, in seconds."""
-    path = log_path(place, task_id, attempt)
     try:
-        with path.open("rb") as file:
+        with _open(place, task_id, attempt) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
             lines = [line for line in file.read().splitlines() if line.strip()]
-        when = path.stat().st_mtime
+            when = os.fstat(file.fileno()).st_mtime
     except OSError:
         return None
     return (lines[-1].decode(errors="replace").strip(), when) if lines else None
 
 
-def read_log(path: Path, start: int = 0) -> bytes:
+def read_log(place: Place, task_id: str, attempt: int, start: int = 0) -> bytes:
     """What a log holds from a place on; nothing when there is none yet."""
     try:
-        with path.open("rb") as file:
+        with _open(place, task_id, attempt) as file:
             file.seek(start)
             return file.read()
     except FileNotFoundError:
         return b""
+    except OSError as error:
+        path = log_path(place, task_id, attempt)
+        raise InvalidInput("log", f"{path} cannot be read: {error.strerror}") from error
+
+
+def _open(place: Place, task_id: str, attempt: int) -> BinaryIO:
+    state = state_of(place.url)
+    opened = open_private(state.log(task_id, attempt), os.O_RDONLY, state.root)
+    return os.fdopen(opened, "rb")

@@ -7,12 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import StoreError, StoreUnreachable
-from holdfast.service.project import find_project
+from holdfast.service.project import NAME, find_project
 from holdfast.settings import Project
 from holdfast.store.database import is_postgresql, sqlite_path
 from holdfast.store.glance import MARK, tables_of
+from holdfast.worker.homes import (
+    HOME,
+    accept_naming,
+    accept_store,
+    find_home,
+    make_home,
+    named_home,
+    usable_home,
+)
+from holdfast.worker.state import state_of
 
-FOLDER = ".holdfast"
 FILE = "holdfast.db"
 
 
@@ -44,6 +53,9 @@ class Place:
         """Make the folder that the store's file is in, kept out of version control."""
         if self.at_home or self.rooted:
             make_home(self.home)
+        if self.rooted and not self.at_home and not is_postgresql(self.url):
+            # What is beside the store tells that it was made here.
+            make_home(state_of(self.url, {}).root)
 
     def require(self) -> None:
         """Refuse to look at what is no store: to open it would make an empty one."""
@@ -74,21 +86,30 @@ class Place:
 
 def find_place(*, db: str | None, environment: Mapping[str, str], here: Path) -> Place:
     """The store that was typed, or named in the environment or the settings, or the nearest."""
-    chosen = environment.get("HOLDFAST_HOME")
-    found = Path(chosen).absolute() if chosen else find_home(here)
-    home = found or here.absolute() / FOLDER
-    if db:
-        return Place(url=read_url(db), home=home, settled=False)
-    if url := environment.get("HOLDFAST_DB"):
-        return Place(url=read_url(url), home=home, settled=True)
+    if db or environment.get("HOLDFAST_DB"):
+        # Whoever names a store has said so, whatever lies around here.
+        home = named_home(environment) or find_home(here) or here.absolute() / HOME
+        url = read_url(db or environment["HOLDFAST_DB"])
+        return Place(url=url, home=home, settled=not db)
     project = find_project(here, {})
+    found = usable_home(here, environment)
     if project.folder is None:
+        home = found or here.absolute() / HOME
         return Place(url=_default(home), home=home, settled=found is not None)
-    home = found or project.folder / FOLDER
+    home = found or project.folder / HOME
     settled = found is not None or project.database is not None
-    return Place(
-        url=_of_project(project) or _default(home), home=home, settled=settled, rooted=True
-    )
+    named = _of_project(project)
+    if named is not None:
+        _accept_named(named, project.folder / NAME)
+    return Place(url=named or _default(home), home=home, settled=settled, rooted=True)
+
+
+def _accept_named(url: str, settings: Path) -> None:
+    """Refuse a store that settings name, unless they or it are this user's own word."""
+    if is_postgresql(url):
+        accept_naming(settings)
+    else:
+        accept_store(sqlite_path(url), state_of(url, {}).root)
 
 
 def _of_project(project: Project) -> str | None:
@@ -104,14 +125,6 @@ def _default(home: Path) -> str:
     return f"sqlite:///{home / FILE}"
 
 
-def find_home(here: Path) -> Path | None:
-    """The nearest `.holdfast`, in a folder or above it."""
-    for folder in (here.absolute(), *here.absolute().parents):
-        if (folder / FOLDER).is_dir():
-            return folder / FOLDER
-    return None
-
-
 def read_url(text: str) -> str:
     """The URL of a store; the path of a file is one of SQLite."""
     return text if "://" in text else f"sqlite:///{Path(text).absolute()}"
@@ -121,13 +134,3 @@ def same_store(url: str, other: str) -> bool:
     if url == other or is_postgresql(url) or is_postgresql(other):
         return url == other
     return sqlite_path(url).absolute() == sqlite_path(other).absolute()
-
-
-def make_home(home: Path) -> None:
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        ignored = home / ".gitignore"
-        if not ignored.exists():
-            ignored.write_text("*\n", encoding="utf-8")
-    except OSError as error:
-        raise StoreUnreachable(f"{home} cannot be made: {error.strerror}") from error

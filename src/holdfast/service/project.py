@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.settings import Project
+from holdfast.worker.homes import accept_settings
 
 NAME = "holdfast.yaml"
 CONCURRENCY, LEAST_DISK = "HOLDFAST_CONCURRENCY", "HOLDFAST_LEAST_DISK"
@@ -33,6 +34,7 @@ def _read_nearest(here: Path) -> Project:
     for folder in (here.absolute(), *here.absolute().parents):
         path = folder / NAME
         if path.is_file():
+            accept_settings(path)
             return _read(path)
     return Project()
 

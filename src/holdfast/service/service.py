@@ -232,13 +232,13 @@ class Service:
         self, task_id: str, attempt: int | None = None, start: int = 0
     ) -> tuple[int, bytes]:
         """Which attempt it is, the latest unless said, and what that wrote, from a byte on."""
-        from holdfast.service.logs import log_path, read_log
+        from holdfast.service.logs import read_log
 
         latest = self.queries.task(task_id)["attempt"]
         chosen = latest if attempt is None else attempt
         if not 0 <= chosen <= latest:
             raise InvalidInput("attempt", f"must be between 1 and {latest}")
-        return chosen, read_log(log_path(self.place, task_id, chosen), start)
+        return chosen, read_log(self.place, task_id, chosen, start)
 
     def schema(self) -> View:
         """Which store this is, and how far its schema has come."""

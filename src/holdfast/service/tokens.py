@@ -12,6 +12,7 @@ from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.model.access import Access, Role, digest_secret
 from holdfast.service.links import Links
 from holdfast.service.views import View, present, tell_time
+from holdfast.worker.private_files import open_private, read_private
 from holdfast.worker.state import private, state_of
 
 if TYPE_CHECKING:
@@ -29,12 +30,13 @@ def token_path(url: str) -> Path:
 
 def read_token(url: str) -> str | None:
     """The token of this project, if it has one yet."""
+    path = token_path(url)
     try:
-        text = token_path(url).read_text(encoding="ascii").strip()
+        text = read_private(path, path.parent).decode("ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):
         return None
     except OSError as error:
-        reason = f"{token_path(url)} cannot be read: {error.strerror}"
+        reason = f"{path} cannot be read: {error.strerror}"
         raise InvalidInput("token", reason) from error
     return text or None
 
@@ -117,14 +119,15 @@ def _write(path: Path, secret: str) -> str:
     try:
         private(path.parent)
         aside.unlink(missing_ok=True)
-        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(open_private(aside, flags, path.parent), "w") as file:
             file.write(f"{secret}\n")
         try:
             os.link(aside, path)
         finally:
             aside.unlink()
     except FileExistsError:
-        return path.read_text(encoding="ascii").strip()
+        return read_private(path, path.parent).decode("ascii").strip()
     except OSError as error:
         raise InvalidInput("token", f"{path} cannot be written: {error.strerror}") from error
     return secret

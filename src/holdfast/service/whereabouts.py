@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from holdfast.worker.origin import Origin
+from holdfast.worker.private_files import read_private, write_private
 from holdfast.worker.state import private, state_of
 
 FILE = "server"
@@ -25,28 +24,23 @@ def announced(url: str, address: str) -> Iterator[None]:
     text = json.dumps({"url": address, "origin": str(Origin.own())})
     # It is served all the same where nothing can be written.
     with suppress(OSError):
-        _write(path, text)
+        write_private(path, text, private(path.parent))
     try:
         yield
     finally:
         with suppress(OSError):
-            if path.read_text(encoding="utf-8") == text:
+            if read_private(path, path.parent).decode() == text:
                 path.unlink()
 
 
 def find_server(url: str) -> str | None:
     """Where a store is served, by a process of this machine that lives."""
+    home = state_of(url).root
     try:
-        told = json.loads((state_of(url).root / FILE).read_text(encoding="utf-8"))
+        told = json.loads(read_private(home / FILE, home))
         origin = Origin.read(told["origin"])
         address = str(told["url"])
     except (OSError, ValueError, LookupError, TypeError):
         return None
     # A token is to be sent there: never to a stranger who got the port since.
     return address if origin is not None and origin.lives else None
-
-
-def _write(path: Path, text: str) -> None:
-    aside = private(path.parent) / f"{FILE}.{os.getpid()}"
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(path)

@@ -70,7 +70,7 @@ class CommandStep:
         task_id, number = self._assignment.task_id, self._assignment.attempt
         with (
             files_in(state.files(task_id, number)) as files,
-            Spool(state.log(task_id, number)) as spool,
+            Spool(state.log(task_id, number), state.root) as spool,
         ):
             questions = self._questions()
             prompt = fill(self._work, self._post.secrets).prompt

@@ -19,6 +19,7 @@ from pathlib import Path
 from holdfast.worker.command import GRACE
 from holdfast.worker.keeper import GIVE_UP, STRIKE_EVERY, descendants, send, snapshot
 from holdfast.worker.origin import LINUX, Origin
+from holdfast.worker.private_files import read_private
 from holdfast.worker.state import private
 
 log = logging.getLogger("holdfast.worker")
@@ -89,7 +90,7 @@ def end_orphans(directory: Path, *, grace: float = GRACE) -> list[Record]:
     gone: list[Record] = []
     for path in sorted(directory.glob("*.json")):
         try:
-            record = Record(**json.loads(path.read_text()))
+            record = Record(**json.loads(read_private(path, directory)))
         except (OSError, ValueError, TypeError):
             log.warning("%s cannot be read, and is left alone", path)
             continue

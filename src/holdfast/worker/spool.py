@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Self
 
+from holdfast.worker.private_files import open_private
 from holdfast.worker.state import private
 
 MOST = 50_000_000
@@ -22,7 +23,7 @@ class Spool:
     That it cannot be written is told, and is no reason for a step to fail.
     """
 
-    def __init__(self, path: Path, most: int = MOST) -> None:
+    def __init__(self, path: Path, home: Path, most: int = MOST) -> None:
         self._path = path
         self._room = max(0, most - KEPT_AT_THE_END)
         self._left_out = 0
@@ -30,9 +31,9 @@ class Spool:
         self._broken = False
         self._file = -1
         try:
-            private(path.parent)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            self._file = os.open(path, flags, 0o600)
+            private(home)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            self._file = open_private(path, flags, home)
         except OSError as error:
             self._break(error)
 
@@ -74,10 +75,11 @@ class Spool:
         self.close()
 
 
-def append(path: Path, chunk: bytes) -> int:
+def append(path: Path, home: Path, chunk: bytes) -> int:
     """Add to a log that nobody has open, and say how long it is; one that is full is cut, once."""
-    private(path.parent)
-    with path.open("ab") as file:
+    private(home)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with os.fdopen(open_private(path, flags, home), "ab") as file:
         size = file.tell()
         if size < MOST:
             fits = chunk[: MOST - size]

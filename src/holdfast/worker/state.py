@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.store.database import is_postgresql, sqlite_path
-
-HOME = ".holdfast"
+from holdfast.worker.homes import HOME, make_home, usable_home
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,25 +36,25 @@ class State:
 
 
 def state_of(url: str, environment: Mapping[str, str] = os.environ) -> State:
-    """The state of a store: `HOLDFAST_HOME`, or beside its file, or `.holdfast` from here up."""
+    """The state of a store: `HOLDFAST_HOME`, or beside its file, or `.holdfast` from here up.
+
+    A `.holdfast` that is found, and may be another's, is refused.
+    """
     home = environment.get("HOLDFAST_HOME")
     if home:
         return State(root=Path(home).absolute())
     if is_postgresql(url) or url.startswith(("http://", "https://")):
-        return State(root=_found_upwards(Path.cwd()))
+        here = Path.cwd()
+        return State(root=usable_home(here, environment) or here / HOME)
     path = sqlite_path(url).absolute()
     beside = path.parent if path.parent.name == HOME else path.with_name(f"{path.name}.state")
     return State(root=beside)
 
 
-def _found_upwards(start: Path) -> Path:
-    for folder in (start, *start.parents):
-        if (folder / HOME).is_dir():
-            return folder / HOME
-    return start / HOME
-
-
 def private(directory: Path) -> Path:
-    """Make a directory that only its owner can look into."""
+    """Make a directory that only its owner can look into; a home is remembered as made here."""
+    for each in (directory, *directory.parents):
+        if each.name == HOME and not each.exists():
+            make_home(each)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     return directory

@@ -1,0 +1,88 @@
+"""Git tracking: whether git keeps a path, told without running what its repository configures."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+# The index of git: its signature, and the versions that write every name in full.
+_SIGNATURE, _PLAIN = b"DIRC", (b"\0\0\0\2", b"\0\0\0\3")
+# Extensions by which an index keeps names elsewhere, or has folders stand for what is in them.
+_ELSEWHERE = (b"link", b"sdir")
+_PATIENCE = 20.0
+# Nothing that a repository configures is run: no monitor, no hook, no way to another machine.
+_HARMLESS = (
+    "core.fsmonitor=false",
+    f"core.hooksPath={os.devnull}",
+    "core.sshCommand=false",
+    "protocol.allow=never",
+)
+
+
+def is_tracked(path: Path) -> bool | None:
+    """Whether git keeps a path or what is in it; None where that cannot be told."""
+    repository = _repository_of(path)
+    if repository is None or _is_surely_untracked(repository / ".git", path.name):
+        return False
+    return _ask_git(repository, path)
+
+
+def _repository_of(path: Path) -> Path | None:
+    real = Path(os.path.realpath(path.parent))
+    return next((each for each in (real, *real.parents) if os.path.lexists(each / ".git")), None)
+
+
+def _is_surely_untracked(git: Path, name: str) -> bool:
+    """Whether no path that the index lists has the name in it: read, so that git is seldom run."""
+    try:
+        listed = (_folder_of(git) / "index").read_bytes()
+    except FileNotFoundError:
+        # Nothing was ever added or checked out.
+        return (git / "HEAD").exists()
+    except OSError:
+        return False
+    if listed[:4] != _SIGNATURE or listed[4:8] not in _PLAIN:
+        return False
+    named, searched = os.fsencode(name), listed
+    if sys.platform != "linux":
+        # A name in other letters may be the same file there.
+        named, searched = named.lower(), listed.lower()
+    return named not in searched and not any(each in listed for each in _ELSEWHERE)
+
+
+def _folder_of(git: Path) -> Path:
+    """Where a repository keeps its index: a linked worktree has a file that says so."""
+    if git.is_dir():
+        return git
+    said = git.read_bytes().removeprefix(b"gitdir:").strip()
+    return git.parent / os.fsdecode(said)
+
+
+def _ask_git(repository: Path, path: Path) -> bool | None:
+    import subprocess  # noqa: PLC0415 - hardly ever wanted, and every command would import it
+
+    # Never a program that lies in the repository itself.
+    looked_in = [each for each in os.get_exec_path() if Path(each).is_absolute()]
+    git = shutil.which("git", path=os.pathsep.join(looked_in))
+    if git is None or Path(os.path.realpath(git)).is_relative_to(repository):
+        return None
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
+    chosen = [word for setting in _HARMLESS for word in ("-c", setting)]
+    within = os.path.relpath(Path(os.path.realpath(path.parent)) / path.name, repository)
+    asked = [git, *chosen, "--literal-pathspecs", "-C", str(repository), "ls-files", "-z", "--"]
+    try:
+        told = subprocess.run(  # noqa: S603 - the program is git, its arguments are ours
+            [*asked, within],
+            env=kept | quiet,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return bool(told.stdout) if told.returncode == 0 else None

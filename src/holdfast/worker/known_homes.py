@@ -1,0 +1,164 @@
+"""Known homes: the file, outside of every home, of those that this user made or trusts.
+
+Each home has an id that is drawn for it, kept here and in the home: a clone of it cannot know the
+id, and of two copies the one at the known path is meant. Settings are known by their path alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+
+from holdfast.errors import NotTrusted
+
+FOLDER, FILE, LOCK = "holdfast", "homes", "homes.lock"
+IDENTITIES = "identities"
+MOST = 2_000
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_OPEN = os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownHome:
+    """A home, or a file of settings, by its resolved path and its owner.
+
+    - `id`: what its file of identities has a line of; without one its path is enough
+    - `link`: the symbolic link by which it was trusted
+    - `tracked`, `writable`: it was trusted though git tracks it, or others may write to it
+    """
+
+    path: str
+    owner: int
+    id: str = ""
+    link: str = ""
+    tracked: bool = False
+    writable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownHomes:
+    """All of one user. What is older than `since` may be from before homes were remembered."""
+
+    file: Path
+    since: int
+    homes: list[KnownHome] = field(default_factory=list)
+
+    def find(self, path: str, owner: int, ids: frozenset[str]) -> KnownHome | None:
+        """The home at a path, or else one of whose ids it has a line."""
+        own = [
+            each
+            for each in self.homes
+            if each.owner == owner and (each.id in ids if each.id else each.path == path)
+        ]
+        return next((each for each in own if each.path == path), own[0] if own else None)
+
+
+def known_homes() -> KnownHomes | None:
+    """Those of this user; None where nothing can be remembered."""
+    file = registry_path()
+    try:
+        return None if file is None else _read_or_begin(file)
+    except OSError:
+        return None
+
+
+def _read_or_begin(file: Path) -> KnownHomes:
+    with suppress(FileNotFoundError):
+        return _read(file)
+    with _alone(file):
+        with suppress(FileNotFoundError):
+            return _read(file)
+        return _write(KnownHomes(file=file, since=time.time_ns()))
+
+
+def registry_path() -> Path | None:
+    """Where this user's homes are remembered."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    if Path(state).is_absolute():
+        return Path(state) / FOLDER / FILE
+    home = os.environ.get("HOME", "")
+    if not home:
+        try:
+            home = pwd.getpwuid(os.geteuid()).pw_dir
+        except KeyError:
+            return None
+    return Path(home) / ".local" / "state" / FOLDER / FILE if Path(home).is_absolute() else None
+
+
+def remember(home: KnownHome) -> bool:
+    """Know a home from now on, in place of what was known of its path; whether that is possible."""
+    known = known_homes()
+    if known is None:
+        return False
+    try:
+        with _alone(known.file):
+            now = _read(known.file)
+            others = [each for each in now.homes if not _is_same(each, home)]
+            _write(replace(now, homes=[*others[1 - MOST :], home]))
+    except OSError:
+        return False
+    return True
+
+
+def new_id() -> str:
+    return os.urandom(16).hex()
+
+
+def _is_same(one: KnownHome, other: KnownHome) -> bool:
+    return one.path == other.path or (one.id != "" and one.id == other.id)
+
+
+def _refuse_shared(folder: Path) -> None:
+    """Believe nothing where others can put a file; the folder may be of a `~` that sudo kept."""
+    found = folder.lstat()
+    owned = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    if not owned or found.st_mode & _OTHERS_WRITE:
+        raise PermissionError(folder)
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _refuse_shared(file.parent)
+    held = os.open(file.with_name(LOCK), os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
+    try:
+        flock(held, LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def _read(file: Path) -> KnownHomes:
+    _refuse_shared(file.parent)
+    with os.fdopen(os.open(file, os.O_RDONLY | _OPEN), "rb") as opened:
+        told = opened.read()
+    try:
+        said = json.loads(told)
+        homes = [KnownHome(**each) for each in said["homes"]]
+        return KnownHomes(file=file, since=int(said["since"]), homes=homes)
+    except (ValueError, LookupError, TypeError) as error:
+        raise NotTrusted(
+            f"{file}, where it is remembered which homes are yours, is damaged: remove it, and "
+            "`holdfast trust PATH` each home that is refused then"
+        ) from error
+
+
+def _write(known: KnownHomes) -> KnownHomes:
+    told = {"since": known.since, "homes": [asdict(each) for each in known.homes]}
+    aside = known.file.with_name(f"{FILE}.{os.getpid()}.{threading.get_ident()}")
+    aside.unlink(missing_ok=True)
+    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o600), "w") as new:
+        json.dump(told, new, indent=1)
+        new.flush()
+        os.fsync(new.fileno())
+    aside.replace(known.file)
+    return known

@@ -1,0 +1,128 @@
+"""Homes that are made and found by several processes at one moment are all remembered."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from fcntl import flock
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from holdfast.worker import homes, known_homes
+from holdfast.worker.homes import accept_home, make_home
+from holdfast.worker.known_homes import KnownHome, KnownHomes
+
+TOGETHER = 12
+PATIENCE = 30.0
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(homes, "_accepted", set())
+
+
+def _known() -> KnownHomes:
+    known = known_homes.known_homes()
+    assert known is not None
+    return known
+
+
+def test_homes_that_are_made_at_once_are_all_remembered(tmp_path: Path) -> None:
+    made = [tmp_path / str(number) / ".holdfast" for number in range(TOGETHER)]
+    context = get_context("fork")
+    processes = [context.Process(target=make_home, args=(each,)) for each in made]
+    for each in processes:
+        each.start()
+    for each in processes:
+        each.join()
+    assert {each.path for each in _known().homes} == set(map(str, made))
+    for home in made:
+        assert accept_home(home) == home
+
+
+@pytest.mark.parametrize("stage", ["remember", "open_private"])
+def test_a_home_that_another_process_is_making_may_be_used(
+    stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, found = tmp_path / ".holdfast", list[Path]()
+    before: Callable[..., object] = getattr(homes, stage)
+
+    def find_meanwhile(*given: object) -> object:
+        monkeypatch.setattr(homes, stage, before)
+        other = threading.Thread(target=lambda: found.append(accept_home(home)))
+        other.start()
+        other.join()
+        homes._accepted.clear()  # noqa: SLF001 - that was another process
+        return before(*given)
+
+    monkeypatch.setattr(homes, stage, find_meanwhile)
+    make_home(home)
+    assert found == [home]
+    assert accept_home(home) == home
+
+
+def test_two_that_remember_at_once_lose_nothing_of_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _known()
+    other = threading.Thread(target=known_homes.remember, args=[_entry("other")])
+    write = known_homes._write  # noqa: SLF001 - the moment between its reading and its writing
+    waits = threading.Event()
+
+    def lock(held: int, how: int) -> None:
+        waits.set()
+        flock(held, how)
+
+    def interrupted(known: KnownHomes) -> KnownHomes:
+        monkeypatch.setattr(known_homes, "_write", write)
+        waits.clear()
+        other.start()
+        assert waits.wait(PATIENCE)
+        return write(known)
+
+    monkeypatch.setattr(known_homes, "flock", lock)
+    monkeypatch.setattr(known_homes, "_write", interrupted)
+    assert known_homes.remember(_entry("one"))
+    other.join()
+    assert {each.path for each in _known().homes} == {"/one", "/other"}
+
+
+def _entry(name: str) -> KnownHome:
+    return KnownHome(path=f"/{name}", owner=os.geteuid(), id=name)
+
+
+def test_where_others_can_put_a_file_nothing_is_remembered_or_believed(tmp_path: Path) -> None:
+    make_home(tmp_path / ".holdfast")
+    folder = tmp_path / "state" / "holdfast"
+    folder.chmod(0o777)
+    assert known_homes.known_homes() is None
+    folder.chmod(0o700)
+    file = folder / "homes"
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+    assert known_homes.known_homes() is None
+
+
+def test_the_file_is_for_its_owner_alone_and_the_oldest_homes_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(known_homes, "MOST", 3)
+    for name in "abcde":
+        known_homes.remember(_entry(name))
+    known = _known()
+    assert [each.id for each in known.homes] == ["c", "d", "e"]
+    assert known.file.stat().st_mode & 0o777 == 0o600
+    assert known.file.parent.stat().st_mode & 0o777 == 0o700
+    assert sorted(each.name for each in known.file.parent.iterdir()) == ["homes", "homes.lock"]
+
+
+def test_a_home_whose_gitignore_is_a_link_writes_nothing_where_that_leads(tmp_path: Path) -> None:
+    home = tmp_path / ".holdfast"
+    home.mkdir()
+    (home / ".gitignore").symlink_to(tmp_path / "victim")
+    make_home(home)
+    assert not (tmp_path / "victim").exists()
