@@ -21,7 +21,7 @@ import apsw
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreError, StoreGone
-from holdfast.store.sqlite.saved_copy import save_copy
+from holdfast.store.sqlite.saved_copy import save_again, save_copy
 from holdfast.threads import Threads
 
 logger = logging.getLogger("holdfast.store")
@@ -106,7 +106,7 @@ class FileIdentity:
         with suppress(StoreGone):
             self.check()
         if self.lost:
-            self._see_copy_settled()
+            self._see_copy_settled(self._connection)
         self.close_connection(self._connection)
 
     def close_connection(self, connection: apsw.Connection) -> None:
@@ -162,15 +162,17 @@ class FileIdentity:
             )
         logger.error("%s", self._told)
 
-    def _see_copy_settled(self) -> None:
+    def _see_copy_settled(self, source: apsw.Connection) -> None:
         """Write the copy again where somebody removes it who is still removing the folder."""
+        with self._lock:
+            self._try_again = -inf
+            self._save()
         until = self._clock.monotonic() + SETTLED
-        while self._clock.monotonic() < until:
-            if self._copy is None or not self._copy.exists():
-                with self._lock:
-                    self._copy, self._try_again = None, -inf
-                    self._save()
-                if self._copy is None:
-                    return
+        while self._copy is not None and self._clock.monotonic() < until:
+            if not self._copy.exists():
+                try:
+                    save_again(source, self._copy)
+                except StoreError as error:
+                    logger.error("%s", error)  # noqa: TRY400 - the error says it all
                 until = self._clock.monotonic() + SETTLED
             self._clock.sleep(LOOK_EVERY)

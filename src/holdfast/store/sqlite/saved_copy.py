@@ -32,6 +32,15 @@ def save_copy(source: apsw.Connection, store: Path) -> Path:
     raise StoreError("; ".join(problems))
 
 
+def save_again(source: apsw.Connection, copy: Path) -> None:
+    """Write a saved copy once more, which somebody has removed with its folder."""
+    try:
+        _make(copy.parent)
+        write_copy(source, copy)
+    except (OSError, apsw.Error) as error:
+        raise StoreError(f"{copy} was removed, and cannot be written again: {error}") from error
+
+
 def _folders(beside: Path) -> Iterator[Path]:
     yield beside
     yield next(each for each in beside.parents if each.exists())
