@@ -16,6 +16,7 @@ HoldfastError
 ├── WrongThread           a call that would wait for the very thread it is made in
 ├── BusUnreachable        Redis does not answer, or refuses
 └── StoreError
+    ├── StoreGone         the store's file was removed or replaced while it was open
     ├── StoreUnreachable  the database does not answer
     ├── UnknownOutcome    a COMMIT whose fate the database could not tell
     ├── NotTrusted        a home or its settings may be another's; says how to trust it
@@ -29,6 +30,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 SHOWN_WIDTH = 100
 
@@ -204,6 +206,18 @@ class BusUnreachable(HoldfastError):
 
 class StoreError(HoldfastError):
     """The database refused, or cannot be used."""
+
+
+class StoreGone(StoreError):
+    """The file of a SQLite store was removed or replaced while it was open; open it anew.
+
+    Nothing more is acknowledged. `saved` is the file with all that was, None where none could be
+    written.
+    """
+
+    def __init__(self, told: str, saved: Path | None = None) -> None:
+        super().__init__(told)
+        self.saved = saved
 
 
 class StoreUnreachable(StoreError):

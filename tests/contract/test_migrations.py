@@ -208,11 +208,12 @@ import sys
 from pathlib import Path
 from holdfast.clock import SystemClock
 from holdfast.store import migrations
-from holdfast.store.sqlite.connection import connect
+from holdfast.store.sqlite.connection import connect, create
 from holdfast.store.sqlite.migrator import SqliteMigrator
 def pause():
     print("half-way", flush=True)
     sys.stdin.readline()
+create(Path(sys.argv[1]))
 connection = connect(Path(sys.argv[1]), SystemClock())
 connection.create_scalar_function("pause", pause, 0)
 migrator = SqliteMigrator(connection, SystemClock())

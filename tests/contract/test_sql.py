@@ -10,11 +10,12 @@ from psycopg.pq import ExecStatus
 from holdfast.clock import SystemClock
 from holdfast.store import migrations, queries
 from holdfast.store.macros import WIDE_ROWS
-from holdfast.store.sqlite.connection import connect
+from holdfast.store.sqlite.connection import connect, create
 from holdfast.store.sqlite.wide import WideQuery
 
 
 def test_sqlite_understands_every_query(tmp_path: Path) -> None:
+    create(tmp_path / "empty.db")
     connection = connect(tmp_path / "empty.db", SystemClock())
     for migration in migrations.load("sqlite"):
         connection.execute(migration.text)

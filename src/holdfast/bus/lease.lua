@@ -1,6 +1,7 @@
 -- Takes, keeps or gives back a named lease, by the clock of Redis.
 --
--- KEYS[1]   {prefix}:lease:NAME   hash: `owner`, `secret`, `fence`, `expires_at` (microseconds)
+-- KEYS[1]   {prefix}:lease:NAME   hash: `owner`, `secret`, `fence`, `expires_at`, `leased_at` (both in
+--           microseconds)
 -- ARGV[1]   acquire, renew or release
 -- ARGV[2]   acquire: the owner; else the fence
 -- ARGV[3]   the secret that this holder's token has
@@ -13,11 +14,16 @@ if redis.replicate_commands then
 end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local held = redis.call('HMGET', KEYS[1], 'fence', 'secret', 'expires_at')
+local held = redis.call('HMGET', KEYS[1], 'fence', 'secret', 'expires_at', 'leased_at')
 local live = held[3] and tonumber(held[3]) > now
 local fence = held[1]
 if ARGV[1] == 'acquire' then
   if live then
+    -- Taken before the clock was set back: it lasts, from now, as long as it was granted for.
+    if held[4] and tonumber(held[4]) > now then
+      local left = string.format('%.0f', tonumber(held[3]) - tonumber(held[4]) + now)
+      redis.call('HSET', KEYS[1], 'expires_at', left, 'leased_at', string.format('%.0f', now))
+    end
     return false
   end
   fence = string.format('%.0f', math.max(now, tonumber(fence or 0) + 1))
@@ -30,7 +36,7 @@ if ARGV[1] ~= 'release' then
   ends = now + tonumber(ARGV[4])
 end
 local told = string.format('%.0f', ends)
-redis.call('HSET', KEYS[1], 'expires_at', told)
+redis.call('HSET', KEYS[1], 'expires_at', told, 'leased_at', string.format('%.0f', now))
 -- A day behind its end: until then the fence grows even if the clock is set back.
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(0, ends - now) / 1000 + 86400000))
 return {fence, told}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -28,11 +28,12 @@ from holdfast.cli.session import (
 from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, is_terminal, note, say, say_json
 from holdfast.cli.words import ago, now
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreGone
 from holdfast.service.views import View, read_time
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
+    from holdfast.engine.engine import Engine
     from holdfast.server.bind import Bind
     from holdfast.server.gate import Rules
     from holdfast.server.server import HttpServer
@@ -95,7 +96,11 @@ def serve(
     from holdfast.server.server import until_signalled
 
     rules = _rules(bind, allow_host, allow_origin, rate, proxy)
-    with _store(None, hear=hear) as program, _listening(program, bind, rules) as server:
+    with (
+        _store(None, hear=hear) as program,
+        _listening(program, bind, rules) as server,
+        ended_by_loss(program.engine, server.stop),
+    ):
         until_signalled(server)
 
 
@@ -135,8 +140,25 @@ def up(
         _store(app, hear=hear) as program,
         _listening(program, bind, rules) as server,
         program.worker(**chosen) as worker,
+        ended_by_loss(program.engine, server.stop),
     ):
         until_signalled(server, worker.drain)
+
+
+@contextmanager
+def ended_by_loss(engine: Engine, stop: Callable[[], None]) -> Iterator[None]:
+    """Stop what runs in the block when the store's file is gone, and raise that afterwards."""
+    told: list[StoreGone] = []
+
+    def end(error: StoreGone) -> None:
+        told.append(error)
+        stop()
+
+    remove = engine.on_gone(end)
+    yield
+    remove()
+    if told:
+        raise told[0]
 
 
 def _bind(host: str, port: int, *, public: bool) -> Bind:

@@ -64,6 +64,13 @@ steps:
 """
 
 
+# What keeps a folder out of git has `git clean` take it for rubbish.
+ERASED = (
+    "  `git clean -fdx` deletes it; to keep it elsewhere, set HOLDFAST_HOME, or database: in "
+    "holdfast.yaml"
+)
+
+
 @command("init", example="holdfast init")
 def init(
     bare: Annotated[
@@ -79,6 +86,8 @@ def init(
     with opened(begins=True) as service:
         service.schema()
         say(f"{paint('✓', 'green')} {_describe(service.place)}")
+        if service.place.at_home:
+            note(ERASED)
     found = installed_agents()
     say(f"{paint('✓', 'green')} agents installed: {', '.join(found) or 'none that is known'}")
     if bare:

@@ -37,6 +37,7 @@ from holdfast.engine.work import Work
 from holdfast.engine.worker_desk import Workers
 from holdfast.engine.workflow_desk import Workflows
 from holdfast.engine.writer import Writer
+from holdfast.errors import StoreGone
 from holdfast.ids import AnyId, Ids
 from holdfast.model.text import digest
 from holdfast.randomness import Randomness, SystemRandomness
@@ -96,6 +97,7 @@ class Engine:
             on_take=takers.look,
         )
         self.outcomes = Outcomes(self.database, self.threads)
+        self.database.on_gone(self.outcomes.give_up)
         self._desk = Desk(
             database=self.database,
             commits=self.commits,
@@ -182,6 +184,10 @@ class Engine:
         A taker of this process need not hear again of what it was `served`.
         """
         return self.notifier.subscribe(callback, served=served)
+
+    def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
+        """Call back once when the store's file is gone, and what it held saved."""
+        return self.database.on_gone(callback)
 
     def on_commit(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back after each commit of this process, whatever it did; returns the way out."""

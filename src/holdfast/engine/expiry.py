@@ -17,10 +17,14 @@ Lost = tuple[str, int]
 def take_back(desk: Desk, under_way: Collection[Lost]) -> dict[Lost, Future[TransitionResult]]:
     """Ask for each expired attempt (task and number) but for those that are under way.
 
+    So it is for one whose lease was taken before the clock was set back: that is shortened.
+
     The row of one may be locked for long: the others do not wait for it.
     """
     count = AT_ONCE + len(under_way)
-    rows = desk.view(lambda tx: tx.read("expired_tasks", count=count))
+    rows = desk.view(
+        lambda tx: [*tx.read("expired_tasks", count=count), *tx.read("leases_ahead", count=count)]
+    )
     expired = sorted({(row["id"], row["attempt"]) for row in rows}.difference(under_way))
     lost = [Lose(task_id=task, fence=fence) for task, fence in expired]
     return dict(zip(expired, desk.submit_many(lost), strict=True))

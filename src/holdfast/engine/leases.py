@@ -26,6 +26,8 @@ def acquire(group: Group, operation: AcquireLease) -> NamedLease | None:
         "acquire_lease", key=operation.key, owner=operation.owner, ttl=operation.ttl
     )
     if not rows:
+        # Where the clock was set back under it, it would else last for as long as that.
+        group.tx.write("shorten_lease", key=operation.key)
         return None
     row = rows[0]
     token = make_token(group.secret, LEASE_SUBJECT + operation.key, row["fence"])

@@ -137,6 +137,8 @@ def lose(group: Group, reports: Sequence[Lose]) -> list[TransitionResult]:
     changed = group.change_tasks(
         "lose_tasks", rows=[(r.task_id, r.fence, r.problem) for r in reports]
     )
+    if len(changed) < len(reports):
+        group.tx.write("shorten_leases", ids=[r.task_id for r in reports])
     return _answer(group, reports, changed, answer_report, _lose_for_good)
 
 

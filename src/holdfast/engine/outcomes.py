@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from functools import partial
 from math import inf
 
-from holdfast.errors import NotFound, ShuttingDown
+from holdfast.errors import HoldfastError, NotFound, ShuttingDown, StoreGone
 from holdfast.store.database import Database, Row
 from holdfast.store.process import HomeProcess
 from holdfast.threads import Loop, Threads
@@ -31,7 +31,7 @@ class Outcomes:
         self._lock = threads.lock()
         self._waiting: dict[str, list[Future[Row]]] = {}
         self._home = HomeProcess()
-        self._closed = False
+        self._given_up: HoldfastError | None = None
         self._looks = 0
         self._loop = Loop(threads, "holdfast-outcomes", self._hear, rest=self._rest)
         self.start = self._loop.start
@@ -52,8 +52,8 @@ class Outcomes:
         self._home.check()
         future: Future[Row] = Future()
         with self._lock:
-            if self._closed:
-                raise ShuttingDown(CLOSED)
+            if self._given_up is not None:
+                raise self._given_up
             self._waiting.setdefault(identifier, []).append(future)
             is_new = since == self._looks
         future.add_done_callback(partial(self._forget, identifier))
@@ -64,13 +64,17 @@ class Outcomes:
     def close(self) -> None:
         """Tell everyone who still waits that no answer will come from here."""
         self._loop.close()
+        self.give_up(ShuttingDown(CLOSED))
+
+    def give_up(self, error: HoldfastError) -> None:
+        """Answer everyone who waits, and who comes from now on, with an error."""
         with self._lock:
-            self._closed = True
+            self._given_up = self._given_up or error
             left = [future for futures in self._waiting.values() for future in futures]
             self._waiting.clear()
         for future in left:
             if future.set_running_or_notify_cancel():
-                future.set_exception(ShuttingDown(CLOSED))
+                future.set_exception(error)
 
     def look(self, identifiers: Iterable[str] | None = None) -> None:
         """Read the rows that somebody waits for, and answer those that have ended.
@@ -96,7 +100,7 @@ class Outcomes:
     def _hear(self) -> float | None:
         try:
             self.look()
-        except ShuttingDown:
+        except (ShuttingDown, StoreGone):
             return None
         except Exception:
             log.exception("cannot look for what has ended; recovery will")

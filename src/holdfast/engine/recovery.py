@@ -15,7 +15,7 @@ from holdfast.engine.outcomes import Outcomes
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.schedule_desk import Schedules
 from holdfast.engine.work import Work
-from holdfast.errors import ShuttingDown
+from holdfast.errors import ShuttingDown, StoreGone
 from holdfast.model.result import TransitionResult
 from holdfast.threads import Loop, Threads
 
@@ -90,6 +90,9 @@ class Recovery:
             return self._do_what_is_due()
         except ShuttingDown:
             return None
+        except StoreGone as gone:
+            # Looking again has it tried again to save what was in it.
+            return pause if gone.saved is None else None
         except Exception:
             log.exception("recovery could not look; it looks again in %s s", pause)
             return pause

@@ -21,7 +21,7 @@ from holdfast.engine.schedule_operations import (
     Tick,
 )
 from holdfast.engine.unreadable import UNREADABLE, tell_problem
-from holdfast.errors import NotFound, ShuttingDown, StoreUnreachable, UnknownOutcome
+from holdfast.errors import NotFound, ShuttingDown, StoreGone, StoreUnreachable, UnknownOutcome
 from holdfast.model.result import TransitionResult
 from holdfast.model.schedule import (
     Missed,
@@ -108,7 +108,7 @@ class Schedules:
     def _settle(self, tick: Tick, future: Future[Fired]) -> Fired:
         try:
             return future.result()
-        except (ShuttingDown, StoreUnreachable, UnknownOutcome):
+        except (ShuttingDown, StoreGone, StoreUnreachable, UnknownOutcome):
             raise
         except Exception as error:
             log.exception("schedule %s cannot start what it is for", tick.name)

@@ -29,6 +29,7 @@ from holdfast.errors import (
     KeyConflict,
     NotFound,
     StoreError,
+    StoreGone,
 )
 from holdfast.server.pages import keep_out
 from holdfast.service.links import PATH
@@ -42,6 +43,8 @@ JSON = "application/json"
 # What the framework itself refuses, by status.
 CODES = {404: "not_found", 405: "method_not_allowed", 400: "invalid_json"}
 MOST_MISTAKES = 50
+AWAY = ("store_unavailable", "the store does not answer; ask again")
+GONE = ("store_gone", "the store's file is gone, and this server ends; its log tells more")
 # Where browsers come to by themselves.
 PAGES = frozenset({"/", PATH})
 
@@ -102,7 +105,7 @@ def answer_error(error: HoldfastError) -> Answer:
             return tell(409, "key_conflict", said, existing=error.existing)
         case StoreError():
             log.warning("the store does not do what it is asked: %s", error)
-            return _unavailable("store_unavailable", "the store does not answer; ask again")
+            return _unavailable(*(GONE if isinstance(error, StoreGone) else AWAY))
         case _:
             return _unavailable("shutting_down", said)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from holdfast.clock import Clock
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreGone
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
 from holdfast.store import migrations, queries
@@ -85,6 +85,12 @@ class Database(Protocol):
 
     def upgrade(self) -> None:
         """Bring the schema up to the code, or say why that cannot be."""
+
+    def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
+        """Call back once when the store's file is gone, and what it held saved: it may be already.
+
+        What is returned ends that.
+        """
 
     def close(self) -> None: ...
 

@@ -14,6 +14,7 @@ from holdfast.clock import Clock
 from holdfast.errors import (
     ShuttingDown,
     StoreBusy,
+    StoreGone,
     StoreUnreachable,
     UnknownOutcome,
     WrongThread,
@@ -336,7 +337,7 @@ class GroupCommit(Generic[O]):
 
 def _is_everyones(error: BaseException) -> bool:
     """Whether another operation would hear the same; who waits in vain for a lock waits alone."""
-    away = isinstance(error, StoreUnreachable | UnknownOutcome)
+    away = isinstance(error, StoreGone | StoreUnreachable | UnknownOutcome)
     return away and not isinstance(error, StoreBusy)
 
 

@@ -14,6 +14,7 @@ from holdfast.engine.picker import Claimed
 from holdfast.engine.reports import Reports
 from holdfast.engine.taking import Taker
 from holdfast.engine.wanted import Wanted
+from holdfast.errors import StoreGone
 from holdfast.model.effect import Child, Recorded
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, NamedLease, Renewal
@@ -149,5 +150,7 @@ class Office(Protocol):
     def on_leave(
         self, callback: Callable[[Sequence[tuple[str, int]]], None]
     ) -> Callable[[], None]: ...
+
+    def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]: ...
 
     def now(self) -> int: ...

@@ -9,9 +9,9 @@ from typing import Any, Self
 
 from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import MOST
-from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError
+from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError, StoreGone
 from holdfast.model.task import Assignment
-from holdfast.model.worker import EVICT
+from holdfast.model.worker import DRAIN
 from holdfast.store.holding import refuse_here
 from holdfast.store.writing import is_writer, writes_own
 from holdfast.threads import program_ends, take_turns_sooner
@@ -52,8 +52,8 @@ class Worker(Startable):
         self._clean = clean
         self._functions = functions
         self._options = options
-        self._started = False
         self._heard: Sequence[int] = ()
+        self._told: str | StoreGone | None = None
         self._stopping = engine.threads.event()
         self._stopped = engine.threads.event()
         self._wake = engine.threads.event()
@@ -62,7 +62,7 @@ class Worker(Startable):
         self._arrived: list[Arrival] = []
         self._busy = 0
         self._asked = self._looked = engine.clock.monotonic()
-        self._gone = False
+        self._started = self._gone = False
         self._seen: set[tuple[str, int]] = set()
         self._asking = Asking(engine, may=self._may_ask, again=self._wake.set, end=self.drain)
         # Bound once, and not anew for each of a thousand steps.
@@ -107,6 +107,7 @@ class Worker(Startable):
             self._engine.work.take(self._taker),
             self._engine.on_hint(self._hint, served=False),
             self._engine.on_leave(self._end_others),
+            self._engine.on_gone(self._obey),
         )
         take_turns_sooner()
         self._heartbeat.start()
@@ -146,6 +147,8 @@ class Worker(Startable):
                 if len(heard) > 1:
                     self.give_back()
                     die(heard[-1])
+        if isinstance(self._told, StoreGone):
+            raise self._told
 
     def give_back(self) -> None:
         """Claim nothing more, stop the commands and coroutines that run, and give them back."""
@@ -157,14 +160,15 @@ class Worker(Startable):
         self._stopping.set()
         self._wake.set()
 
-    def _obey(self, told: str | None) -> None:
-        """Go, when somebody wants that; evicted, without keeping any lease."""
+    def _obey(self, told: str | StoreGone | None) -> None:
+        """Go, when somebody wants that; evicted, or without a store, keeping no lease."""
         if told is None:
             return
         if not self._stopping.is_set():
             log.warning("%s was told to go: %s", self, told)
+        self._told = told
         self.drain()
-        if told == EVICT:
+        if told != DRAIN:
             evict(self._executions())
 
     def __str__(self) -> str:

@@ -9,7 +9,14 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from holdfast.errors import InvalidInput, StoreBusy, StoreError, StoreUnreachable, UnknownOutcome
+from holdfast.errors import (
+    InvalidInput,
+    StoreBusy,
+    StoreError,
+    StoreGone,
+    StoreUnreachable,
+    UnknownOutcome,
+)
 from holdfast.store import migrations, queries
 from holdfast.store.aside import longest_wait
 from holdfast.store.database import Surroundings, Transaction
@@ -104,6 +111,11 @@ class PostgresqlDatabase:
         known = migrations.load(self.dialect, self._surroundings.files.migrations)
         # Safe to begin again wherever it broke off: each step first reads what was applied.
         self._persistently(lambda: self._upgrade(known))
+
+    def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
+        # It has no file; of a server that is away every call hears by itself.
+        del callback
+        return lambda: None
 
     def close(self) -> None:
         # A child that closed its parent's connection would end the parent's session.

@@ -21,7 +21,8 @@ WHERE asked_at < (SELECT holdfast_now()) - :kept
 -- purpose: a whole lease for what a request that is made again was given: who asks counts from now
 -- guards: held under this fence, and not expired; what another process has locked is left
 -- rows: task_id text, fence integer
-UPDATE holdfast_task SET lease_expires_at = (SELECT holdfast_now()) + :lease
+UPDATE holdfast_task SET
+  lease_expires_at = (SELECT holdfast_now()) + :lease, leased_at = (SELECT holdfast_now())
 WHERE id IN (
   SELECT task.id FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
   WHERE task.attempt = r.fence

@@ -49,7 +49,7 @@ UPDATE holdfast_task SET
   status = 'running',
   attempt = attempt + 1,
   worker = :worker,
-  lease_expires_at = (SELECT holdfast_now()) + :lease,
+  lease_expires_at = (SELECT holdfast_now()) + :lease, leased_at = (SELECT holdfast_now()),
   started_at = COALESCE(started_at, (SELECT holdfast_now())),
   spent = holdfast_task.spent + {cost holdfast_task}, usage = NULL,
   progress = NULL, waits_for = NULL,
@@ -119,6 +119,7 @@ UPDATE holdfast_task SET
   attempt = attempt + CASE WHEN r.starts THEN 1 ELSE 0 END,
   worker = CASE WHEN r.starts THEN :worker ELSE worker END,
   lease_expires_at = CASE WHEN r.starts THEN (SELECT holdfast_now()) + :lease END,
+  leased_at = CASE WHEN r.starts THEN (SELECT holdfast_now()) END,
   started_at = CASE WHEN r.starts THEN (SELECT holdfast_now()) ELSE started_at END,
   version = version + 1, previous = status,
   changed_by = CASE WHEN r.starts THEN :worker ELSE 'advance' END,
@@ -144,7 +145,7 @@ UPDATE holdfast_task SET
   due = true, parked = false,
   attempt = attempt + 1,
   worker = :worker,
-  lease_expires_at = (SELECT holdfast_now()) + :lease,
+  lease_expires_at = (SELECT holdfast_now()) + :lease, leased_at = (SELECT holdfast_now()),
   started_at = COALESCE(started_at, (SELECT holdfast_now())),
   spent = holdfast_task.spent + {cost holdfast_task}, usage = NULL,
   progress = NULL, waits_for = NULL,
@@ -266,7 +267,7 @@ RETURNING id
 -- guards: running under this fence, and not expired
 -- rows: task_id text, fence integer, lease integer, note text, spent text
 UPDATE holdfast_task SET
-  lease_expires_at = (SELECT holdfast_now()) + r.lease,
+  lease_expires_at = (SELECT holdfast_now()) + r.lease, leased_at = (SELECT holdfast_now()),
   progress = COALESCE(r.note, progress),
   usage = COALESCE(r.spent, usage)
 FROM {rows} AS r
@@ -361,6 +362,27 @@ WHERE created_at >= 0
   AND lease_expires_at <= (SELECT holdfast_now())
 ORDER BY lease_expires_at, id
 LIMIT :count
+
+-- name: leases_ahead
+-- purpose: the running tasks whose lease was taken or renewed before the clock was set back
+SELECT id, attempt
+FROM holdfast_task
+WHERE created_at >= 0
+  AND lease_expires_at > (SELECT holdfast_now())
+  AND leased_at > (SELECT holdfast_now())
+ORDER BY lease_expires_at, id
+LIMIT :count
+
+-- name: shorten_leases
+-- purpose: have leases that were taken before the clock was set back last, from now, as long as they
+--   were granted for; neither version nor event. Whoever lives renews in that time
+-- guards: taken or renewed later than now
+UPDATE holdfast_task SET
+  lease_expires_at = lease_expires_at - leased_at + (SELECT holdfast_now()),
+  leased_at = (SELECT holdfast_now())
+WHERE id IN (SELECT value FROM {each ids})
+  AND leased_at > (SELECT holdfast_now())
+RETURNING id
 
 -- name: lose_tasks
 -- purpose: running → queued, due at once, for attempts that vanished; → failed when too many did

@@ -38,7 +38,9 @@ def create(path: Path) -> None:
     """Make the file, if it is not there, for its owner alone: it holds the store's secret."""
     # Whatever is wrong with the place, SQLite says it when it opens the file.
     with suppress(OSError):
-        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, MODE)
+        # Where a link leads there may be nothing yet.
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
+        file = os.open(path.resolve(), flags, MODE)
         try:
             os.fchmod(file, MODE)
         finally:
@@ -49,7 +51,9 @@ def connect(
     path: Path, clock: Clock, *, read_only: bool = False, vfs: str | None = None
 ) -> apsw.Connection:
     try:
-        connection = apsw.Connection(str(path), vfs=vfs, statementcachesize=500)
+        # Never made here: in the place of a store that is gone there would be an empty one.
+        flags = apsw.SQLITE_OPEN_READWRITE
+        connection = apsw.Connection(str(path), flags=flags, vfs=vfs, statementcachesize=500)
     except apsw.CantOpenError as error:
         raise StoreError(f"{path} cannot be opened as a SQLite database; {_hint(path)}") from error
     try:

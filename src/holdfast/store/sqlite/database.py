@@ -6,12 +6,13 @@ import logging
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import apsw
 
-from holdfast.errors import InvalidInput, StoreError, StoreUnreachable, UnknownOutcome
+from holdfast.errors import InvalidInput, StoreError, StoreGone, StoreUnreachable, UnknownOutcome
 from holdfast.store import migrations, queries
 from holdfast.store.borrowed import driver_connection
 from holdfast.store.database import Surroundings, Transaction
@@ -22,6 +23,7 @@ from holdfast.store.pool import Pool
 from holdfast.store.process import HomeProcess, note_closed, note_open, refuse_inherited
 from holdfast.store.sqlite.checkpoints import Checkpoints
 from holdfast.store.sqlite.connection import connect, create, refuse_unsafe
+from holdfast.store.sqlite.file_identity import FileIdentity
 from holdfast.store.sqlite.migrator import SqliteMigrator
 from holdfast.store.sqlite.others import Others
 from holdfast.store.sqlite.together import Gathering
@@ -68,9 +70,10 @@ class SqliteDatabase:
         self.others = Others(surroundings.threads.lock())
         self._writer: apsw.Connection | None = None
         self._given: set[apsw.Connection] = set()
+        self._identity = FileIdentity(self._path, surroundings.clock, surroundings.threads)
         self._views = Pool(
             lambda: self._open(read_only=True),
-            close=apsw.Connection.close,
+            close=self._identity.close_connection,
             usable=lambda connection: not connection.in_transaction,
             lock=surroundings.threads.lock(),
             spare=surroundings.settings.view_connections,
@@ -79,9 +82,10 @@ class SqliteDatabase:
         # Before it is opened, so that there is no moment at which a fork could go unnoticed.
         note_open(self._home, self._path)
         try:
+            self._patiently(lambda: self._identity.begin(partial(self._connect, read_only=True)))
             self._patiently(self._opened_writer)
         except BaseException:
-            note_closed(self._home)
+            self.close()
             raise
 
     def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
@@ -118,7 +122,7 @@ class SqliteDatabase:
             transaction=self._lend,
             usable=lambda connection: not connection.in_transaction,
             sound=lambda connection: connection.in_transaction,
-            close=apsw.Connection.close,
+            close=self._identity.close_connection,
         )
 
     @contextmanager
@@ -131,6 +135,7 @@ class SqliteDatabase:
             with holding_store(self.file):
                 yield
             self._patiently(lambda: connection.execute("COMMIT"))
+            self._identity.check()
         finally:
             self._given.discard(connection)
             _roll_back(connection)
@@ -151,11 +156,15 @@ class SqliteDatabase:
             )
         )
 
+    def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
+        return self._identity.on_gone(callback)
+
     def close(self) -> None:
         # A child that closed its parent's connections would drop the parent's locks on the file.
         if self._home.here():
             self._views.close()
             self._close_writer()
+            self._identity.close()
             note_closed(self._home)
 
     def _patiently(self, work: Callable[[], T]) -> T:
@@ -171,9 +180,11 @@ class SqliteDatabase:
                 if not patience.wait():
                     raise StoreUnreachable(self._kept_locked()) from error
             except apsw.ReadOnlyError as error:
+                self._identity.check()
                 whose = "may you write it, and the folder that it is in?"
                 raise StoreError(f"{self._path} cannot be written; {whose}") from error
             except apsw.Error as error:
+                self._identity.check()
                 raise StoreError(f"SQLite: {error}") from error
 
     def _kept_locked(self) -> str:
@@ -183,6 +194,16 @@ class SqliteDatabase:
         return f"another process {kept}; stop it, or raise the setting 'patience'"
 
     def _open(self, *, read_only: bool = False) -> apsw.Connection:
+        self._identity.check()
+        connection = self._connect(read_only=read_only)
+        try:
+            self._identity.verify(connection)
+        except BaseException:
+            self._identity.close_connection(connection)
+            raise
+        return connection
+
+    def _connect(self, *, read_only: bool) -> apsw.Connection:
         clock = self._surroundings.clock
         return connect(self._path, clock, read_only=read_only, vfs=self._vfs)
 
@@ -194,7 +215,7 @@ class SqliteDatabase:
     def _close_writer(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            writer.close()
+            self._identity.close_connection(writer)
 
     def _alone(self, work: Callable[[], T]) -> T:
         """Use the writer's connection, which is looked through at what others have committed."""
@@ -206,6 +227,8 @@ class SqliteDatabase:
 
     def _transact(self, work: Callable[[Transaction], T]) -> T:
         connection = self._opened_writer()
+        # What is refused after its commit is in the saved copy all the same: the less the better.
+        self._identity.check()
         # Before it and not after: whoever waits for the last one has its answer.
         self._checkpoints.step(connection)
         self._gathering.begin(connection)
@@ -226,6 +249,7 @@ class SqliteDatabase:
                 raise
             if not self._was_committed(transaction.mark, error):
                 raise
+        self._identity.check()
         return result
 
     def _rehearse(self, work: Callable[[Transaction], T]) -> T:
@@ -235,7 +259,7 @@ class SqliteDatabase:
             return work(SqliteTransaction(connection, self._catalogue))
         finally:
             _roll_back(connection)
-            connection.close()
+            self._identity.close_connection(connection)
 
     def _was_committed(self, mark: Mark | None, error: apsw.Error) -> bool:
         """Ask the file whether a transaction is in it whose COMMIT failed half-way."""
@@ -263,6 +287,7 @@ class SqliteDatabase:
         return found
 
     def _view(self, work: Callable[[Transaction], T]) -> T:
+        self._identity.check()
         with self._views.borrow() as connection:
             connection.execute("BEGIN")
             try:

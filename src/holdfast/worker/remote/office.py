@@ -10,7 +10,7 @@ from holdfast.clock import SystemClock
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.wanted import WANTED_AT_ONCE, Wanted
 from holdfast.engine.worker_operations import AnnounceWorker, ForgetWorker, NoteStop
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreGone
 from holdfast.model.result import TransitionResult
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import Settings
@@ -111,6 +111,11 @@ class RemoteOffice:
     def on_leave(self, callback: Callable[[Sequence[tuple[str, int]]], None]) -> Callable[[], None]:
         """What others end is heard of at the next renewal."""
         return lambda: callback(())
+
+    def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
+        """The server ends, and is asked again until it is back."""
+        del callback
+        return lambda: None
 
     def now(self) -> int:
         return self.clock.now()

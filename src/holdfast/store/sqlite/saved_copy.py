@@ -1,0 +1,72 @@
+"""A saved copy: all that a SQLite store held whose file is gone, beside its old place."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain, count
+from pathlib import Path
+
+import apsw
+
+from holdfast.errors import StoreError
+from holdfast.store.sqlite.backup import write_copy
+
+
+def save_copy(source: apsw.Connection, store: Path) -> Path:
+    """Write what a connection still reads to a new file, and give its name.
+
+    It is beside the store's old place, in a folder that is made again where it is gone too; else
+    in the nearest folder above, else where temporary files are.
+    """
+    problems: list[str] = []
+    for folder in _folders(store.parent):
+        try:
+            _make(folder)
+            return _save_in(folder, source, store.name)
+        except (OSError, apsw.Error, StoreError) as error:
+            problems.append(f"{folder}: {error}")
+    raise StoreError("; ".join(problems))
+
+
+def save_again(source: apsw.Connection, copy: Path) -> None:
+    """Write a saved copy once more, which somebody has removed with its folder."""
+    try:
+        _make(copy.parent)
+        write_copy(source, copy)
+    except (OSError, apsw.Error) as error:
+        raise StoreError(f"{copy} was removed, and cannot be written again: {error}") from error
+
+
+def _folders(beside: Path) -> Iterator[Path]:
+    yield beside
+    yield next(each for each in beside.parents if each.exists())
+    yield Path(tempfile.gettempdir())
+
+
+def _make(folder: Path) -> None:
+    if folder.exists():
+        return
+    folder.mkdir(parents=True)
+    # It holds the store's secret, and no longer what had kept the folder out of version control.
+    with suppress(OSError):
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+
+
+def _save_in(folder: Path, source: apsw.Connection, store: str) -> Path:
+    for target in (folder / name for name in _names(store)):
+        if target.exists():
+            continue
+        # Another process of this store saves its own at the same moment.
+        with suppress(FileExistsError):
+            write_copy(source, target)
+            return target
+    raise AssertionError("names do not end")
+
+
+def _names(store: str) -> Iterator[str]:
+    named = f"{store}.saved-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    return chain([f"{named}.db"], (f"{named}-{number}.db" for number in count(2)))
