@@ -11,6 +11,7 @@ from holdfast.worker.asked import Asked
 from holdfast.worker.context import Context
 from holdfast.worker.execution import Functions, Invocation, StepFailed, UnknownFunction
 from holdfast.worker.office import Office
+from holdfast.worker.permission import Permission
 from holdfast.worker.post import Post
 from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State, state_of
@@ -26,6 +27,7 @@ class Executors:
         *,
         state: State | None = None,
         secrets: Secrets | None = None,
+        permission: Permission | None = None,
     ) -> None:
         url = engine.settings.url
         self._functions = functions
@@ -34,6 +36,7 @@ class Executors:
             state=state or state_of(url),
             secrets=secrets or Secrets(url),
             asked=Asked(engine),
+            permission=permission or Permission(),
         )
 
     def begin(self) -> None:
