@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +19,7 @@ from holdfast.errors import InvalidInput
 if TYPE_CHECKING:
     from holdfast.service.history import Cursor
     from holdfast.service.service import Service
+    from holdfast.worker.state_path import StatePath
 
 View = dict[str, Any]
 PAUSE = 0.1
@@ -115,7 +115,7 @@ def _read(service: Service, task_id: str, attempt: dict[str, Any]) -> dict[str, 
     return {"log": written.decode(errors="replace")}
 
 
-def _say_log(path: Path, start: int) -> int:
+def _say_log(path: StatePath, start: int) -> int:
     """Print a log from a place on, and say where it ends."""
     from holdfast.service.logs import read_log
 
@@ -126,7 +126,7 @@ def _say_log(path: Path, start: int) -> int:
     return start + len(text)
 
 
-def _follow_log(service: Service, task_id: str, path: Path, start: int) -> None:
+def _follow_log(service: Service, task_id: str, path: StatePath, start: int) -> None:
     while True:
         start = _say_log(path, start)
         if service.queries.task(task_id)["status"] != "running":

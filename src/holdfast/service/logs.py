@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from holdfast.service.place import Place
 from holdfast.worker.state import state_of
+from holdfast.worker.state_path import StatePath
 
 TAIL = 4_096
 
 
-def log_path(place: Place, task_id: str, attempt: int) -> Path:
+def log_path(place: Place, task_id: str, attempt: int) -> StatePath:
     """Where a worker on this machine writes the log of an attempt."""
     return state_of(place.url).log(task_id, attempt)
 
@@ -20,20 +20,18 @@ def last_line(place: Place, task_id: str, attempt: int) -> tuple[str, float] | N
     """The last line of a log that says something, and when it was written, in seconds."""
     path = log_path(place, task_id, attempt)
     try:
-        with path.open("rb") as file:
+        with os.fdopen(path.open(os.O_RDONLY), "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
             lines = [line for line in file.read().splitlines() if line.strip()]
-        when = path.stat().st_mtime
+            when = os.fstat(file.fileno()).st_mtime
     except OSError:
         return None
     return (lines[-1].decode(errors="replace").strip(), when) if lines else None
 
 
-def read_log(path: Path, start: int = 0) -> bytes:
+def read_log(path: StatePath, start: int = 0) -> bytes:
     """What a log holds from a place on; nothing when there is none yet."""
     try:
-        with path.open("rb") as file:
-            file.seek(start)
-            return file.read()
+        return path.read(start=start)
     except FileNotFoundError:
         return b""

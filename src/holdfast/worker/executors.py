@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+from holdfast.errors import InvalidInput
 from holdfast.model.task import Assignment
 from holdfast.worker.asked import Asked
 from holdfast.worker.context import Context
@@ -42,12 +43,13 @@ class Executors:
     def begin(self) -> None:
         """End what workers that were killed have left running, and take away its files."""
         state = self._post.state
-        if not state.processes.is_dir():
+        if not state.processes.listed():
             return
         from holdfast.worker.orphans import end_orphans  # noqa: PLC0415
 
         for gone in end_orphans(state.processes):
-            shutil.rmtree(state.files(gone.task, gone.attempt), ignore_errors=True)
+            with suppress(InvalidInput):
+                state.files(gone.task, gone.attempt).remove_folder()
 
     def knows(self, workflow: str | None, step: str | None) -> bool:
         return self._functions.knows(workflow, step)

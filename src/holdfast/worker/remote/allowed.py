@@ -23,6 +23,7 @@ from holdfast.worker.remote.addresses import Address, parse
 from holdfast.worker.remote.client import Client
 from holdfast.worker.remote.office import RemoteOffice
 from holdfast.worker.secrets import FILE, Secrets
+from holdfast.worker.spool import MOST
 from holdfast.worker.state import State
 
 CHUNK = 1_000_000
@@ -217,8 +218,9 @@ class Logged:
 
     def _send(self) -> None:
         assignment = self._assignment
-        path = self._state.log(assignment.task_id, assignment.attempt)
-        text = path.read_bytes() if path.exists() else b""
+        text = b""
+        with suppress(OSError):
+            text = self._state.log(assignment.task_id, assignment.attempt).read(MOST)
         for chunk in _chunks(text):
             self._tell({"token": assignment.token, "chunk": chunk.decode(errors="replace")})
 
