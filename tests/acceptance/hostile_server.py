@@ -70,7 +70,7 @@ class Hostile:
 
     def answer(self, path: str, heard: bytes, body: bytes) -> Answer:
         self._listen(path, heard, body)
-        chance = self._draw(path.rpartition("/")[2])
+        chance = self._draw(path.partition("?")[0].rpartition("/")[2])
         if path.startswith("/public"):
             return self._called(path, chance)
         told = self._true(path, body, chance)

@@ -6,6 +6,7 @@ import os
 from typing import Protocol
 
 from holdfast.errors import InvalidInput
+from holdfast.model.reference import Unresolved
 from holdfast.model.rendering import finish_work
 from holdfast.model.work import Work
 from holdfast.worker.execution import StepFailed
@@ -33,7 +34,7 @@ def fill(work: Work, readable: Readable, secrets: Secrets, prompt: str = "") -> 
 
     try:
         return finish_work(work, look_up)
-    except InvalidInput as error:
+    except (InvalidInput, Unresolved) as error:
         raise StepFailed(str(error), retryable=False) from error
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.errors import InvalidInput
 from holdfast.model.work import HttpCall, Work
+from holdfast.worker.execution import StepFailed
 from holdfast.worker.permission import NotAllowed, PermittedWork, permit
 from holdfast.worker.remote.allowed import Allowed
 from holdfast.worker.secrets import Secrets
@@ -139,6 +140,12 @@ def test_a_command_is_checked_with_what_is_filled_in_last() -> None:
     assert permitted(by_prompt, prompt="echo").command == (ECHO,)
     with pytest.raises(NotAllowed):
         permitted(by_prompt, prompt="/bin/sh")
+
+
+def test_a_prompt_that_stands_in_a_command_ten_thousand_times_is_not_filled_in() -> None:
+    work = Work(command=("echo", ""), later={"command.1": ("", "prompt") * 10_000})
+    with pytest.raises(StepFailed, match="longer than"):
+        permitted(work, prompt="x" * 2**20)
 
 
 def test_work_that_was_not_checked_cannot_be_made_to_look_so() -> None:

@@ -25,7 +25,7 @@ PROBLEM = "urn:holdfast:problem:"
 SHOWN = 200
 LONGEST_LINE = 1_000
 # Of one answer: the bytes that are read of it, and the seconds that it may take to arrive.
-MOST = 128 * 2**20
+MOST = 64 * 2**20
 LONGEST_ANSWER = 60.0
 CHUNK = 64 * 1024
 # Whatever the environment says of proxies: a token for a server here is not for them to see.
