@@ -27,7 +27,6 @@ LONGEST_LINE = 1_000
 # Of one answer: the bytes that are read of it, and the seconds that it may take to arrive.
 MOST = 64 * 2**20
 LONGEST_ANSWER = 60.0
-CHUNK = 64 * 1024
 # Whatever the environment says of proxies: a token for a server here is not for them to see.
 NO_PROXY = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 _REFUSALS = {each.value: each for each in Refusal}
@@ -93,7 +92,8 @@ class Client:
 
     def _receive(self, answer: httpx.Response) -> bytes:
         until, content = time.monotonic() + LONGEST_ANSWER, bytearray()
-        for piece in answer.iter_bytes(CHUNK):
+        # As it comes: to wait for a chunk of some size is to wait for ever on one that drips.
+        for piece in answer.iter_bytes():
             content += piece
             if len(content) > MOST or time.monotonic() > until:
                 raise self.strange(

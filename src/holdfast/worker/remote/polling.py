@@ -16,6 +16,7 @@ from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.store.database import Row
 from holdfast.threads import Threads
+from holdfast.worker.remote import client
 from holdfast.worker.remote.client import Client, TokenRefused
 from holdfast.worker.remote.desk import Sending
 from holdfast.worker.remote.wire import Around, unpack
@@ -70,7 +71,8 @@ class Poller:
         self._stopping.set()
 
     def join(self) -> None:
-        self._running.join()
+        """Wait for the last answer, unless that one never comes to an end."""
+        self._running.join(client.LONGEST_ANSWER)
 
     def _poll(self) -> None:
         while not self._stopping.is_set():
