@@ -9,7 +9,7 @@ READY  := $(VENV)/ready
 LOCKED := $(VENV)/locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check chaos bench reference lock format clean environment
+.PHONY: help demo up test check chaos hostile bench reference lock format clean environment
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ check: $(READY)  ## everything a reviewer would ask: format, lint, types, layers
 
 chaos: $(READY)  ## kill random workers for about a minute and check what is left; ROUNDS=100 goes on
 	$(BIN)/python -m tests.chaos.storm $(if $(ROUNDS),--rounds $(ROUNDS)) $(ARGS)
+
+hostile: $(READY)  ## lie to a worker in 10,000 answers, and look at what it does; ARGS="--seed 7" repeats
+	$(BIN)/python -m tests.acceptance.hostile_server $(ARGS)
 
 bench: $(READY)  ## measure throughput and latency; ARGS="--pairs 1" is quick
 	$(BIN)/python -m benchmarks $(ARGS)

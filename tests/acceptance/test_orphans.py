@@ -16,6 +16,7 @@ import pytest
 
 from holdfast.worker.keeper import start_of
 from holdfast.worker.orphans import Record, end_orphans, record_of
+from holdfast.worker.state_path import StatePath
 from tests.acceptance.watching import alive
 from tests.programs import running
 from tests.race.racers import eventually
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any
 from dataclasses import replace
 from holdfast.worker.orphans import record_of
+from holdfast.worker.state_path import StatePath
 from tests.acceptance.watching import Watched, run
 
 CHILD = "trap '' TERM; echo $$ >&2; while :; do sleep 0.05; done"
@@ -35,14 +37,15 @@ class Worker(Watched):
     def began(self, keeper_id, command_id, started):
         super().began(keeper_id, command_id, started)
         record_now = replace(record, command=command_id, command_started=started)
-        record_now.write(Path(sys.argv[1]))
+        record_now.write(records)
         print("began", keeper_id, command_id, flush=True)
 
     def wrote(self, data, *, error):
         print("child", data.decode().strip(), flush=True)
 
 record = record_of("t_1", 2)
-record.write(Path(sys.argv[1]))
+records = StatePath(Path(sys.argv[1]))
+record.write(records)
 os.environ |= {"HOLDFAST_TASK": "t_1", "HOLDFAST_ATTEMPT": "2"}
 command = 'setsid sh -c "$0" & wait'
 run("sh", "-c", command, CHILD, watched=Worker())
@@ -73,7 +76,7 @@ def test_a_killed_worker_takes_its_commands_and_all_they_started_with_it(tmp_pat
 
 def test_a_worker_that_lives_keeps_its_commands(tmp_path: Path) -> None:
     with worker(tmp_path) as (_, pids):
-        assert end_orphans(tmp_path / "records") == []
+        assert end_orphans(StatePath(tmp_path) / "records") == []
         assert alive(pids) == pids
         assert len(list((tmp_path / "records").iterdir())) == 1
 
@@ -89,7 +92,9 @@ def test_what_is_left_when_keeper_and_worker_are_killed_ends_with_the_next_start
         process.wait()
         assert eventually(lambda: alive([keeper, command]) == [])
         assert alive([child]) == [child]
-        assert [each.task for each in end_orphans(tmp_path / "records", grace=0.1)] == ["t_1"]
+        assert [each.task for each in end_orphans(StatePath(tmp_path) / "records", grace=0.1)] == [
+            "t_1"
+        ]
         assert alive(pids) == []
         assert list((tmp_path / "records").iterdir()) == []
 
@@ -121,8 +126,8 @@ def gone(**fields: Any) -> Record:
 def test_a_stranger_that_got_the_number_of_a_command_is_left_alone(
     tmp_path: Path, stranger: int
 ) -> None:
-    gone(command=stranger, command_started="1").write(tmp_path)
-    assert len(end_orphans(tmp_path)) == 1
+    gone(command=stranger, command_started="1").write(StatePath(tmp_path))
+    assert len(end_orphans(StatePath(tmp_path))) == 1
     assert start_of(stranger)
     assert list(tmp_path.iterdir()) == []
 
@@ -130,14 +135,14 @@ def test_a_stranger_that_got_the_number_of_a_command_is_left_alone(
 def test_a_stranger_that_leads_a_session_of_that_number_is_left_alone(
     tmp_path: Path, leader: int
 ) -> None:
-    gone(command=leader, command_started="1", since="0").write(tmp_path)
-    assert len(end_orphans(tmp_path)) == 1
+    gone(command=leader, command_started="1", since="0").write(StatePath(tmp_path))
+    assert len(end_orphans(StatePath(tmp_path))) == 1
     assert start_of(leader)
 
 
 def test_a_worker_among_other_process_numbers_is_another_machines_affair(tmp_path: Path) -> None:
-    gone(processes="pid:[1]").write(tmp_path)
-    assert end_orphans(tmp_path) == []
+    gone(processes="pid:[1]").write(StatePath(tmp_path))
+    assert end_orphans(StatePath(tmp_path)) == []
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -145,11 +150,11 @@ def test_a_stranger_of_another_boot_or_another_machine_is_left_alone(
     tmp_path: Path, stranger: int
 ) -> None:
     same: dict[str, Any] = {"command": stranger, "command_started": start_of(stranger)}
-    gone(boot="another", **same).write(tmp_path)
-    assert len(end_orphans(tmp_path)) == 1
+    gone(boot="another", **same).write(StatePath(tmp_path))
+    assert len(end_orphans(StatePath(tmp_path))) == 1
     assert list(tmp_path.iterdir()) == []
-    gone(host="another", **same).write(tmp_path)
-    assert end_orphans(tmp_path) == []
+    gone(host="another", **same).write(StatePath(tmp_path))
+    assert end_orphans(StatePath(tmp_path)) == []
     assert len(list(tmp_path.iterdir())) == 1
     assert start_of(stranger)
 
@@ -159,5 +164,5 @@ def test_a_record_that_cannot_be_read_is_left_alone(
     text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "t_1.1.json").write_text(text)
-    assert end_orphans(tmp_path) == []
+    assert end_orphans(StatePath(tmp_path)) == []
     assert "cannot be read" in caplog.text

@@ -32,6 +32,7 @@ steps:
   - id: guarded
     run: [sh, -c, '$HOLDFAST guard >&2 && echo "$HOLDFAST_TOKEN" && echo "{\\"ok\\": true}"']
 """  # noqa: E501 - a line of YAML
+ALLOW = ("--allow", "sh", "--allow-env", "W")
 YAML = {"Content-Type": "application/yaml"}
 
 
@@ -67,7 +68,7 @@ def test_a_worker_elsewhere_runs_what_it_allows_and_leaves_the_rest_to_others(
         asked = {"workflow": "flow", "input": {"word": "x"}}
         run_id = client.post("/runs", json=asked).json()["id"]
         far = {"HOLDFAST_TOKEN": token, "HOLDFAST": f"{sys.executable} -m holdfast"}
-        with working(there, "--server", url, "--allow", "sh", "--name", "far", **far) as process:
+        with working(there, "--server", url, *ALLOW, "--name", "far", **far) as process:
             left = _given_back(client, run_id, "forbidden")
             assert (left["state"], left["failures"], left["lost"]) == ("ready", 0, 0)
             assert "--allow touch" in client.get(f"/tasks/{left['id']}/logs").json()["text"]

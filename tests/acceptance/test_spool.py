@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.worker.spool import KEPT_AT_THE_END, Spool
+from holdfast.worker.state_path import StatePath
 
 MOST = 1_000_000
 WRITES = 256 * 1024 * 1024
@@ -20,6 +21,7 @@ import resource, sys
 from pathlib import Path
 from holdfast.worker.redaction import Redaction
 from holdfast.worker.spool import Spool
+from holdfast.worker.state_path import StatePath
 from holdfast.worker.transcript import Transcript
 from tests.acceptance.watching import Watched, run
 
@@ -31,7 +33,7 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 redaction = Redaction({{"KEY": "correct-horse"}})
-with Spool(Path(sys.argv[1]) / "long.log", Path(sys.argv[1]), {MOST}) as spool:
+with Spool(StatePath(Path(sys.argv[1])) / "long.log", {MOST}) as spool:
     transcript = Transcript(spool, lambda: redaction, 1024 * 1024)
     run("head", "-c", "4M", "/dev/zero", watched=Writes())
     before = peak()
@@ -44,11 +46,12 @@ print(peak() - before)
 
 
 def test_a_log_that_fits_is_whole_and_only_its_owners(tmp_path: Path) -> None:
-    path = tmp_path / "logs" / "t_1" / "1.log"
-    with Spool(path, path.parent) as spool:
+    place = StatePath(tmp_path) / "logs" / "t_1" / "1.log"
+    with Spool(place) as spool:
         spool.write(b"one\n\xff\x00")
-    with Spool(path, path.parent) as spool:
+    with Spool(place) as spool:
         spool.write(b"two\n")
+    path = place.path
     assert path.read_bytes() == b"one\n\xff\x00two\n"
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
@@ -57,7 +60,7 @@ def test_a_log_that_fits_is_whole_and_only_its_owners(tmp_path: Path) -> None:
 def test_a_log_that_does_not_fit_keeps_both_ends_and_says_what_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "1.log"
     text = b"".join(b"%07d\n" % number for number in range(200_000))
-    with Spool(path, path.parent, MOST) as spool:
+    with Spool(StatePath(tmp_path) / path.name, MOST) as spool:
         for start in range(0, len(text), 9_999):
             spool.write(text[start : start + 9_999])
     kept = path.read_bytes()
@@ -85,11 +88,11 @@ def test_a_log_that_cannot_be_written_is_told_and_stops_nobody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "logs").write_text("a file")
-    with Spool(tmp_path / "logs" / "1.log", tmp_path) as spool:
+    with Spool(StatePath(tmp_path) / "logs" / "1.log") as spool:
         spool.write(b"lost")
     assert "is not written any further" in caplog.text
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with Spool(tmp_path / "full.log", tmp_path) as spool:
+    with Spool(StatePath(tmp_path) / "full.log") as spool:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
         try:
             spool.write(b"lost")

@@ -66,7 +66,7 @@ class FileSteps:
         return self.worker.idle
 
     def log(self, task_id: str, attempt: int = 1) -> str:
-        return self.state.log(task_id, attempt).read_text(errors="replace")
+        return self.state.log(task_id, attempt).path.read_text(errors="replace")
 
 
 def enqueue(hf: Holdfast, work: Work, **fields: Any) -> str:

@@ -38,7 +38,7 @@ def test_a_command_that_is_ended_for_its_time_has_failed_though_it_leaves_with_0
 def test_a_command_that_a_signal_to_all_processes_ends_is_given_back(steps: FileSteps) -> None:
     text = f'[ "$HOLDFAST_ATTEMPT" = 1 ] || exit 0; {OBEDIENT}'
     task_id = steps.enqueue(shell(text), retry=ONCE)
-    log = steps.state.log(task_id, 1)
+    log = steps.state.log(task_id, 1).path
     assert eventually(lambda: log.exists() and len(log.read_text().split()) == 2)
     for pid in log.read_text().split():
         os.kill(int(pid), signal.SIGTERM)

@@ -35,7 +35,7 @@ def test_a_command_gives_its_last_line_of_json(store_url: str, tmp_path: Path) -
         assert (task.status, task.output) == ("done", {"a": 1})
         assert sorted(steps.log(task.id).splitlines()) == ["bye", "hello", '{"a": 1}']
         left = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
-        assert left == [steps.state.log(task.id, 1)]
+        assert left == [steps.state.log(task.id, 1).path]
 
 
 def test_a_command_knows_its_attempt_its_store_and_its_input(
@@ -188,7 +188,7 @@ wait
 """
     with file_steps(store_url, tmp_path) as steps:
         task_id = steps.enqueue(shell(text))
-        log = steps.state.log(task_id, 1)
+        log = steps.state.log(task_id, 1).path
         assert eventually(lambda: log.exists() and len(log.read_text().split()) == 3)
         pids = [int(each) for each in log.read_text().split()]
         assert alive(pids) == pids
@@ -210,7 +210,7 @@ if [ "$HOLDFAST_ATTEMPT" = 1 ]; then
 fi
 """
     task_id = steps.enqueue(shell(text))
-    log = steps.state.log(task_id, 1)
+    log = steps.state.log(task_id, 1).path
     assert eventually(lambda: log.exists() and len(log.read_text().split()) == 3)
     pids = [int(each) for each in log.read_text().split()]
     os.kill(pids[0], signal.SIGKILL)

@@ -25,7 +25,7 @@ def hf(store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def log_of(hf: Holdfast, task_id: str, attempt: int = 1) -> str:
-    return state_of(hf.engine.settings.url).log(task_id, attempt).read_text()
+    return state_of(hf.engine.settings.url).log(task_id, attempt).path.read_text()
 
 
 def test_each_attempt_has_a_log_of_its_own(hf: Holdfast) -> None:

@@ -203,7 +203,7 @@ def test_a_drained_worker_finishes_what_it_runs_and_claims_nothing_more(store_ur
 def test_an_evicted_worker_gives_back_what_it_can_stop(store_url: str, tmp_path: Path) -> None:
     with file_steps(store_url, tmp_path, renewal=0.05, poll=0.05) as steps:
         task_id = steps.enqueue(Work(command=("sh", "-c", "echo $$; exec sleep 1000")))
-        log = steps.state.log(task_id, 1)
+        log = steps.state.log(task_id, 1).path
         assert eventually(lambda: log.exists() and log.read_text() != "")
         (name,) = names(steps.hf.engine)
         assert steps.hf.workers.evict(name).ok

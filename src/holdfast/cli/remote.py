@@ -18,7 +18,7 @@ from holdfast.errors import InvalidInput, StoreUnreachable
 from holdfast.model.text import digest
 
 if TYPE_CHECKING:
-    from holdfast.cli.working import Permission
+    from holdfast.cli.working import AllowOptions
     from holdfast.worker.remote.client import Client
     from holdfast.worker.remote.office import RemoteOffice
 
@@ -27,12 +27,14 @@ NOTHING_ALLOWED = (
     "This worker allows nothing, and gives back every step that it is given: start it with "
     "--allow COMMAND or --allow URL for each that it may run, or --allow-any for all of them."
 )
+NOT_FOUND = (
+    "--allow {name}: there is no such command here, and every step that names it is left to "
+    "others; install it, or write its path, and start the worker again."
+)
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
-def work_for(
-    url: str, options: Mapping[str, Any], lease: str | None, permission: Permission
-) -> None:
+def work_for(url: str, options: Mapping[str, Any], lease: str | None, allow: AllowOptions) -> None:
     """Run what a server gives until Ctrl-C."""
     from holdfast.worker.remote.office import RemoteOffice
 
@@ -43,12 +45,12 @@ def work_for(
         # A server that is away is waited for, as it is later on.
         with suppress(StoreUnreachable):
             office.client.prove()
-        _work(office, options, permission)
+        _work(office, options, allow)
         if office.refused is not None:
             raise office.refused
 
 
-def _work(office: RemoteOffice, options: Mapping[str, Any], permission: Permission) -> None:
+def _work(office: RemoteOffice, options: Mapping[str, Any], allow: AllowOptions) -> None:
     from holdfast.worker.homes import HOME, make_home, usable_home
     from holdfast.worker.options import WorkerOptions
     from holdfast.worker.pool import Worker
@@ -60,12 +62,14 @@ def _work(office: RemoteOffice, options: Mapping[str, Any], permission: Permissi
     home = usable_home(here, os.environ) or here / HOME
     make_home(home)
     root = home / "remote"
-    allowed = Allowed(names=frozenset(permission.names), anything=permission.anything)
+    allowed = Allowed(names=allow.names, variables=allow.variables, anything=allow.anything)
     executors = RemoteExecutors(office, allowed, State(root=root))
     executors.begin()
     announce(f"server {office.settings.url}")
-    if not (allowed.names or allowed.anything):
+    if allowed.empty:
         announce(NOTHING_ALLOWED)
+    for name in allowed.missing:
+        announce(NOT_FOUND.format(name=name))
     with _named(root, dict(options)) as chosen:
         Worker(office, executors, WorkerOptions(**chosen), executors.clean).run()
 

@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Permission:
-    """What a worker lets a server have it do."""
+class AllowOptions:
+    """What a worker lets a server have it run, call, set and read."""
 
     names: Sequence[str]
+    variables: Sequence[str]
     anything: bool
 
 
@@ -76,8 +77,21 @@ def worker(
             help="With --server: a command, or the start of a URL, it may run; repeatable.",
         ),
     ] = None,
+    allow_env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-env",
+            metavar="NAME",
+            help="With --server: a variable that workflows may read, and set for commands; "
+            "repeatable.",
+        ),
+    ] = None,
     allow_any: Annotated[
-        bool, typer.Option("--allow-any", help="With --server: run whatever the server sends.")
+        bool,
+        typer.Option(
+            "--allow-any",
+            help="With --server: run whatever the server sends, with every variable.",
+        ),
     ] = False,
     hear: Hear = False,
     log_json: LogJson = False,
@@ -104,7 +118,8 @@ def worker(
         if hear:
             raise InvalidInput("hear", "is for a worker on the store itself, and not for --server")
         chosen = {each: value for each, value in options.items() if value is not None}
-        work_for(server, chosen, lease, Permission(names=allow or (), anything=allow_any))
+        told = AllowOptions(names=allow or (), variables=allow_env or (), anything=allow_any)
+        work_for(server, chosen, lease, told)
         return
     with program_of(app, lease) as program:
         from holdfast.service.upkeep import upkeep

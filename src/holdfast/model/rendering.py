@@ -12,11 +12,13 @@ from urllib.parse import quote, unquote
 from holdfast.errors import InvalidInput
 from holdfast.model.reference import Reference, Unresolved
 from holdfast.model.step import Step
-from holdfast.model.template import Room, Scope, Template, parse
+from holdfast.model.template import MAX_RENDERED, Room, Scope, Template, parse
 from holdfast.model.text import MAX_TEXT, clean_key, digest
 from holdfast.model.work import HttpCall, Work
 
 _LONGEST_WAY_OUT = len("%2e%2e")
+# Far more than the arguments of a command can be.
+MAX_FINISHED = 4 * MAX_RENDERED
 _UNCERTAIN = frozenset({"steps", "item", "subject"})
 
 
@@ -111,12 +113,15 @@ def finish_work(work: Work, look_up: Callable[[str, str], str]) -> Work:
     """What is left to the worker, filled in: `look_up("env", "HOME")`, `look_up("prompt", "")`.
 
     Only what the workflow itself wrote is replaced: a value that looks like a variable stays text.
+    Raises `Unresolved` where all of it together would be too long: a prompt may stand in it often.
     """
+    room = Room(most=MAX_FINISHED)
 
     def text(place: str, rendered: str) -> str:
         segments = work.later.get(place, (rendered,))
         return "".join(
-            look_up(*_split(each)) if number % 2 else each for number, each in enumerate(segments)
+            room.take(look_up(*_split(each)) if number % 2 else each)
+            for number, each in enumerate(segments)
         )
 
     return replace(_change_texts(work, text, lambda _, value: value), later={})

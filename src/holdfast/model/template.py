@@ -40,14 +40,15 @@ Scope = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Room:
-    """How many characters there may still be."""
+    """How many characters there may be together, and how many there are."""
 
-    left: int = MAX_RENDERED
+    most: int = MAX_RENDERED
+    taken: int = 0
 
     def take(self, text: str) -> str:
-        self.left -= len(text)
-        if self.left < 0:
-            raise Unresolved(f"its texts would be longer than {MAX_RENDERED} characters together")
+        self.taken += len(text)
+        if self.taken > self.most:
+            raise Unresolved(f"its texts would be longer than {self.most} characters together")
         return text
 
 

@@ -16,8 +16,9 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from holdfast.errors import InvalidInput
+from holdfast.worker.homes import private
 from holdfast.worker.private_files import open_private
-from holdfast.worker.state import private, state_of
+from holdfast.worker.state import state_of
 
 FILE = "audit.log"
 MOST_BYTES = 10_000_000

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
+from holdfast.ids import parse_task_id
 from holdfast.settings import Keep
 from holdfast.worker.artifacts import is_of
 from holdfast.worker.state import State
+from holdfast.worker.state_path import StatePath
 
 _ASKED_AT_ONCE = 500
 
@@ -22,21 +23,21 @@ class Leftovers:
 
     def __init__(self, engine: Engine, state: State, keep: Keep) -> None:
         self._engine = engine
-        self._root = state.root
+        self._state = state
         self._keep = keep
 
-    def logs(self) -> list[Path]:
+    def logs(self) -> list[StatePath]:
         """Those that nobody wrote to for as long as logs are kept."""
-        return sorted(self._untouched("logs", self._keep.logs))
+        return list(_untouched(self._state.logs, self._keep.logs))
 
-    def artifacts(self, going: Collection[str] = ()) -> list[Path]:
+    def artifacts(self, going: Collection[str] = ()) -> list[StatePath]:
         """Those whose task is gone, or is among the `going`."""
         # One that was written lately belongs to a task that is newer than the look at the store.
-        untouched = self._untouched("artifacts", self._keep.runs)
-        found = sorted(each for each in untouched if is_of(each, self._engine.store))
+        untouched = _untouched(self._state.artifacts_of_all, self._keep.runs)
+        found = [each for each in untouched if is_of(each, self._engine.store)]
         return [each for page in _pages(found) for each in self._gone(page, going)]
 
-    def _gone(self, page: Sequence[Path], going: Collection[str]) -> Iterator[Path]:
+    def _gone(self, page: Sequence[StatePath], going: Collection[str]) -> Iterator[StatePath]:
         there = self._there([each.name for each in page])
         return (each for each in page if each.name not in there or each.name in going)
 
@@ -44,24 +45,26 @@ class Leftovers:
         rows = self._engine.database.view(lambda tx: tx.read("rows_there", ids=names))
         return {row["id"] for row in rows}
 
-    def _untouched(self, folder: str, keep: float) -> Iterator[Path]:
-        oldest = time.time() - keep
-        with suppress(OSError), os.scandir(self._root / folder) as found:
-            for each in found:
-                if each.is_dir(follow_symlinks=False) and _touched(Path(each)) < oldest:
-                    yield Path(each)
+
+def _untouched(folder: StatePath, keep: float) -> Iterator[StatePath]:
+    """The folders of tasks that nobody wrote to for so long; what has another name is not ours."""
+    oldest = time.time() - keep
+    for name in folder.listed():
+        with suppress(OSError, InvalidInput):
+            if _touched(folder / parse_task_id(name)) < oldest:
+                yield folder / name
 
 
-def _pages(found: Sequence[Path]) -> Iterator[Sequence[Path]]:
+def _pages(found: Sequence[StatePath]) -> Iterator[Sequence[StatePath]]:
     return (found[start : start + _ASKED_AT_ONCE] for start in range(0, len(found), _ASKED_AT_ONCE))
 
 
-def throw_away(folders: Sequence[Path]) -> None:
+def throw_away(folders: Sequence[StatePath]) -> None:
     for each in folders:
-        shutil.rmtree(each, ignore_errors=True)
+        each.remove_folder()
 
 
-def _touched(folder: Path) -> float:
-    with suppress(OSError):
-        return max(each.stat().st_mtime for each in (folder, *folder.iterdir()))
-    return time.time()
+def _touched(folder: StatePath) -> float:
+    with folder.folder() as opened, os.scandir(opened) as found:
+        inside = [each.stat(follow_symlinks=False).st_mtime for each in found]
+        return max([os.fstat(opened).st_mtime, *inside])

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.errors import InvalidInput
 from holdfast.service.place import Place
-from holdfast.worker.private_files import open_private
 from holdfast.worker.state import state_of
+from holdfast.worker.state_path import StatePath
 
 TAIL = 4_096
 
 
-def log_path(place: Place, task_id: str, attempt: int) -> Path:
+def log_path(place: Place, task_id: str, attempt: int) -> StatePath:
     """Where a worker on this machine writes the log of an attempt."""
     return state_of(place.url).log(task_id, attempt)
 
@@ -45,6 +44,4 @@ def read_log(place: Place, task_id: str, attempt: int, start: int = 0) -> bytes:
 
 
 def _open(place: Place, task_id: str, attempt: int) -> BinaryIO:
-    state = state_of(place.url)
-    opened = open_private(state.log(task_id, attempt), os.O_RDONLY, state.root)
-    return os.fdopen(opened, "rb")
+    return os.fdopen(log_path(place, task_id, attempt).open(os.O_RDONLY), "rb")

@@ -28,7 +28,6 @@ from holdfast.service.token_scope import TokenScope
 from holdfast.service.views import View, present
 from holdfast.worker.remote.wire import Around, pack
 from holdfast.worker.spool import append
-from holdfast.worker.state import state_of
 
 Note = tuple[str, object]
 
@@ -258,7 +257,7 @@ class Protocol:
         accepted(task_id, self._engine.work.check_write(task_id, token))
         path = log_path(self._place, task_id, int(token.partition(".")[0]))
         try:
-            return append(path, state_of(self._place.url).root, chunk)
+            return append(path, chunk)
         except OSError as error:
             reason = f"{path} cannot be written: {error.strerror}"
             raise InvalidInput("log", reason) from error

@@ -12,8 +12,9 @@ from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.model.access import Access, Role, digest_secret
 from holdfast.service.links import Links
 from holdfast.service.views import View, present, tell_time
+from holdfast.worker.homes import private
 from holdfast.worker.private_files import open_private, read_private
-from holdfast.worker.state import private, state_of
+from holdfast.worker.state import state_of
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine

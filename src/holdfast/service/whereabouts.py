@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 from holdfast.worker.origin import Origin
 from holdfast.worker.private_files import read_private, write_private
-from holdfast.worker.state import private, state_of
+from holdfast.worker.state import state_of
 
 FILE = "server"
 # Who listens everywhere is asked here.
@@ -24,7 +24,7 @@ def announced(url: str, address: str) -> Iterator[None]:
     text = json.dumps({"url": address, "origin": str(Origin.own())})
     # It is served all the same where nothing can be written.
     with suppress(OSError):
-        write_private(path, text, private(path.parent))
+        write_private(path, text, path.parent)
     try:
         yield
     finally:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
 from contextlib import suppress
-from pathlib import Path
 
 from holdfast.errors import InvalidInput
-from holdfast.worker.state import State, private
+from holdfast.worker.state import State
+from holdfast.worker.state_path import StatePath
 
 # No artifact can have its name.
 _STORE = ".store"
+_ANEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
@@ -31,32 +31,36 @@ class Artifact:
             "bytes": len(content),
             "digest": hashlib.sha256(content).hexdigest(),
         }
-        self.path = state.artifacts(task_id) / name
-        self._aside: Path | None = None
+        self._name = name
+        self._folder = state.artifacts(task_id)
+        self._aside: StatePath | None = None
+        self.path = (self._folder / name).path
         self.conflict = f"the artifact {name} was kept before, with another content"
 
     def lay_aside(self, store: str) -> None:
-        folder = private(self.path.parent)
-        mark = folder / _STORE
-        if not mark.exists():
-            mark.write_text(store)
+        if not is_of(self._folder, store):
+            with suppress(FileExistsError):
+                mark = (self._folder / _STORE).open(_ANEW, make=True)
+                with os.fdopen(mark, "w") as file:
+                    file.write(store)
         # Each in a file of its own: the same attempt may be keeping another under this name.
-        descriptor, made = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=folder)
-        self._aside = Path(made)
-        os.close(descriptor)
-        self._aside.write_bytes(self._content)
+        aside = self._folder / f".{self._name}.{os.urandom(6).hex()}"
+        made = aside.open(_ANEW, make=True)
+        self._aside = aside
+        with os.fdopen(made, "wb") as file:
+            file.write(self._content)
 
     def put_in_place(self) -> None:
         if self._aside is not None:
-            self._aside.replace(self.path)
+            self._aside.rename(self._name)
 
     def discard(self) -> None:
         if self._aside is not None:
-            self._aside.unlink(missing_ok=True)
+            self._aside.remove()
 
 
-def is_of(folder: Path, store: str) -> bool:
+def is_of(folder: StatePath, store: str) -> bool:
     """Whether the files in the folder of a task are of this store: others may share the place."""
     with suppress(OSError):
-        return (folder / _STORE).read_text() == store
+        return (folder / _STORE).read() == store.encode()
     return False

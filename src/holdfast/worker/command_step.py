@@ -25,9 +25,10 @@ from holdfast.worker.command import (
 )
 from holdfast.worker.context import Context
 from holdfast.worker.execution import GivenBack, StepFailed
-from holdfast.worker.filling import fill, takes_prompt
+from holdfast.worker.filling import takes_prompt
 from holdfast.worker.orphans import end_record, record_of
 from holdfast.worker.output import Answer, Answered, ask, ask_again, read_answer
+from holdfast.worker.permission import PermittedWork
 from holdfast.worker.post import InvalidOutput, Post, own_reads
 from holdfast.worker.process import Process
 from holdfast.worker.questions import Questions, questions_of
@@ -70,10 +71,10 @@ class CommandStep:
         task_id, number = self._assignment.task_id, self._assignment.attempt
         with (
             files_in(state.files(task_id, number)) as files,
-            Spool(state.log(task_id, number), state.root) as spool,
+            Spool(state.log(task_id, number)) as spool,
         ):
             questions = self._questions()
-            prompt = fill(self._work, self._post.secrets).prompt
+            prompt = self._post.permit(self._work).prompt
             if prompt is not None:
                 prompt = ask(questions.told(prompt), self._work.outputs)
             timeout = self._assignment.timeout
@@ -102,7 +103,7 @@ class CommandStep:
     def _take(self, turn: Turn) -> tuple[Answered, Answer]:
         """Run the command, and read what it answered."""
         limit = self._post.engine.settings.max_output
-        work = fill(self._work, self._post.secrets, turn.prompt or "")
+        work = self._post.permit(self._work, turn.prompt or "")
         present = self._post.secrets.also({"HOLDFAST_ATTEMPT_TOKEN": self._assignment.token})
         transcript = Transcript(turn.spool, present, limit)
         self._give(turn)
@@ -130,11 +131,11 @@ class CommandStep:
             }
         )
 
-    def _run(self, work: Work, turn: Turn, transcript: Transcript) -> Ended:
+    def _run(self, work: PermittedWork, turn: Turn, transcript: Transcript) -> Ended:
         prompt = turn.prompt or ""
         with own_reads():
-            secrets = self._post.asked.by(self._assignment)
-        environment = inherited(secrets) | dict(work.env)
+            named = self._post.asked.by(self._assignment)
+        environment = inherited(self._post.permission.secrets(named)) | dict(work.env)
         environment |= variables(self._assignment, turn.files, self._post.engine.settings.url)
         environment |= self._post.secrets.own
         if (place := write_header()) is not None:
@@ -142,7 +143,7 @@ class CommandStep:
         if 0 < len(prompt.encode()) <= SHORT_PROMPT:
             environment["HOLDFAST_PROMPT"] = prompt
         command = Command(
-            arguments=work.command or (),
+            arguments=work.command,
             environment=environment,
             given=b"" if takes_prompt(self._work) else prompt.encode(),
         )

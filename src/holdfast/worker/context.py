@@ -159,7 +159,7 @@ class Context:
         ending = "" if line.endswith("\n") else "\n"
         path = self._state.log(self.task_id, self.attempt)
         try:
-            append(path, self._state.root, f"{line}{ending}".encode("utf-8", "replace"))
+            append(path, f"{line}{ending}".encode("utf-8", "replace"))
         except OSError as error:
             logger.warning("%s is not written any further: %s", path, error)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+from holdfast.errors import InvalidInput
 from holdfast.model.task import Assignment
 from holdfast.worker.asked import Asked
 from holdfast.worker.context import Context
 from holdfast.worker.execution import Functions, Invocation, StepFailed, UnknownFunction
 from holdfast.worker.office import Office
+from holdfast.worker.permission import Permission
 from holdfast.worker.post import Post
 from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State, state_of
@@ -26,6 +28,7 @@ class Executors:
         *,
         state: State | None = None,
         secrets: Secrets | None = None,
+        permission: Permission | None = None,
     ) -> None:
         url = engine.settings.url
         self._functions = functions
@@ -34,17 +37,19 @@ class Executors:
             state=state or state_of(url),
             secrets=secrets or Secrets(url),
             asked=Asked(engine),
+            permission=permission or Permission(),
         )
 
     def begin(self) -> None:
         """End what workers that were killed have left running, and take away its files."""
         state = self._post.state
-        if not state.processes.is_dir():
+        if not state.processes.listed():
             return
         from holdfast.worker.orphans import end_orphans  # noqa: PLC0415
 
         for gone in end_orphans(state.processes):
-            shutil.rmtree(state.files(gone.task, gone.attempt), ignore_errors=True)
+            with suppress(InvalidInput):
+                state.files(gone.task, gone.attempt).remove_folder()
 
     def knows(self, workflow: str | None, step: str | None) -> bool:
         return self._functions.knows(workflow, step)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import Protocol
 
 from holdfast.errors import InvalidInput
+from holdfast.model.reference import Unresolved
 from holdfast.model.rendering import finish_work
 from holdfast.model.work import Work
 from holdfast.worker.execution import StepFailed
@@ -13,21 +15,26 @@ from holdfast.worker.secrets import Secrets
 _PROMPT = "prompt"
 
 
-def fill(work: Work, secrets: Secrets, prompt: str = "") -> Work:
+class Readable(Protocol):
+    """Which variables of the worker a text may name."""
+
+    def check_variable(self, name: str) -> None: ...
+
+
+def fill(work: Work, readable: Readable, secrets: Secrets, prompt: str = "") -> Work:
     """The work with nothing left out; fails its step for good where this worker lacks something."""
 
     def look_up(root: str, name: str) -> str:
-        match root:
-            case "secret":
-                return secrets.get(name)
-            case "env":
-                return _variable(name)
-            case _:
-                return prompt
+        if root == _PROMPT:
+            return prompt
+        if root == "secret" and secrets.keeps(name):
+            return secrets.get(name)
+        readable.check_variable(name)
+        return secrets.get(name) if root == "secret" else _variable(name)
 
     try:
         return finish_work(work, look_up)
-    except InvalidInput as error:
+    except (InvalidInput, Unresolved) as error:
         raise StepFailed(str(error), retryable=False) from error
 
 

@@ -192,6 +192,15 @@ def make_home(home: Path) -> None:
         raise StoreUnreachable(f"{home} cannot be made: {error.strerror}") from error
 
 
+def private(directory: Path) -> Path:
+    """Make a directory that only its owner can look into; a home is remembered as made here."""
+    for each in (directory, *directory.parents):
+        if each.name == HOME and not each.exists():
+            make_home(each)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return directory
+
+
 def _remember_home(home: Path, *, link: str = "", tracked: bool = False) -> bool:
     """Know a home from now on: here first, so that nobody finds its id in it and not here."""
     real = Path(os.path.realpath(home))

@@ -18,7 +18,6 @@ from holdfast.model.work import HttpCall, Work
 from holdfast.tracing import write_header
 from holdfast.worker.context import Context
 from holdfast.worker.execution import StepFailed
-from holdfast.worker.filling import fill
 from holdfast.worker.hushed import hushed
 from holdfast.worker.post import InvalidOutput, Post, own_reads
 from holdfast.worker.questions import questions_of
@@ -65,8 +64,7 @@ class HttpStep:
         return output
 
     async def _call(self, name: str) -> Any:  # noqa: ANN401 - JSON is any value
-        work = fill(self._work, self._post.secrets)
-        call = work.http
+        call = self._post.permit(self._work).http
         if call is None:
             raise InvalidInput("work", "is no HTTP call")
         try:

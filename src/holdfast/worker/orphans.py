@@ -19,8 +19,7 @@ from pathlib import Path
 from holdfast.worker.command import GRACE
 from holdfast.worker.keeper import GIVE_UP, STRIKE_EVERY, descendants, send, snapshot
 from holdfast.worker.origin import LINUX, Origin
-from holdfast.worker.private_files import read_private
-from holdfast.worker.state import private
+from holdfast.worker.state_path import StatePath
 
 log = logging.getLogger("holdfast.worker")
 
@@ -57,17 +56,14 @@ class Record:
             started=self.worker_started,
         )
 
-    def path(self, directory: Path) -> Path:
+    def path(self, directory: StatePath) -> StatePath:
         return directory / f"{self.task}.{self.attempt}.json"
 
-    def write(self, directory: Path) -> None:
-        path = self.path(private(directory))
-        new = path.with_suffix(".new")
-        new.write_text(json.dumps(asdict(self)))
-        new.replace(path)
+    def write(self, directory: StatePath) -> None:
+        self.path(directory).write(json.dumps(asdict(self)).encode())
 
-    def remove(self, directory: Path) -> None:
-        self.path(directory).unlink(missing_ok=True)
+    def remove(self, directory: StatePath) -> None:
+        self.path(directory).remove()
 
 
 def record_of(task: str, attempt: int) -> Record:
@@ -85,14 +81,16 @@ def record_of(task: str, attempt: int) -> Record:
     )
 
 
-def end_orphans(directory: Path, *, grace: float = GRACE) -> list[Record]:
+def end_orphans(directory: StatePath, *, grace: float = GRACE) -> list[Record]:
     """End what workers that are gone have left running; gives the records of their commands."""
     gone: list[Record] = []
-    for path in sorted(directory.glob("*.json")):
-        try:
-            record = Record(**json.loads(read_private(path, directory)))
-        except (OSError, ValueError, TypeError):
-            log.warning("%s cannot be read, and is left alone", path)
+    for name in directory.listed():
+        if not name.endswith(".json"):
+            continue
+        record = _read(directory / name)
+        # What it says of itself is what it is called, and so leads nowhere else.
+        if record is None or name != f"{record.task}.{record.attempt}.json":
+            log.warning("%s cannot be read, and is left alone", directory / name)
             continue
         if _is_alive(record):
             continue
@@ -103,6 +101,13 @@ def end_orphans(directory: Path, *, grace: float = GRACE) -> list[Record]:
             log.warning(said, ended, record.attempt, record.task)
         record.remove(directory)
     return gone
+
+
+def _read(path: StatePath) -> Record | None:
+    try:
+        return Record(**json.loads(path.read()))
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def end_record(record: Record, *, grace: float = GRACE) -> int:

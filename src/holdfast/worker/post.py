@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.errors import StoreError
+from holdfast.model.work import Work
 from holdfast.worker.asked import Asked
 from holdfast.worker.execution import GivenBack, StepFailed
 from holdfast.worker.office import Office
+from holdfast.worker.permission import NotAllowed, Permission, PermittedWork, permit
 from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State
 
@@ -20,6 +22,14 @@ class Post:
     state: State
     secrets: Secrets
     asked: Asked
+    permission: Permission = Permission()  # noqa: RUF009 - it holds nothing
+
+    def permit(self, work: Work, prompt: str = "") -> PermittedWork:
+        """What is executed of a step in one turn; one that is not allowed goes to others."""
+        try:
+            return permit(work, self.permission, self.secrets, prompt)
+        except NotAllowed as refused:
+            raise GivenBack(str(refused)) from refused
 
 
 @contextmanager

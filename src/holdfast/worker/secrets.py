@@ -54,6 +54,10 @@ class Secrets:
         self._know({name: value})
         return value
 
+    def keeps(self, name: str) -> bool:
+        """Whether it is in the file of secrets, which is there for workflows to ask for."""
+        return name in self._kept
+
     def expect(self, names: Iterable[str]) -> None:
         """Keep out from now on what may be asked for; what is not there is told when it is."""
         found = {name: value for name in names if (value := self._find(name)) is not None}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from pathlib import Path
 from typing import Self
 
-from holdfast.worker.private_files import open_private
-from holdfast.worker.state import private
+from holdfast.worker.state_path import StatePath
 
 MOST = 50_000_000
 KEPT_AT_THE_END = 64 * 1024
+_ADD = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 CUT = b"\n[the log was cut here: it is full]\n"
 
 log = logging.getLogger("holdfast.worker")
@@ -23,7 +22,7 @@ class Spool:
     That it cannot be written is told, and is no reason for a step to fail.
     """
 
-    def __init__(self, path: Path, home: Path, most: int = MOST) -> None:
+    def __init__(self, path: StatePath, most: int = MOST) -> None:
         self._path = path
         self._room = max(0, most - KEPT_AT_THE_END)
         self._left_out = 0
@@ -31,9 +30,7 @@ class Spool:
         self._broken = False
         self._file = -1
         try:
-            private(home)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-            self._file = open_private(path, flags, home)
+            self._file = path.open(_ADD, make=True)
         except OSError as error:
             self._break(error)
 
@@ -75,11 +72,9 @@ class Spool:
         self.close()
 
 
-def append(path: Path, home: Path, chunk: bytes) -> int:
+def append(path: StatePath, chunk: bytes) -> int:
     """Add to a log that nobody has open, and say how long it is; one that is full is cut, once."""
-    private(home)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    with os.fdopen(open_private(path, flags, home), "ab") as file:
+    with os.fdopen(path.open(_ADD, make=True), "ab") as file:
         size = file.tell()
         if size < MOST:
             fits = chunk[: MOST - size]

@@ -7,32 +7,56 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.engine import checks
 from holdfast.store.database import is_postgresql, sqlite_path
-from holdfast.worker.homes import HOME, make_home, usable_home
+from holdfast.worker.homes import HOME, usable_home
+from holdfast.worker.state_path import StatePath
 
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """One directory of a store; what is in it is for its owner alone."""
+    """One directory of a store; what is in it is for its owner alone.
+
+    Everything in it is named by ids and numbers that are checked here, and opened as `StatePath`
+    opens it: nobody who gives a worker an id, or a link, has it look or write elsewhere.
+    """
 
     root: Path
 
-    def log(self, task_id: str, attempt: int) -> Path:
+    def log(self, task_id: str, attempt: int) -> StatePath:
         """The log of an attempt."""
-        return self.root / "logs" / task_id / f"{attempt}.log"
+        return self.logs / checks.task_id(task_id) / f"{_number(attempt)}.log"
 
-    def files(self, task_id: str, attempt: int) -> Path:
+    def files(self, task_id: str, attempt: int) -> StatePath:
         """The directory of what an attempt's command reads and writes; gone when it has ended."""
-        return self.root / "files" / f"{task_id}.{attempt}"
+        return self._top / "files" / f"{checks.task_id(task_id)}.{_number(attempt)}"
 
-    def artifacts(self, task_id: str) -> Path:
+    def artifacts(self, task_id: str) -> StatePath:
         """The directory of the files that a task leaves for whoever wants them."""
-        return self.root / "artifacts" / task_id
+        return self.artifacts_of_all / checks.task_id(task_id)
 
     @property
-    def processes(self) -> Path:
+    def logs(self) -> StatePath:
+        """The directory of all logs, by task."""
+        return self._top / "logs"
+
+    @property
+    def artifacts_of_all(self) -> StatePath:
+        """The directory of all artifacts, by task."""
+        return self._top / "artifacts"
+
+    @property
+    def processes(self) -> StatePath:
         """The directory of the records of commands that run."""
-        return self.root / "processes"
+        return self._top / "processes"
+
+    @property
+    def _top(self) -> StatePath:
+        return StatePath(self.root)
+
+
+def _number(attempt: int) -> int:
+    return checks.number("attempt", attempt, least=0)
 
 
 def state_of(url: str, environment: Mapping[str, str] = os.environ) -> State:
@@ -49,12 +73,3 @@ def state_of(url: str, environment: Mapping[str, str] = os.environ) -> State:
     path = sqlite_path(url).absolute()
     beside = path.parent if path.parent.name == HOME else path.with_name(f"{path.name}.state")
     return State(root=beside)
-
-
-def private(directory: Path) -> Path:
-    """Make a directory that only its owner can look into; a home is remembered as made here."""
-    for each in (directory, *directory.parents):
-        if each.name == HOME and not each.exists():
-            make_home(each)
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return directory

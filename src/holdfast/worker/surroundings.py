@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from holdfast.model.task import Assignment
 from holdfast.store.database import is_postgresql, sqlite_path
-from holdfast.worker.state import private
+from holdfast.worker.state_path import StatePath
 
 SHORT_PROMPT = 32 * 1024
 
@@ -22,39 +20,41 @@ SHORT_PROMPT = 32 * 1024
 class Files:
     """A directory for one attempt, with the input of its command and the place for its output."""
 
-    directory: Path
+    folder: StatePath
 
     @property
-    def input(self) -> Path:
-        return self.directory / "input.json"
+    def input(self) -> StatePath:
+        return self.folder / "input.json"
 
     @property
-    def output(self) -> Path:
-        return self.directory / "output.json"
+    def output(self) -> StatePath:
+        return self.folder / "output.json"
 
     def give(self, values: Mapping[str, Any]) -> None:
         """Write the input down, and take away an output that was there before."""
-        self.output.unlink(missing_ok=True)
-        self.input.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
+        self.output.remove()
+        self.input.write(json.dumps(values, ensure_ascii=False).encode())
 
     def take(self, limit: int) -> bytes | None:
         """The output, one byte more than the limit of it at most; None where there is none."""
         try:
-            # Nothing but a file: what is left in its place may wait for ever, or lead away.
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            with os.fdopen(os.open(self.output, flags), "rb") as file:
-                return file.read(limit + 1)
+            return self.output.read(limit + 1)
         except OSError:
             return None
 
 
 @contextmanager
-def files_in(directory: Path) -> Iterator[Files]:
-    private(directory)
+def files_in(directory: StatePath) -> Iterator[Files]:
     try:
-        yield Files(directory=directory)
+        made = directory.make_folder()
+    except FileExistsError:
+        # What is there is not ours to take away.
+        directory = directory.parent / f"{directory.name}.{os.urandom(6).hex()}"
+        made = directory.make_folder()
+    try:
+        yield Files(folder=directory)
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        directory.remove_folder(made)
 
 
 def variables(assignment: Assignment, files: Files, url: str) -> dict[str, str]:

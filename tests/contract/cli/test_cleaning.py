@@ -33,12 +33,15 @@ def test_what_was_kept_long_enough_is_shown_and_removed(
     run.finish("plan", "work", "review")
     engine.tasks.cancel(task)
     (tmp_path / "holdfast.yaml").write_text("keep: {runs: 0.001s, logs: 1d}\n")
-    for name, age in (("old", 2 * 86_400), ("new", 0)):
+    old, new = f"t_{'0' * 20}", f"t_{'1' * 20}"
+    for name, age in ((old, 2 * 86_400), (new, 0), ("of-somebody", 2 * 86_400)):
         leave(url, "logs", name, age)
     shown = typed.ok("clean", "--dry-run")
     assert shown.startswith("would remove 1 run, 1 task, the logs of 1 task and the artifacts of 0")
     told = typed.json("clean")
-    assert (told["runs"], told["tasks"], told["logs"]) == ([run.id], [task], ["old"])
+    assert (told["runs"], told["tasks"], told["logs"]) == ([run.id], [task], [old])
+    left = {each.name for each in (state_of(url).root / "logs").iterdir()}
+    assert left == {new, "of-somebody"}
     said = "removed 0 runs, 0 tasks, the logs of 0 tasks and the artifacts of 0 tasks\n"
     assert typed.ok("clean") == said
     assert "it was completed, and removed 20" in typed.refused(2, "show", run.id)

@@ -18,7 +18,7 @@ from holdfast.errors import InvalidInput, NotTrusted
 from holdfast.service.audit import AuditFile
 from holdfast.service.tokens import read_token
 from holdfast.service.whereabouts import find_server
-from holdfast.worker import homes, private_files
+from holdfast.worker import homes, state_path
 from holdfast.worker.known_homes import known_homes
 from holdfast.worker.origin import Origin
 from holdfast.worker.state import state_of
@@ -84,7 +84,7 @@ def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     else:
         mine = os.geteuid()
         monkeypatch.setattr(homes, "geteuid", lambda: mine + 1)
-        monkeypatch.setattr(private_files, "geteuid", lambda: mine + 1)
+        monkeypatch.setattr(state_path, "geteuid", lambda: mine + 1)
     looked_at_afresh()
 
 
@@ -512,9 +512,7 @@ def test_the_home_that_a_store_on_a_server_uses_is_remembered_when_a_worker_make
     typed: Typed,
 ) -> None:
     assert typed("runs").code == 5
-    from holdfast.worker.state import private  # noqa: PLC0415 - beside its use
-
-    private(state_of("postgresql://host/jobs").root / "logs")
+    homes.private(state_of("postgresql://host/jobs").root / "logs")
     Path(".holdfast/logs/t_1").mkdir()
     looked_at_afresh()
     assert state_of("postgresql://host/jobs").root == Path.cwd() / ".holdfast"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.worker import private_files
+from holdfast.worker import state_path
 from holdfast.worker.private_files import open_private, read_private, write_private
 
 WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -85,7 +85,7 @@ def test_a_file_of_another_user_is_neither_read_nor_written(
     (home / "token").write_text("theirs")
     monkeypatch.delenv("HOLDFAST_HOME", raising=False)
     mine = os.geteuid()
-    monkeypatch.setattr(private_files, "geteuid", lambda: mine + 1)
+    monkeypatch.setattr(state_path, "geteuid", lambda: mine + 1)
     for flags in (os.O_RDONLY, WRITES):
         with pytest.raises(OSError, match="belongs to another user"):
             open_private(home / "token", flags, home)

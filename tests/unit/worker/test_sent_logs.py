@@ -32,7 +32,7 @@ class Wire:
 
 def step(wire: Wire, folder: Path, clock: ManualClock, *, lease: float = 30) -> object:
     state = State(root=folder)
-    path = state.log(TASK, 1)
+    path = state.log(TASK, 1).path
     path.parent.mkdir(parents=True)
     path.write_text("on it")
 

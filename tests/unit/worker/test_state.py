@@ -8,6 +8,8 @@ import pytest
 
 from holdfast.worker.state import state_of
 
+TASK = "t_00000000000000000001"
+
 
 @pytest.mark.parametrize(
     ("url", "root"),
@@ -38,4 +40,4 @@ def test_the_state_of_a_server_is_found_upwards(
 def test_the_environment_has_the_last_word(tmp_path: Path) -> None:
     state = state_of("sqlite:///shop.db", {"HOLDFAST_HOME": str(tmp_path)})
     assert state.root == tmp_path
-    assert state.log("t_1", 2) == tmp_path / "logs" / "t_1" / "2.log"
+    assert state.log(TASK, 2).path == tmp_path / "logs" / TASK / "2.log"

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.worker.secrets import Secrets
 from holdfast.worker.spool import Spool
+from holdfast.worker.state_path import StatePath
 from holdfast.worker.transcript import Transcript
 
 SECRET = "correct-horse-battery"
@@ -20,7 +21,7 @@ def test_a_secret_that_is_whole_once_its_colours_are_gone_is_taken_out_then(
 ) -> None:
     secrets = Secrets("sqlite:///x", {"KEY": SECRET})
     secrets.get("KEY")
-    with Spool(tmp_path / "log", tmp_path) as spool:
+    with Spool(StatePath(tmp_path) / "log") as spool:
         transcript = Transcript(spool, secrets.also({}), 1_000)
         transcript.wrote(b"x correct-horse" + inside + b"-battery y\n", error=True)
         transcript.end()
@@ -30,7 +31,7 @@ def test_a_secret_that_is_whole_once_its_colours_are_gone_is_taken_out_then(
 
 def test_what_becomes_a_secret_while_a_command_runs_is_one_from_then_on(tmp_path: Path) -> None:
     secrets = Secrets("sqlite:///x", {"KEY": SECRET})
-    with Spool(tmp_path / "log", tmp_path) as spool:
+    with Spool(StatePath(tmp_path) / "log") as spool:
         transcript = Transcript(spool, secrets.also({"TOKEN": TOKEN}), 1_000)
         transcript.wrote(f"{TOKEN}\n".encode(), error=False)
         secrets.get("KEY")

@@ -3,65 +3,145 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
-from urllib.parse import urlsplit
+import os
+import shlex
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError, StoreUnreachable
 from holdfast.model.task import Assignment
-from holdfast.model.work import Work
+from holdfast.model.work import HttpCall, Work
 from holdfast.worker.context import Context
-from holdfast.worker.execution import Functions, Invocation, UnknownFunction
+from holdfast.worker.execution import Functions, Invocation, StepFailed, UnknownFunction
 from holdfast.worker.executors import Executors
+from holdfast.worker.permission import NotAllowed, Permission, permit
+from holdfast.worker.remote.addresses import Address, parse
 from holdfast.worker.remote.client import Client
 from holdfast.worker.remote.office import RemoteOffice
-from holdfast.worker.secrets import Secrets
+from holdfast.worker.secrets import FILE, Secrets
+from holdfast.worker.spool import MOST
 from holdfast.worker.state import State
 
 CHUNK = 1_000_000
 PAUSE = 0.5
 TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
+SHOWN = 200
 
 log = logging.getLogger("holdfast.worker")
 
 
-class NotAllowed(UnknownFunction):
-    """Not for this worker to run; another may."""
+class Allowed(Permission):
+    """The commands and addresses that a worker was told of, and its variables for workflows.
 
+    A command is looked for once, when the worker starts: what is executed is the file that was
+    found then. `anything` is for a server that is trusted like the one who starts the worker.
+    """
 
-@dataclass(frozen=True, kw_only=True)
-class Allowed:
-    """The first word of a command, as it is written, or the beginning of a URL."""
+    def __init__(
+        self, *, names: Iterable[str] = (), variables: Iterable[str] = (), anything: bool = False
+    ) -> None:
+        names = tuple(dict.fromkeys(names))
+        self.anything = anything
+        self.variables = frozenset(variables)
+        self._addresses = tuple([Address(each) for each in names if "://" in each])
+        self._programs = {each: _found(each) for each in names if "://" not in each}
+        self._files = {str(each) for each in self._programs.values() if each is not None}
 
-    names: frozenset[str] = frozenset()
-    anything: bool = False
+    @property
+    def empty(self) -> bool:
+        return not (self.anything or self._addresses or self._programs)
 
-    def check(self, work: Work) -> None:
+    @property
+    def missing(self) -> list[str]:
+        """The commands that are not on this machine, or that this user may not run."""
+        return [name for name, file in self._programs.items() if file is None]
+
+    def readable(self, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """What a server may have read of the environment of its worker, and the file of secrets."""
+        kept = {*self.variables, FILE}
+        return {n: value for n, value in environment.items() if self.anything or n in kept}
+
+    def check_variable(self, name: str) -> None:
+        if not self.anything and name not in self.variables:
+            raise NotAllowed(
+                f"the variable {shown(name)} is not among those of its own that this worker lets "
+                f"workflows name, and the step is left to others; {_advice('--allow-env', name)}"
+            )
+
+    def secrets(self, names: frozenset[str]) -> frozenset[str]:
+        """Those alone that it may have: a command is not to miss what protects it."""
+        return names if self.anything else names & self.variables
+
+    def check(self, work: Work) -> Work:
         if self.anything:
-            return
-        if work.command is not None and work.command[0] not in self.names:
-            raise self._refuse(work.command[0], "command")
-        if work.http is not None and not self._leads(work):
-            raise self._refuse(work.http.url, "address")
+            return work
+        for name in work.env:
+            if name not in self.variables:
+                raise NotAllowed(
+                    f"the step sets the variable {shown(name)}, which is not among those that this "
+                    f"worker lets workflows set, and is left to others; "
+                    f"{_advice('--allow-env', name)}"
+                )
+        command = None if work.command is None else self._run(work.command)
+        http = None if work.http is None else self._call(work.http)
+        return replace(work, command=command, http=http)
 
-    def _leads(self, work: Work) -> bool:
-        url = "" if work.http is None else work.http.url
-        whole = "http.url" not in work.later
-        return whole and any(_is_under(url, each) for each in self.names if "://" in each)
+    def _run(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        name = command[0]
+        file = name if name in self._files else self._programs.get(name)
+        if file is not None:
+            return (str(file), *command[1:])
+        if name in self._programs:
+            raise NotAllowed(
+                f"the command {shown(name)} was not found when this worker started, and the step "
+                "is left to others; install it, and start the worker again"
+            )
+        raise self._refuse(name, "command")
+
+    def _call(self, http: HttpCall) -> HttpCall:
+        try:
+            url = parse(http.url)
+        except ValueError as error:
+            raise NotAllowed(
+                f"the address {shown(http.url)} is not called by a worker that allows only some: "
+                f"{error}; the step is left to others"
+            ) from error
+        if not any(each.leads_to(url) for each in self._addresses):
+            raise self._refuse(http.url, "address")
+        if any(name.strip().lower() == "host" for name in http.headers):
+            raise NotAllowed(
+                "the step sets the header Host, which leads to another server than its address "
+                "says, and is left to others; only --allow-any allows that"
+            )
+        # What was read is what is sent: no other reading of the text comes after the check.
+        return replace(http, url=str(url))
 
     def _refuse(self, what: str, kind: str) -> NotAllowed:
         return NotAllowed(
-            f"the {kind} {what!r} is not among those that this worker was told to allow, and is "
-            f"left to others; holdfast worker --server … --allow {what}"
+            f"the {kind} {shown(what)} is not among those that this worker was told to allow, and "
+            f"is left to others; {_advice('--allow', what)}"
         )
 
 
-def _is_under(url: str, allowed: str) -> bool:
-    """Whether a URL leads to the very host of another, and begins with all of it."""
-    given, leading = urlsplit(url), urlsplit(allowed)
-    same = (given.scheme, given.netloc) == (leading.scheme, leading.netloc)
-    return same and url.startswith(allowed)
+def _found(name: str) -> Path | None:
+    """The file of a command, as a shell in this folder finds it."""
+    file = shutil.which(name)
+    return None if file is None else Path(file).absolute()
+
+
+def shown(text: str) -> str:
+    """A text of a server's own as it may stand in a line of a log."""
+    return ascii(text) if len(text) <= SHOWN else f"{text[:SHOWN]!a}…"
+
+
+def _advice(option: str, value: str) -> str:
+    plain = value.isprintable() and len(value) <= SHOWN
+    typed = shlex.quote(value) if plain else "…"
+    return f"holdfast worker --server … {option} {typed}"
 
 
 class NoFunctions:
@@ -78,7 +158,8 @@ class RemoteExecutors(Executors):
     def __init__(self, office: RemoteOffice, allowed: Allowed, state: State) -> None:
         functions: Functions = NoFunctions()
         url, own = office.settings.url, {TOKEN: office.token}
-        super().__init__(office, functions, state=state, secrets=Secrets(url, own=own))
+        secrets = Secrets(url, allowed.readable(os.environ), own)
+        super().__init__(office, functions, state=state, secrets=secrets, permission=allowed)
         self._office = office
         self._client = office.client
         self._allowed = allowed
@@ -96,10 +177,13 @@ class RemoteExecutors(Executors):
     def _check(self, assignment: Assignment, work: Work) -> None:
         """Leave to others what is not allowed here; whoever looks for it finds why in its log."""
         try:
-            self._allowed.check(work)
+            # What its own turns find missing fails the step, and they check it again.
+            with suppress(StepFailed):
+                permit(work, self._allowed, self._post.secrets)
         except NotAllowed as refused:
             said = {"token": assignment.token, "chunk": f"{refused}\n"}
-            self._client.transition(f"/claims/{assignment.task_id}/logs", said, bytes=int)
+            with suppress(HoldfastError):
+                self._client.transition(f"/claims/{assignment.task_id}/logs", said, bytes=int)
             raise
 
     def _with_log(self, made: Invocation, assignment: Assignment, context: Context) -> Logged:
@@ -134,8 +218,9 @@ class Logged:
 
     def _send(self) -> None:
         assignment = self._assignment
-        path = self._state.log(assignment.task_id, assignment.attempt)
-        text = path.read_bytes() if path.exists() else b""
+        text = b""
+        with suppress(OSError):
+            text = self._state.log(assignment.task_id, assignment.attempt).read(MOST)
         for chunk in _chunks(text):
             self._tell({"token": assignment.token, "chunk": chunk.decode(errors="replace")})
 

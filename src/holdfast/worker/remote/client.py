@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +12,7 @@ import httpx
 from holdfast.errors import HoldfastError, InvalidInput, NotFound, StoreBusy, StoreUnreachable
 from holdfast.model.access import Role
 from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.status import Status
 from holdfast.tracing import write_header
 from holdfast.worker.hushed import hushed
 from holdfast.worker.remote.wire import AWAY, INVALID
@@ -20,9 +23,14 @@ READ = 30.0
 # How every refusal of a Holdfast server begins: what lies in between refuses in other words.
 PROBLEM = "urn:holdfast:problem:"
 SHOWN = 200
+LONGEST_LINE = 1_000
+# Of one answer: the bytes that are read of it, and the seconds that it may take to arrive.
+MOST = 64 * 2**20
+LONGEST_ANSWER = 60.0
 # Whatever the environment says of proxies: a token for a server here is not for them to see.
 NO_PROXY = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 _REFUSALS = {each.value: each for each in Refusal}
+_STATUSES = {each.value: each for each in Status}
 
 
 class Client:
@@ -57,36 +65,62 @@ class Client:
     def _call(
         self, method: str, path: str, body: dict[str, Any] | None, shape: Mapping[str, type]
     ) -> dict[str, Any]:
-        answer = self._request(method, path, body)
-        told = _read(answer)
-        if told is not None and answer.is_success and _fits(told, shape):
+        status, content = self._request(method, path, body)
+        told = _read(content)
+        success = httpx.codes.is_success(status)
+        if told is not None and success and _fits(told, shape):
             return told
-        if told is None or answer.is_success or not _is_problem(told):
-            raise self.strange(answer.text, answer.status_code)
-        if answer.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-            raise TokenRefused(self.url, str(told.get("detail")))
-        raise _error(answer.status_code, told)
+        if told is None or success or not _is_problem(told):
+            raise self.strange(content[: 2 * SHOWN].decode(errors="replace"), status)
+        detail = self._line(told.get("detail"))
+        if status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+            raise TokenRefused(self.url, detail)
+        raise _error(status, told, detail)
 
-    def _request(self, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response:
+    def _request(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
+        """The status of an answer and its body; one without an end is no answer."""
         place = write_header()
         headers = None if place is None else {"traceparent": place}
         try:
-            with hushed():
-                return self._http.request(method, path, json=body, headers=headers)
-        except (httpx.RequestError, ValueError) as error:
+            with (
+                hushed(),
+                self._http.stream(method, path, json=body, headers=headers) as answer,
+            ):
+                return answer.status_code, self._receive(answer)
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise StoreUnreachable(f"{self.url} does not answer: {_said(error)}") from error
 
-    def strange(self, told: object, status: int = 200) -> Strange:
+    def _receive(self, answer: httpx.Response) -> bytes:
+        until, content = time.monotonic() + LONGEST_ANSWER, bytearray()
+        # As it comes: to wait for a chunk of some size is to wait for ever on one that drips.
+        for piece in answer.iter_bytes():
+            content += piece
+            if len(content) > MOST or time.monotonic() > until:
+                raise self.strange(
+                    f"an answer of more than {MOST} bytes or {LONGEST_ANSWER:g} s",
+                    answer.status_code,
+                )
+        return bytes(content)
+
+    def strange(self, told: str, status: int = 200) -> Strange:
         """What to raise of an answer that cannot be a Holdfast server's."""
+        said = repr(self._hide(told)[:SHOWN])
+        return Strange(f"{self.url} does not answer as a Holdfast server does: {status} {said}")
+
+    def _line(self, told: object) -> str:
+        """What a server says of a refusal, as it may stand in a line of a log."""
+        said = self._hide(told)[:LONGEST_LINE] if isinstance(told, str) else "no reason was given"
+        return "".join(each if each.isprintable() else " " for each in said)
+
+    def _hide(self, told: str) -> str:
         # A gateway may give back what it was sent.
-        shown = str(told).replace(self._token, "…")[:SHOWN]
-        return Strange(f"{self.url} does not answer as a Holdfast server does: {status} {shown!r}")
+        return told.replace(self._token, "…")
 
     def prove(self) -> None:
         """Refuse a token that commands may not have: theirs is what the worker has."""
         role = self.get("/session", role=str)["role"]
         if role != Role.WORKER:
-            raise TokenUnfit(self.url, role)
+            raise TokenUnfit(self.url, self._line(role))
 
     def transition(self, path: str, body: dict[str, Any], /, **shape: type) -> TransitionResult:
         """What becomes of a report."""
@@ -94,8 +128,10 @@ class Client:
             told = self.post(path, body, ok=bool, **shape)
         except Refusing as refused:
             return refused.answer
-        status = told.get("task", {}).get("status")
-        return TransitionResult(ok=True, repeated=bool(told.get("repeated")), status=status)
+        task = told.get("task")
+        status = task.get("status") if isinstance(task, dict) else None
+        known = _STATUSES.get(status) if isinstance(status, str) else None
+        return TransitionResult(ok=True, repeated=told.get("repeated") is True, status=known)
 
     def renew(
         self, leases: Sequence[Mapping[str, Any]], seconds: float | None
@@ -104,9 +140,24 @@ class Client:
         asked = {"leases": list(leases), "lease_seconds": seconds}
         told = self.post("/claims/renew", asked, leases=list)["leases"]
         try:
-            return [_kept(each, lease) for each, lease in zip(told, leases, strict=True)]
-        except (LookupError, TypeError, ValueError) as error:
-            raise self.strange(told) from error
+            return [self._kept(each, lease) for each, lease in zip(told, leases, strict=True)]
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise self.strange("leases other than those that were asked for") from error
+
+    def _kept(
+        self, told: Mapping[str, Any], lease: Mapping[str, Any]
+    ) -> TransitionResult | HoldfastError:
+        if told["task_id"] != lease["task_id"]:
+            raise ValueError(told["task_id"])
+        if told["ok"] is True:
+            return TransitionResult(ok=True)
+        reason, detail = told["reason"], self._line(told.get("detail"))
+        if reason == AWAY:
+            return StoreBusy(detail)
+        if reason == INVALID:
+            field, _, said = detail.partition(": ")
+            return InvalidInput(field, said)
+        return TransitionResult(ok=False, reason=Refusal(reason))
 
     def close(self) -> None:
         self._http.close()
@@ -142,9 +193,9 @@ class Refusing(HoldfastError):
         self.answer = answer
 
 
-def _read(answer: httpx.Response) -> dict[str, Any] | None:
+def _read(content: bytes) -> dict[str, Any] | None:
     try:
-        told = answer.json()
+        told = json.loads(content)
     except (ValueError, RecursionError):
         return None
     return told if isinstance(told, dict) else None
@@ -158,33 +209,23 @@ def _is_problem(told: Mapping[str, Any]) -> bool:
     return str(told.get("type")) == f"{PROBLEM}{told.get('code')}"
 
 
-def _kept(told: Mapping[str, Any], lease: Mapping[str, Any]) -> TransitionResult | HoldfastError:
-    if told["task_id"] != lease["task_id"]:
-        raise ValueError(told)
-    if told["ok"] is True:
-        return TransitionResult(ok=True)
-    reason, detail = told["reason"], str(told.get("detail"))
-    if reason == AWAY:
-        return StoreBusy(detail)
-    if reason == INVALID:
-        field, _, said = detail.partition(": ")
-        return InvalidInput(field, said)
-    return TransitionResult(ok=False, reason=Refusal(reason))
-
-
 def _said(error: Exception) -> str:
     """What went wrong; some errors of the network have a name and no words."""
     return str(error) or type(error).__name__
 
 
-def _error(status: int, told: dict[str, Any]) -> HoldfastError:
-    code, detail = str(told.get("code")), str(told.get("detail"))
-    if code in _REFUSALS:
-        reason = _REFUSALS[code]
-        current = told.get("current")
-        return Refusing(TransitionResult(ok=False, reason=reason, detail=detail, status=current))
+def _error(status: int, told: Mapping[str, Any], detail: str) -> HoldfastError:
+    code, current = told.get("code"), told.get("current")
+    if isinstance(code, str) and code in _REFUSALS:
+        known = _STATUSES.get(current) if isinstance(current, str) else None
+        return Refusing(
+            TransitionResult(ok=False, reason=_REFUSALS[code], detail=detail, status=known)
+        )
     if status == httpx.codes.NOT_FOUND:
         return NotFound(detail)
     if status >= httpx.codes.INTERNAL_SERVER_ERROR or status == httpx.codes.TOO_MANY_REQUESTS:
         return StoreUnreachable(f"the server cannot answer: {detail}")
-    return InvalidInput(str(told.get("field", "request")), detail)
+    field = told.get("field")
+    return InvalidInput(
+        field if isinstance(field, str) and field.isidentifier() else "request", detail
+    )

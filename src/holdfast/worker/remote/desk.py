@@ -17,6 +17,7 @@ from holdfast.errors import StoreUnreachable
 from holdfast.model.effect import Recorded
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Renewal
+from holdfast.model.worker import DRAIN, EVICT
 from holdfast.store.entries import Entry
 from holdfast.worker.remote.client import Client, Refusing
 from holdfast.worker.remote.holdings import Holdings
@@ -24,6 +25,8 @@ from holdfast.worker.remote.holdings import Holdings
 # How many reports may be on their way at once.
 AT_ONCE = 16
 PAUSE = 0.5
+# What a worker may be told: to leave when it has done what it holds, or at once.
+STEERED = frozenset({DRAIN, EVICT})
 
 log = logging.getLogger("holdfast.worker")
 
@@ -55,7 +58,9 @@ class Sending:
 
     def hear(self, answer: Mapping[str, Any]) -> None:
         """Keep what the worker is told; another server than the one that told it may answer."""
-        self._told = answer.get("told") or self._told
+        told = answer.get("told")
+        if isinstance(told, str) and told in STEERED:
+            self._told = told
 
     def close(self) -> None:
         self._threads.shutdown()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -17,6 +18,7 @@ from holdfast.settings import Settings
 from holdfast.store.database import Row
 from holdfast.threads import SystemThreads
 from holdfast.worker.office import LeasesDesk, Living
+from holdfast.worker.remote import client
 from holdfast.worker.remote.client import Client, TokenRefused
 from holdfast.worker.remote.desk import Sending
 from holdfast.worker.remote.work import Ports, RemoteWork
@@ -130,7 +132,14 @@ class RemoteOffice:
         return self.work.refused
 
     def close(self) -> None:
-        self._sending.close()
+        # What waits for an answer that never comes to an end hears then that there is none.
+        hang_up = threading.Timer(client.LONGEST_ANSWER, self.client.close)
+        hang_up.daemon = True
+        hang_up.start()
+        try:
+            self._sending.close()
+        finally:
+            hang_up.cancel()
         self.client.close()
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import Taker
-from holdfast.errors import HoldfastError, StoreUnreachable
+from holdfast.errors import HoldfastError, InvalidInput, StoreUnreachable
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.store.database import Row
 from holdfast.threads import Threads
+from holdfast.worker.remote import client
 from holdfast.worker.remote.client import Client, TokenRefused
 from holdfast.worker.remote.desk import Sending
 from holdfast.worker.remote.wire import Around, unpack
@@ -24,6 +25,7 @@ from holdfast.worker.remote.wire import Around, unpack
 LONGEST = 2.0
 LOOK_EVERY = 0.1
 PAUSE = 1.0
+SHOWN = 300
 
 log = logging.getLogger("holdfast.worker")
 
@@ -69,7 +71,8 @@ class Poller:
         self._stopping.set()
 
     def join(self) -> None:
-        self._running.join()
+        """Wait for the last answer, unless that one never comes to an end."""
+        self._running.join(client.LONGEST_ANSWER)
 
     def _poll(self) -> None:
         while not self._stopping.is_set():
@@ -90,7 +93,7 @@ class Poller:
             self._client.prove()
             self._proven = True
         told = self._client.post("/claims", self._ask(free), assignments=list)
-        read = self._read(told["assignments"])
+        read = self._read(told["assignments"], free)
         self._request = uuid.uuid4().hex
         self._troubled.clear()
         self._sending.hear(told)
@@ -121,13 +124,20 @@ class Poller:
             "whole": True,
         }
 
-    def _read(self, told: Sequence[dict[str, Any]]) -> list[tuple[Assignment, Around]]:
+    def _read(self, told: Sequence[Any], free: int) -> list[tuple[Assignment, Around]]:
+        """What was asked for, and no more than that; an attempt is held once."""
+        if len(told) > free:
+            raise Unreadable(f"{self._client.url} gives {len(told)} tasks where {free} are wanted")
         try:
-            return [unpack(each["whole"]) for each in told]
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            read = [unpack(each["whole"]) for each in told]
+        except (LookupError, TypeError, ValueError, AttributeError, InvalidInput) as error:
             # Not as a whole: tokens are in it.
-            said = f"{self._client.url} gives work that cannot be read here: {error!r}"
+            said = f"{self._client.url} gives work that cannot be read here: {_shown(error)}"
             raise Unreadable(said) from error
+        given = [(assignment.task_id, assignment.attempt) for assignment, _ in read]
+        if len({*given}) < len(given) or self._sending.held.attempts(given):
+            raise Unreadable(f"{self._client.url} gives the same attempt twice")
+        return read
 
     def _deliver(self, read: Sequence[tuple[Assignment, Around]]) -> None:
         for assignment, around in read:
@@ -137,3 +147,8 @@ class Poller:
         self._taker.deliver(
             Received(secret=b"", rows=rows, given={}, runs={}, around={}, assignments=assignments)
         )
+
+
+def _shown(error: Exception) -> str:
+    """An error that may hold what a server said, on one line and short."""
+    return ascii(error)[:SHOWN]

@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.model.fill import fill
 from holdfast.model.task import Assignment, Task
 from holdfast.model.work import HttpCall, Work
+from holdfast.worker.remote import wire_checks as checks
 
 Packed = dict[str, Any]
 
@@ -51,41 +52,101 @@ def pack(assignment: Assignment, around: Around) -> Packed:
     }
 
 
-def unpack(packed: Packed) -> tuple[Assignment, Around]:
-    """What was packed; of its task, what steps look at."""
-    task = fill(Task, {**packed["task"], "tags": tuple(packed["tags"])})
+def unpack(packed: object) -> tuple[Assignment, Around]:
+    """What was packed, each field checked; of its task, what steps look at."""
+    said = checks.mapping("whole", packed)
+    told = checks.read(_WHOLE, "whole", said)
+    values = checks.read(_ANY, "values", said["values"])
+    task = fill(Task, {**checks.read(_OF_TASK, "task", said["task"]), "tags": told["tags"]})
     assignment = fill(
         Assignment,
         {
-            **packed["own"],
+            **checks.read(_OF_OWN, "own", said["own"]),
+            **values,
             # A server of an earlier release does not say it, and lets an answer stand for it.
-            "own_feedback": packed["values"]["feedback"],
-            **packed["values"],
+            "own_feedback": checks.json_value(
+                "own_feedback", said["values"].get("own_feedback", values["feedback"])
+            ),
             "task_id": task.id,
-            "attempt": packed["attempt"],
-            "token": packed["token"],
-            "expires_at": packed["expires_at"],
+            "attempt": told["attempt"],
+            "token": checks.token("token", said["token"], told["attempt"]),
+            "expires_at": told["expires_at"],
             "task": task,
-            "name": task.step or task.title,
+            "name": checks.line("name", task.step or task.title),
             "epoch": task.epoch,
-            "work": None if packed["work"] is None else _work(packed["work"]),
+            "work": None if said["work"] is None else _work(said["work"]),
         },
     )
     around = Around(
-        effects=packed["effects"],
-        needed=packed["needed"],
-        secrets=frozenset(packed["secrets"]),
-        trace_id=packed["trace_id"],
+        effects=told["effects"],
+        needed=told["needed"],
+        secrets=frozenset(told["secrets"]),
+        trace_id=told["trace_id"],
     )
     return assignment, around
 
 
-def _work(told: Mapping[str, Any]) -> Work:
-    http, command = told["http"], told["command"]
-    fields = {
-        **told,
-        "command": None if command is None else tuple(command),
-        "http": None if http is None else HttpCall(**http),
-        "later": {place: tuple(pieces) for place, pieces in told["later"].items()},
-    }
-    return Work(**fields)
+def _work(said: object) -> Work:
+    told = checks.read(_OF_WORK, "work", said)
+    http = told["http"]
+    if http is not None:
+        told["http"] = HttpCall(**checks.read(_OF_CALL, "http", http))
+    return Work(**told)
+
+
+_NAME = checks.optional(checks.name)
+_RUN = checks.optional(checks.run_id)
+_SECONDS = checks.optional(checks.seconds)
+_OF_TASK = {
+    **dict.fromkeys(_COUNTS, checks.whole),
+    "id": checks.task_id,
+    "run_id": _RUN,
+    "step": _NAME,
+    "title": checks.text,
+    "agent": checks.name,
+    "item": checks.optional(checks.whole),
+    "timeout": _SECONDS,
+    "payload": checks.json_value,
+    "created_at": checks.whole,
+}
+_OF_OWN = {
+    "workflow": _NAME,
+    "workflow_version": _NAME,
+    "is_step": checks.flag,
+    "step": _NAME,
+    "run_id": _RUN,
+    "item_number": checks.optional(checks.whole),
+    "timeout": _SECONDS,
+    "usd_per_attempt": checks.optional(checks.money),
+}
+_ANY = {
+    **dict.fromkeys(("payload", "input", "item", "feedback"), checks.json_value),
+    "needs": checks.json_object,
+}
+_WHOLE = {
+    "tags": checks.many(checks.name),
+    "attempt": checks.fence,
+    "expires_at": checks.whole,
+    "effects": checks.json_object,
+    "needed": checks.json_object,
+    "secrets": checks.many(checks.line),
+    "trace_id": checks.trace_id,
+}
+_OF_CALL = {
+    "url": checks.text,
+    "method": checks.method,
+    "headers": checks.named(checks.header, checks.text),
+    "body": checks.json_value,
+}
+_OF_WORK: dict[str, checks.Check] = {
+    "prompt": checks.optional(checks.text),
+    "command": checks.optional(checks.command),
+    "http": checks.optional(checks.mapping),
+    "workflow": _NAME,
+    "version": _NAME,
+    "env": checks.named(checks.variable, checks.text),
+    "outputs": checks.optional(checks.json_object),
+    "idle_timeout": _SECONDS,
+    "input": checks.json_value,
+    "later": checks.named(checks.line, checks.pieces),
+}

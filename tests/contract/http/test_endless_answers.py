@@ -1,0 +1,98 @@
+"""A worker elsewhere, and answers of its server that never come to an end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import StoreUnreachable
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.pool import Worker
+from holdfast.worker.remote import client
+from holdfast.worker.remote.allowed import Allowed, RemoteExecutors
+from holdfast.worker.remote.client import Client
+from holdfast.worker.remote.office import RemoteOffice
+from holdfast.worker.state import State
+
+SESSION = b'HTTP/1.1 200 OK\r\nContent-Length: 29\r\n\r\n{"name":"w","role":"worker"} '
+TOKEN = "hf_token-of-far"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n"
+ENDS = {"headers": b"HTTP/1.1 200 OK\r\nX-Long: ", "body": HEAD}
+
+
+@contextmanager
+def dripping(beginning: bytes, called: Callable[[], object] = bool) -> Iterator[str]:
+    """A server that says who asks, and then sends a blank of each answer at a time."""
+
+    def serve(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            while head := connection.recv(65_536):
+                if b"/session" in head:
+                    connection.sendall(SESSION)
+                    continue
+                called()
+                connection.sendall(beginning)
+                while True:
+                    connection.sendall(b" ")
+                    time.sleep(0.02)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture(autouse=True)
+def _not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "LONGEST_ANSWER", 0.3)
+
+
+def test_an_answer_that_drips_is_none() -> None:
+    with (
+        dripping(ENDS["body"]) as url,
+        closing(Client(url, TOKEN)) as asking,
+        pytest.raises(StoreUnreachable, match=r"more than .* bytes or 0.3 s"),
+    ):
+        asking.post("/claims", {})
+
+
+def test_an_answer_that_is_too_long_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "MOST", 5)
+    with (
+        dripping(ENDS["body"]) as url,
+        closing(Client(url, TOKEN)) as asking,
+        pytest.raises(StoreUnreachable, match="more than 5 bytes"),
+    ):
+        asking.post("/claims", {})
+
+
+@pytest.mark.parametrize("place", ENDS)
+def test_a_worker_ends_when_it_is_told_to_whatever_its_server_sends(
+    place: str, tmp_path: Path
+) -> None:
+    asked = threading.Event()
+    with dripping(ENDS[place], asked.set) as url:
+        office = RemoteOffice(url, TOKEN)
+        executors = RemoteExecutors(office, Allowed(), State(root=tmp_path))
+        worker = Worker(office, executors, WorkerOptions(name="far")).start()
+        assert asked.wait(30)
+        ended = threading.Event()
+
+        def end() -> None:
+            worker.stop()
+            office.close()
+            ended.set()
+
+        threading.Thread(target=end, daemon=True).start()
+        assert ended.wait(30)
