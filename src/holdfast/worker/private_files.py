@@ -59,7 +59,7 @@ def _refuse_foreign(found: os.stat_result, path: Path, home: Path, home_owner: i
         return
     from holdfast.worker.homes import is_said  # noqa: PLC0415 - it opens files of homes too
 
-    if found.st_uid != home_owner or not is_said(home):
+    if found.st_uid != home_owner or not is_said(home, home_owner):
         raise OSError(errno.EPERM, FOREIGN, str(path))
 
 
