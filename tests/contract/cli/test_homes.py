@@ -511,7 +511,8 @@ def test_a_store_that_settings_name_and_that_was_made_here_goes_on_working(
     typed.ok("init", "--bare")
     looked_at_afresh()
     assert typed("runs").code == 0
-    shutil.copytree(tmp_path / "project" / "jobs.db.state", tmp_path / "state-of-jobs")
+    git(Path(), "add", "-f", "jobs.db")
+    assert "jobs.db is tracked by git" in typed.refused(5, "runs")
     # Another's store of another folder is not made one's own by settings either.
     os.chdir(tmp_path)
     Path("holdfast.yaml").write_text(SETTINGS.format("theirs.db"))
