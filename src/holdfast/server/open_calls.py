@@ -66,19 +66,21 @@ class OpenCalls:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._hinted.wait(), LOOK)
                 self._hinted.clear()
-                await self._look_once()
+                try:
+                    await self._look_once()
+                except HoldfastError as error:
+                    # Nothing is told meanwhile either: it is read from the same store.
+                    log.warning("it cannot be seen which tokens are good: %s", error)
+                except Exception:
+                    # All that is open waits for this one task.
+                    log.exception("it cannot be seen which tokens are good")
                 await asyncio.sleep(REST)
         finally:
             self._looking = None
 
     async def _look_once(self) -> None:
         digests = [*self._open]
-        try:
-            good = await run_sync(self._engine.access.good_among, digests)
-        except HoldfastError as error:
-            # Nothing is told meanwhile either: what is told is read from the same store.
-            log.warning("it cannot be seen which tokens are good: %s", error)
-            return
+        good = await run_sync(self._engine.access.good_among, digests)
         for digest in {*digests} - good:
             for call in self._open.get(digest, ()):
                 if not call.done():

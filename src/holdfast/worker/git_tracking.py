@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -37,11 +38,11 @@ def _repository_of(path: Path) -> Path | None:
 def _is_surely_untracked(git: Path, name: str) -> bool:
     """Whether no path that the index lists has the name in it: read, so that git is seldom run."""
     try:
-        listed = (_folder_of(git) / "index").read_bytes()
+        listed = _read_file(_folder_of(git) / "index")
     except FileNotFoundError:
         # Nothing was ever added or checked out.
         return (git / "HEAD").exists()
-    except OSError:
+    except (OSError, ValueError):
         return False
     if listed[:4] != _SIGNATURE or listed[4:8] not in _PLAIN:
         return False
@@ -56,8 +57,15 @@ def _folder_of(git: Path) -> Path:
     """Where a repository keeps its index: a linked worktree has a file that says so."""
     if git.is_dir():
         return git
-    said = git.read_bytes().removeprefix(b"gitdir:").strip()
+    said = _read_file(git).removeprefix(b"gitdir:").strip()
     return git.parent / os.fsdecode(said)
+
+
+def _read_file(path: Path) -> bytes:
+    """What a file holds; a pipe would keep whoever reads it waiting."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "is no file", str(path))
+    return path.read_bytes()
 
 
 def _ask_git(repository: Path, path: Path) -> bool | None:

@@ -100,7 +100,7 @@ def _take_over(home: Path, real: Path, found: os.stat_result, known: KnownHomes 
     """Remember a home from before homes were remembered, or one that holds nothing to obey."""
     if home.is_symlink():
         raise refusal(home, f"is a symbolic link to {real}")
-    reason = judge(home, found, None if known is None or _is_empty(home) else known.since)
+    reason = judge(home, found, None if known is None else known.since)
     if reason is not None:
         raise refusal(home, reason)
     if found.st_mode & OTHERS_WRITE:
@@ -124,7 +124,8 @@ def judge(path: Path, found: os.stat_result, since: int | None) -> str | None:
         return f"belongs to {user_name(found.st_uid)}"
     if found.st_mode & stat.S_IWOTH:
         return OTHERS
-    return _why_tracked(path) or (UNKNOWN if since is not None and _oldest(path) >= since else None)
+    since_then = since is not None and not _is_empty(path) and _oldest(path) >= since
+    return _why_tracked(path) or (UNKNOWN if since_then else None)
 
 
 def _why_tracked(path: Path) -> str | None:
@@ -159,8 +160,8 @@ def _oldest(path: Path) -> int:
     return min(one.lstat().st_ctime_ns for one in each)
 
 
-def _is_empty(home: Path) -> bool:
-    return next(home.iterdir(), None) is None
+def _is_empty(path: Path) -> bool:
+    return path.is_dir() and next(path.iterdir(), None) is None
 
 
 def _identities(home: Path) -> frozenset[str]:
@@ -222,12 +223,14 @@ def _remember_home(home: Path, *, link: str = "", tracked: bool = False) -> bool
     return True
 
 
-def is_said(home: Path) -> bool:
-    """Whether a home was named by the environment, or is known."""
+def is_said(home: Path, owner: int) -> bool:
+    """Whether a home was named by the environment, or is known as that owner's."""
     if named_home(os.environ) == home:
         return True
     known, real = known_homes(), os.path.realpath(home)
-    return known is not None and any(each.path == real for each in known.homes)
+    return known is not None and any(
+        each.path == real and each.owner == owner for each in known.homes
+    )
 
 
 def accept_settings(path: Path) -> None:

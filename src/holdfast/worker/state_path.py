@@ -109,7 +109,8 @@ class StatePath:
             return
         from holdfast.worker.homes import is_said  # noqa: PLC0415 - homes hold state too
 
-        if found.st_uid != self.root.stat().st_uid or not is_said(self.root):
+        owner = self.root.stat().st_uid
+        if found.st_uid != owner or not is_said(self.root, owner):
             raise OSError(errno.EPERM, FOREIGN, str(self))
 
     def read(self, limit: int = -1, start: int = 0) -> bytes:

@@ -19,7 +19,7 @@ from holdfast.service.audit import AuditFile
 from holdfast.service.tokens import read_token
 from holdfast.service.whereabouts import find_server
 from holdfast.worker import homes, state_path
-from holdfast.worker.known_homes import known_homes
+from holdfast.worker.known_homes import KnownHome, known_homes, remember
 from holdfast.worker.origin import Origin
 from holdfast.worker.state import state_of
 from tests.contract.cli.typed import Typed, logs_as_before
@@ -172,6 +172,10 @@ def test_a_home_of_another_is_refused_with_one_sentence_and_used_once_it_is_trus
     below = tmp_path / "project" / "below"
     below.mkdir()
     os.chdir(below)
+    # Nobody need be able to look into it.
+    home.chmod(0)
+    assert "belongs to " in typed.refused(5, "runs")
+    home.chmod(0o700)
     refused = typed.refused(5, "runs")
     assert refused.count("\n") == 1
     assert "belongs to " in refused
@@ -256,6 +260,27 @@ def test_nothing_that_a_repository_configures_is_run_to_ask_whether_git_tracks_a
     assert not ran.exists()
 
 
+@pytest.mark.parametrize("junk", ["pipe", "pipe in it", "text", "nul", "folder"])
+def test_a_repository_that_is_none_is_told_of_and_keeps_nobody_waiting(
+    junk: str, typed: Typed, tmp_path: Path
+) -> None:
+    typed.ok("init", "--bare")
+    repository = tmp_path / "project" / ".git"
+    if junk == "pipe":
+        os.mkfifo(repository)
+    elif junk.startswith("pipe") or junk == "folder":
+        repository.mkdir()
+        if junk != "folder":
+            os.mkfifo(repository / "index")
+    else:
+        repository.write_text("nothing" if junk == "text" else "gitdir: \0")
+    looked_at_afresh()
+    assert "git cannot be asked" in typed.refused(5, "runs")
+    # Where that was so when it was trusted, it is so later on.
+    typed.ok("trust", ".")
+    typed.ok("runs")
+
+
 @pytest.mark.usefixtures("known")
 def test_without_git_a_home_that_a_repository_may_hold_is_refused_and_others_are_not(
     typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -302,9 +327,16 @@ def test_a_home_from_an_earlier_version_is_taken_over_once_and_told(
     home = make_home(typed, tmp_path / "project")
     # As the earlier version left it, where new folders are open to one's own group.
     (home / "identities").unlink()
-    home.chmod(0o775)
     other = tmp_path / "other"
     shutil.copytree(tmp_path / "project", other)
+    (tmp_path / "linked").mkdir()
+    os.chdir(tmp_path / "linked")
+    Path(".holdfast").symlink_to(home)
+    assert "is a symbolic link to" in typed.refused(5, "runs")
+    os.chdir(tmp_path / "project")
+    home.chmod(0o777)
+    assert "may be written to by other users" in typed.refused(5, "runs")
+    home.chmod(0o775)
     typed.ok("runs")
     (told,) = [each.getMessage() for each in caplog.records]
     assert told.startswith(f"{home} is from before Holdfast remembered")
@@ -366,6 +398,10 @@ def test_who_names_a_store_or_a_home_has_said_so(
     monkeypatch.setenv("HOLDFAST_DB", str(home / "holdfast.db"))
     assert "evil" in typed.ok("runs")
     # But its token is another's still, and so is the place that it would be sent to.
+    assert "it belongs to another user" in typed.refused(2, "token")
+    # Also where a home of one's own once stood.
+    entry = KnownHome(path=str(home), owner=os.geteuid() + 1, id="x")
+    assert remember(entry)
     assert "it belongs to another user" in typed.refused(2, "token")
     monkeypatch.delenv("HOLDFAST_DB")
     monkeypatch.setenv("HOLDFAST_HOME", str(home))
@@ -475,7 +511,8 @@ def test_a_store_that_settings_name_and_that_was_made_here_goes_on_working(
     typed.ok("init", "--bare")
     looked_at_afresh()
     assert typed("runs").code == 0
-    shutil.copytree(tmp_path / "project" / "jobs.db.state", tmp_path / "state-of-jobs")
+    git(Path(), "add", "-f", "jobs.db")
+    assert "jobs.db is tracked by git" in typed.refused(5, "runs")
     # Another's store of another folder is not made one's own by settings either.
     os.chdir(tmp_path)
     Path("holdfast.yaml").write_text(SETTINGS.format("theirs.db"))

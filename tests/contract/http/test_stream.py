@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from holdfast.errors import StoreUnreachable
-from holdfast.server import stream
+from holdfast.server import open_calls, stream
 from holdfast.server.open_calls import OpenCalls
 from holdfast.service import history
 from holdfast.service.history import Cursor, History, Told
@@ -120,16 +120,18 @@ def test_where_no_hint_comes_a_stream_ends_within_a_second_of_its_token(
         assert time.monotonic() - revoked < 1
 
 
-def test_a_store_that_does_not_answer_for_a_while_ends_no_stream_and_no_wait_for_work(
-    quick_server: Served, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [StoreUnreachable("away"), ValueError("odd")])
+def test_while_nobody_can_tell_which_tokens_are_good_a_stream_goes_on(
+    quick_server: Served, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
+    monkeypatch.setattr(open_calls, "LOOK", 0.02)
     server, asked = quick_server, list[Sequence[str]]()
     good = server.hf.engine.access.good_among
 
     def fail_first(digests: Sequence[str]) -> frozenset[str]:
         asked.append(digests)
         if len(asked) == 1:
-            raise StoreUnreachable("away")
+            raise error
         return good(digests)
 
     monkeypatch.setattr(server.hf.engine.access, "good_among", fail_first)
@@ -138,6 +140,8 @@ def test_a_store_that_does_not_answer_for_a_while_ends_no_stream_and_no_wait_for
         assert eventually(lambda: len(asked) > 1)
         task = server.add()
         assert next(frames)[2]["task_id"] == task["id"]
+        server().delete("/tokens/viewer")
+        assert list(frames) == []
 
 
 def test_a_token_that_is_revoked_while_it_catches_up_reads_no_further(

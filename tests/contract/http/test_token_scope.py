@@ -64,10 +64,19 @@ class Story:
         self.alpha, self.beta = (server.client(each) for each in self.tokens.values())
         self.own, self.its = self.lease(self.alpha, "alpha"), self.lease(self.beta, "beta")
         self.task = self.its["task"]["id"]
+        self.wake_by_signal()
 
     def make(self, agent: str) -> str:
         body = {"name": f"{agent}-worker", "role": "worker", "agents": [agent]}
         return str(self.server().post("/tokens", json=body).json()["token"])
+
+    def wake_by_signal(self) -> None:
+        """Have a signal wait for whoever holds the task of `beta`: it is taken once."""
+        body = {"token": self.its["token"], "wait_for": "go"}
+        assert self.beta.post(f"/claims/{self.task}/release", json=body).status_code == 200
+        self.server.hf.engine.signals.send(self.task, "go", "it is time")
+        asked = {"worker": "beta", "request_id": "woken", "task_id": self.task}
+        (self.its,) = self.beta.post("/claims", json=asked).json()["assignments"]
 
     def lease(self, client: httpx.Client, agent: str) -> dict[str, Any]:
         self.server.add(f"for {agent}", agent=agent)
@@ -101,8 +110,8 @@ class Story:
 
 
 @pytest.fixture
-def story(server: Served) -> Iterator[Story]:
-    made = Story(server)
+def story(quick_server: Served) -> Iterator[Story]:
+    made = Story(quick_server)
     yield made
     made.alpha.close()
     made.beta.close()
@@ -164,7 +173,7 @@ def test_without_the_token_of_the_attempt_another_token_for_the_same_agent_is_re
             refused = told.status_code == 409 or not any(each["ok"] for each in results)
             assert refused, (path, told.text)
             assert story.seen() == before, path
-        again = other.post("/claims", json={"worker": "beta", "request_id": "r"}).json()
+        again = other.post("/claims", json={"worker": "beta", "request_id": "woken"}).json()
         assert again["assignments"] == []
 
 
