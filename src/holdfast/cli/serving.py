@@ -64,6 +64,10 @@ Origins = Annotated[
 Often = Annotated[
     int, typer.Option("--rate", min=0, help="Calls per second for each token; 0 for no limit.")
 ]
+Most = Annotated[
+    int,
+    typer.Option("--connections", min=1, help="Connections at once, if `ulimit -n` allows them."),
+]
 App = Annotated[
     str | None, typer.Argument(metavar="APP", help="A program's Holdfast object, as module:name.")
 ]
@@ -77,6 +81,7 @@ def serve(
     allow_host: Names = None,
     allow_origin: Origins = None,
     rate: Often = 5_000,
+    connections: Most = 5_000,
     hear: Hear = False,
     log_json: LogJson = False,
 ) -> None:
@@ -85,7 +90,7 @@ def serve(
     bind = _bind(host, port, public=public)
     from holdfast.server.server import until_signalled
 
-    rules = _rules(bind, allow_host, allow_origin, rate)
+    rules = _rules(bind, allow_host, allow_origin, rate, connections)
     with _store(None, hear=hear) as program, _listening(program, bind, rules) as server:
         until_signalled(server)
 
@@ -107,6 +112,7 @@ def up(
     allow_host: Names = None,
     allow_origin: Origins = None,
     rate: Often = 5_000,
+    connections: Most = 5_000,
     hear: Hear = False,
     log_json: LogJson = False,
 ) -> None:
@@ -122,7 +128,9 @@ def up(
     chosen = {each: value for each, value in options.items() if value is not None}
     with (
         _store(app, hear=hear) as program,
-        _listening(program, bind, _rules(bind, allow_host, allow_origin, rate)) as server,
+        _listening(
+            program, bind, _rules(bind, allow_host, allow_origin, rate, connections)
+        ) as server,
         program.worker(**chosen) as worker,
     ):
         until_signalled(server, worker.drain)
@@ -143,13 +151,25 @@ def _bind(host: str, port: int, *, public: bool) -> Bind:
     return bind
 
 
-def _rules(bind: Bind, hosts: list[str] | None, origins: list[str] | None, rate: int) -> Rules:
+def _rules(
+    bind: Bind,
+    hosts: list[str] | None,
+    origins: list[str] | None,
+    rate: int,
+    connections: int,
+) -> Rules:
+    from holdfast.server.connection_limits import ConnectionLimits
     from holdfast.server.gate import LOCAL, Rules
     from holdfast.server.limits import Rate
 
     own = frozenset(each.lower() for each in (*(hosts or ()), bind.host))
     often = Rate(often=rate, burst=2 * rate) if rate else None
-    return Rules(hosts=LOCAL | own, origins=frozenset(origins or ()), rate=often)
+    return Rules(
+        hosts=LOCAL | own,
+        origins=frozenset(origins or ()),
+        rate=often,
+        connections=ConnectionLimits(connections=connections),
+    )
 
 
 @contextmanager

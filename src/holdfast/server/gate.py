@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
 from holdfast.model.access import Access
+from holdfast.server.connection_limits import ConnectionLimits
 from holdfast.server.limits import Limiter, Rate, address_of
 from holdfast.server.problems import Problem, show_problem, too_many
 from holdfast.server.recognition import LOOKING, Headers, Recognition
@@ -82,6 +83,7 @@ class Rules:
     max_body: int = 16 * MEBIBYTE
     rate: Rate | None = OF_TOKEN
     failures: Rate | None = OF_ADDRESS
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
 
 
 class Gate:
