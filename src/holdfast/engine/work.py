@@ -16,6 +16,7 @@ from holdfast.engine.desk import Desk
 from holdfast.engine.durable_operations import RecordEffect, Spawn, TakeSignal
 from holdfast.engine.edge import ask_each, gather, operation, reading
 from holdfast.engine.expiry import take_back
+from holdfast.engine.kept import Bounds, refusal
 from holdfast.engine.operations import (
     Claim,
     ClaimById,
@@ -275,13 +276,19 @@ class Work:
         self._desk.commits.enter(report, entered, here=here)
 
     @operation
-    def record_effect(self, task_id: str, token: str, name: str, value: object) -> Future[Recorded]:
-        """Remember what a side effect gave; the first value under a name stays."""
+    def record_effect(
+        self, task_id: str, token: str, name: str, value: object, *, beside: int = 0
+    ) -> Future[Recorded]:
+        """Remember what a side effect gave; the first value under a name stays.
+
+        `beside` is how many bytes are kept outside of the store with it.
+        """
         return self._desk.submit(
             RecordEffect(
                 **self._held(task_id, token),
                 name=clean_key("name", name),
                 value=encode_json("value", value, limit=self._desk.settings.max_output),
+                beside=beside,
             )
         )
 
@@ -382,6 +389,15 @@ class Work:
     def check_write(self, task_id: str, token: str) -> TransitionResult:
         """Ask, before something of this attempt is kept beside the store, whether it may be."""
         return answer_write(*self._record(task_id, token))
+
+    @reading
+    def check_room(self, task_id: str, token: str, name: str, size: int) -> None:
+        """Raise `TooMuchKept` before so many bytes are kept under a name that is not known yet."""
+        held = self._held(task_id, token)
+        effect = (held["task_id"], held["fence"], clean_key("name", name))
+        bounds = Bounds.of(self._desk.settings)
+        if no_room := self._desk.view(lambda tx: refusal(tx, bounds, effect, size)):
+            raise no_room
 
     def _record(self, task_id: str, token: str) -> tuple[Report, Row]:
         report = Report(**self._held(task_id, token))

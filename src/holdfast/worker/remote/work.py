@@ -119,7 +119,15 @@ class RemoteWork:
         self._sending.enter(report, entered)
 
     @operation
-    def record_effect(self, task_id: str, token: str, name: str, value: object) -> Future[Recorded]:
+    def record_effect(
+        self,
+        task_id: str,
+        token: str,
+        name: str,
+        value: object,
+        *,
+        beside: int = 0,  # noqa: ARG002 - it is here, and not at the server
+    ) -> Future[Recorded]:
         asked: Asked[Operation] = Asked(
             RecordEffect(
                 **self.reports.fenced(task_id, token),
@@ -134,6 +142,10 @@ class RemoteWork:
     @reading
     def guard(self, task_id: str, token: str) -> TransitionResult:
         return self._client.transition(f"/claims/{task_id}/guard", {"token": token}, task=dict)
+
+    @reading
+    def check_room(self, task_id: str, token: str, name: str, size: int) -> None:
+        """The files of a worker elsewhere are its own."""
 
     @reading
     def effects(self, task_id: str) -> dict[str, Any]:
