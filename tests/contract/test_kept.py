@@ -10,6 +10,7 @@ from holdfast.clock import ManualClock
 from holdfast.engine.durable_operations import RecordEffect
 from holdfast.engine.engine import Engine
 from holdfast.engine.kept import Bounds
+from holdfast.engine.work import EFFECTS
 from holdfast.errors import HoldfastError, TooMuchKept
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.graph import Step, Workflow
@@ -173,3 +174,17 @@ def test_what_is_deleted_is_counted_no_more(few: Engine, store_url: str) -> None
         assert few.tasks.cancel(task).ok
         assert few.tasks.delete(task).ok
         assert run("SELECT owner FROM holdfast_kept WHERE owner = ?", task) == []
+
+
+def test_more_effects_than_are_read_at_once_are_read_all_in_order(engine: Engine) -> None:
+    attempt = take(engine, create(engine))
+    names = [f"effect {each}" for each in range(EFFECTS + 3)]
+    asked = [
+        engine.work.record_effect.submit(attempt.task.id, attempt.token, name, 1) for name in names
+    ]
+    assert all(each.result().answer.ok for each in asked)
+    assert {*engine.work.effects(attempt.task.id)} == {*names}
+    page = engine.work.effects_page(attempt.task.id)
+    assert len(page) == EFFECTS
+    rest = engine.work.effects_page(attempt.task.id, next(reversed(page)))
+    assert [*page, *rest] == [*engine.work.effects(attempt.task.id)]

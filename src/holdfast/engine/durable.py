@@ -157,10 +157,9 @@ def _known(group: Group, report: RecordEffect | TakeSignal | Spawn) -> Recorded:
     """What the task has under that name already, if the attempt may still act."""
     if not group.tx.read("live_attempts", rows=[(report.task_id, report.fence)]):
         return Recorded(answer=answer_renewal(report, _attempt(group, report)), found=False)
-    for row in group.tx.read("effects_of", task_id=report.task_id):
-        if row["name"] == report.name:
-            answer = TransitionResult(ok=True, repeated=True, status="running")
-            return Recorded(answer=answer, value=json.loads(row["value"]))
+    for row in group.tx.read("effect_named", task_id=report.task_id, name=report.name):
+        answer = TransitionResult(ok=True, repeated=True, status="running")
+        return Recorded(answer=answer, value=json.loads(row["value"]))
     return Recorded(answer=TransitionResult(ok=True, status="running"), found=False)
 
 

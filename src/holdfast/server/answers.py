@@ -199,6 +199,7 @@ class Written(Described):
 
 class Effects(Described):
     effects: dict[str, Any] = Field(description="What is remembered, by name")
+    next: str | None = Field(default=None, description="What to pass as `after` for more")
     signals: dict[str, Any] | None = Field(
         default=None, description="To its worker: what the signals said that it waited for"
     )

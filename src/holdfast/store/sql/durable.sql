@@ -28,13 +28,32 @@ FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
   LEFT JOIN holdfast_kept AS whole ON whole.owner = COALESCE(task.run_id, task.id) AND whole.attempt = 0
 WHERE NOT EXISTS (SELECT 1 FROM holdfast_effect AS effect WHERE effect.task_id = task.id AND effect.epoch = task.epoch AND effect.name = r.effect)
 
--- name: effects_of
--- purpose: what a task has remembered in its present epoch
-SELECT effect.name, effect.value, effect.attempt
+-- name: effects_behind
+-- purpose: a page of what a task has remembered in its present epoch, oldest first
+SELECT effect.name, effect.value, effect.attempt, effect.recorded_at
 FROM holdfast_effect AS effect JOIN holdfast_task AS task ON task.id = effect.task_id
 WHERE effect.task_id = :task_id
   AND effect.epoch = task.epoch
+  AND (effect.attempt, effect.recorded_at, effect.name) > (:attempt, :recorded_at, :name)
 ORDER BY effect.attempt, effect.recorded_at, effect.name
+LIMIT :count
+
+-- name: effect_named
+-- purpose: what a task has remembered under a name in its present epoch
+SELECT effect.name, effect.value, effect.attempt, effect.recorded_at
+FROM holdfast_effect AS effect JOIN holdfast_task AS task ON task.id = effect.task_id
+WHERE effect.task_id = :task_id
+  AND effect.epoch = task.epoch
+  AND effect.name = :name
+
+-- name: effect_valued
+-- purpose: whether a task has remembered a value in its present epoch, under whatever name
+SELECT 1 AS found
+FROM holdfast_effect AS effect JOIN holdfast_task AS task ON task.id = effect.task_id
+WHERE effect.task_id = :task_id
+  AND effect.epoch = task.epoch
+  AND effect.value = :value
+LIMIT 1
 
 -- name: suspend_tasks
 -- purpose: running → queued until a time comes or what is awaited happens; it costs neither budget

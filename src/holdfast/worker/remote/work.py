@@ -149,9 +149,16 @@ class RemoteWork:
 
     @reading
     def effects(self, task_id: str) -> dict[str, Any]:
-        held = {"token": self._sending.held.newest(task_id)}
-        told = self._client.post(f"/claims/{task_id}/effects", held, effects=dict)
-        return dict(told["effects"])
+        asked = {"token": self._sending.held.newest(task_id)}
+        known = dict[str, Any]()
+        while True:
+            told = self._client.post(f"/claims/{task_id}/effects", asked, effects=dict)
+            page = dict(told["effects"])
+            # A server that has said all it has cannot make its worker ask for ever.
+            if not page.keys() - known.keys() or "next" not in told:
+                return known | page
+            known |= page
+            asked["after"] = str(told["next"])
 
     @reading
     def needed_around(self, task_id: str) -> dict[str, Any]:
