@@ -5,6 +5,7 @@ A refused transition is not an error: it is a `TransitionResult` with a reason.
 HoldfastError
 ├── InvalidInput          what a caller passed cannot be accepted; names the field
 │   ├── InvalidNow        the same, because of how something stands that it names
+│   ├── TooMuchKept       an attempt or its run has as many effects and artifacts as it may
 │   └── InvalidDefinition a workflow's graph cannot run; names every mistake
 │       └── InvalidFile   the same of a file, each mistake with its place
 │           ├── InvalidWorkflowFile  of a workflow file
@@ -63,6 +64,10 @@ class InvalidNow(InvalidInput):
     def __init__(self, field: str, reason: str, status: str) -> None:
         super().__init__(field, reason)
         self.status = status
+
+
+class TooMuchKept(InvalidInput):
+    """An attempt, or its run or lone task, has as many effects and artifacts as it may keep."""
 
 
 class InvalidDefinition(InvalidInput):

@@ -29,6 +29,8 @@ class Settings:
     - `max_attempts`, `max_lost`: how many attempts may fail, and how many may vanish
     - `backoff`, `backoff_max`: the wait after a failure, doubled each time up to the most
     - `max_payload`, `max_output`: how many bytes of JSON a call and a result may be
+    - `max_effects`, `max_kept`: how many effects and artifacts an attempt may keep, and their size
+    - `max_run_effects`, `max_run_kept`: the same for a run, or a task without one
     - `group_size`: how many operations are written in one transaction at most
     - `patience`: how long to wait for a database that is locked or does not answer
     - `watch`: how often a SQLite file is looked at for what others wrote, where no system tells
@@ -46,6 +48,10 @@ class Settings:
     backoff_max: float = 300.0
     max_payload: int = MEBIBYTE
     max_output: int = MEBIBYTE
+    max_effects: int = 10_000
+    max_kept: int = 256 * MEBIBYTE
+    max_run_effects: int = 100_000
+    max_run_kept: int = 1024 * MEBIBYTE
     group_size: int = 500
     patience: float = 30.0
     watch: float = 0.02

@@ -24,12 +24,17 @@ from tests.race.racers import eventually
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str, **more: str) -> Iterator[tuple[Any, httpx.Client]]:
-    """A server of its own process, and a client with the token that it made."""
+def serving(
+    folder: Path, *arguments: str, by: str = "", **more: str
+) -> Iterator[tuple[Any, httpx.Client]]:
+    """A server of its own process, and a client with the token that it made.
+
+    `by` is a command that starts it.
+    """
     with (
         (folder / "said").open("w") as said,
         subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *arguments, "--port", "0"],
+            [*by.split(), sys.executable, "-c", PROGRAM, *arguments, "--port", "0"],
             cwd=folder,
             env=environment(**more),
             stdout=subprocess.PIPE,

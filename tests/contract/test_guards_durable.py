@@ -55,12 +55,16 @@ def test_an_effect_is_kept_only_for_the_attempt_that_holds_the_lease(
 ) -> None:
     task_id = create(engine)
     take(engine, task_id)
-    for fence in (0, 2):
-        assert keep(engine, "record_effects", rows=[(task_id, fence, "pay", "1")]) == []
-    report = [(task_id, 1, "pay", "1")]
-    assert keep(engine, "record_effects", rows=report) == [{"task_id": task_id}]
+    most = {"max_effects": 9, "max_kept": 9, "max_run_effects": 9, "max_run_kept": 9}
+
+    def record(fence: int, name: str) -> list[dict[str, Any]]:
+        row = (task_id, fence, name, "1", 1, 1, 1)
+        return keep(engine, "record_effects", rows=[row], **most)
+
+    assert record(0, "pay") == record(2, "pay") == []
+    assert record(1, "pay") == [{"task_id": task_id, "name": "pay"}]
     clock.advance(31)
-    assert keep(engine, "record_effects", rows=[(task_id, 1, "tip", "1")]) == []
+    assert record(1, "tip") == []
     assert engine.work.effects(task_id) == {"pay": 1}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 
 from holdfast.clock import ManualClock
+from holdfast.engine.kept import Bounds
 from holdfast.engine.operations import Operation
 from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import Taker, Takers
@@ -128,7 +129,14 @@ class Stopped:
 class Racer:
     """One process's writer, as far as the database can tell."""
 
-    def __init__(self, url: str, name: str, day: ManualClock, files: Files | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        name: str,
+        day: ManualClock,
+        files: Files | None = None,
+        bounds: Bounds | None = None,
+    ) -> None:
         self.name = name
         self.clock = RaceClock(day)
         self._postgresql = is_postgresql(url)
@@ -148,6 +156,7 @@ class Racer:
             secret=secret.encode(),
             dialect=self.database.dialect,
             ids=Ids(self.clock, SystemRandomness()),
+            bounds=bounds or Bounds.of(Settings(url=url)),
         )
         self._writer = self._new_writer()
         # Whose work somebody in its process stands ready for.

@@ -73,6 +73,10 @@ ProxyAddresses = Annotated[
         help="A proxy, by address or network, whose X-Forwarded-For counts; repeatable.",
     ),
 ]
+Most = Annotated[
+    int,
+    typer.Option("--connections", min=1, help="Connections at once, if `ulimit -n` allows them."),
+]
 App = Annotated[
     str | None, typer.Argument(metavar="APP", help="A program's Holdfast object, as module:name.")
 ]
@@ -87,6 +91,7 @@ def serve(
     allow_origin: Origins = None,
     rate: Often = 5_000,
     proxy: ProxyAddresses = None,
+    connections: Most = 5_000,
     hear: Hear = False,
     log_json: LogJson = False,
 ) -> None:
@@ -95,7 +100,7 @@ def serve(
     bind = _bind(host, port, public=public)
     from holdfast.server.server import until_signalled
 
-    rules = _rules(bind, allow_host, allow_origin, rate, proxy)
+    rules = _rules(bind, allow_host, allow_origin, rate, proxy, connections)
     with (
         _store(None, hear=hear) as program,
         _listening(program, bind, rules) as server,
@@ -122,6 +127,7 @@ def up(
     allow_origin: Origins = None,
     rate: Often = 5_000,
     proxy: ProxyAddresses = None,
+    connections: Most = 5_000,
     hear: Hear = False,
     log_json: LogJson = False,
 ) -> None:
@@ -130,7 +136,7 @@ def up(
     bind = _bind(host, port, public=public)
     from holdfast.server.server import until_signalled
 
-    rules = _rules(bind, allow_host, allow_origin, rate, proxy)
+    rules = _rules(bind, allow_host, allow_origin, rate, proxy, connections)
     said = project()
     if concurrency is None:
         concurrency = said.agents if app is None else said.functions
@@ -182,7 +188,9 @@ def _rules(
     origins: list[str] | None,
     rate: int,
     proxies: list[str] | None,
+    connections: int,
 ) -> Rules:
+    from holdfast.server.connection_limits import ConnectionLimits
     from holdfast.server.gate import LOCAL, Rules
     from holdfast.server.limits import Rate
     from holdfast.server.proxies import Proxies
@@ -194,6 +202,7 @@ def _rules(
         origins=frozenset(origins or ()),
         rate=often,
         proxies=Proxies.read(proxies or ()),
+        connections=ConnectionLimits(connections=connections),
     )
 
 

@@ -18,39 +18,57 @@ from holdfast.engine.durable_operations import (
     TakeSignal,
 )
 from holdfast.engine.group import Group
+from holdfast.engine.kept import keep, refusal
 from holdfast.errors import HoldfastError, KeyConflict
 from holdfast.model.awaited import read_awaited
 from holdfast.model.effect import Recorded
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 
+_SIGNAL = '{"signal":*}'
 _ANOTHER = "use another key, or send the same payload to have it counted once"
 
 
-def record(group: Group, reports: Sequence[RecordEffect]) -> list[Recorded]:
-    kept = group.tx.write(
-        "record_effects", rows=[(r.task_id, r.fence, r.name, r.value) for r in reports]
-    )
-    recorded = {row["task_id"] for row in kept}
+def record(group: Group, reports: Sequence[RecordEffect]) -> list[Recorded | HoldfastError]:
+    effects = [(r.task_id, r.fence, r.name, r.value, r.beside) for r in reports]
+    kept = keep(group.tx, group.bounds, effects)
     return [
         Recorded(answer=TransitionResult(ok=True, status="running"), value=json.loads(r.value))
-        if r.task_id in recorded
-        else _known(group, r)
+        if (r.task_id, r.name) in kept
+        else _unkept(group, r)
         for r in reports
     ]
 
 
-def note(group: Group, reports: Sequence[Ask] | Sequence[Suspend]) -> None:
-    """Remember what is to be known when the function runs again."""
-    rows = [(r.task_id, r.fence, name, value) for r in reports for name, value in r.notes]
-    if rows:
-        group.tx.write("record_effects", rows=rows)
+def _unkept(group: Group, report: RecordEffect) -> Recorded | HoldfastError:
+    known = _known(group, report)
+    if known.found or not known.answer.ok:
+        return known
+    effect, size = (report.task_id, report.fence, report.name), len(report.value.encode())
+    return refusal(group.tx, group.bounds, effect, size + report.beside) or known
 
 
-def suspend(group: Group, reports: Sequence[Suspend]) -> list[TransitionResult]:
-    note(group, reports)
+def note(group: Group, reports: Sequence[Ask] | Sequence[Suspend]) -> dict[str, HoldfastError]:
+    """Remember what is to be known when a function runs again; for which task there is no room."""
+    effects = [(r.task_id, r.fence, name, value, 0) for r in reports for name, value in r.notes]
+    kept = keep(group.tx, group.bounds, effects) if effects else set()
+    refused: dict[str, HoldfastError] = {}
+    for task_id, fence, name, value, _ in effects:
+        if (task_id, name) not in kept:
+            effect = (task_id, fence, name)
+            no_room = refusal(group.tx, group.bounds, effect, len(value.encode()))
+            if no_room is not None:
+                refused[task_id] = no_room
+    return refused
+
+
+def suspend(group: Group, reports: Sequence[Suspend]) -> list[TransitionResult | HoldfastError]:
+    refused = note(group, reports)
     changed = group.change_tasks(
-        "suspend_tasks", rows=[(r.task_id, r.fence, r.until, r.awaited) for r in reports]
+        "suspend_tasks",
+        rows=[
+            (r.task_id, r.fence, r.until, r.awaited) for r in reports if r.task_id not in refused
+        ],
     )
     for row in changed:
         awaited = read_awaited(row["waits_for"] or "")
@@ -61,7 +79,7 @@ def suspend(group: Group, reports: Sequence[Suspend]) -> list[TransitionResult]:
     return [
         TransitionResult(ok=True, status="queued")
         if r.task_id in suspended
-        else answer_report(r, _attempt(group, r))
+        else refused.get(r.task_id) or answer_report(r, _attempt(group, r))
         for r in reports
     ]
 
@@ -92,6 +110,8 @@ def take(group: Group, report: TakeSignal) -> Recorded:
     known = _known(group, report)
     if known.found or not known.answer.ok:
         return known
+    # What the signal says is not known before it is taken, and nothing is taken to be lost.
+    _demand_room(group, report, group.bounds.max_payload + len(_SIGNAL))
     taken = group.tx.write(
         "take_signal",
         task_id=report.task_id,
@@ -102,9 +122,8 @@ def take(group: Group, report: TakeSignal) -> Recorded:
     )
     if not taken:
         return known
-    value = '{"signal":' + taken[0]["payload"] + "}"
-    rows = [(report.task_id, report.fence, report.name, value)]
-    group.tx.write("record_effects", rows=rows)
+    value = _SIGNAL.replace("*", taken[0]["payload"], 1)
+    keep(group.tx, group.bounds, [(report.task_id, report.fence, report.name, value, 0)])
     return replace(known, value=json.loads(value), found=True)
 
 
@@ -119,6 +138,8 @@ def spawn(group: Group, report: Spawn) -> Recorded:
     known = _known(group, report)
     if known.found or not known.answer.ok:
         return known
+    ids = [task.id for task in report.tasks]
+    _demand_room(group, report, len(json.dumps(ids)))
     parent = group.tx.read("live_attempts", rows=[(report.task_id, report.fence)])[0]
     tasks = [
         replace(task, parent_id=parent["id"], parent_epoch=parent["epoch"], run_id=parent["run_id"])
@@ -127,9 +148,8 @@ def spawn(group: Group, report: Spawn) -> Recorded:
     creation.insert_tasks(
         group, [(task, report.actor) for task in tasks], {}, run_holds=parent["run_holds"]
     )
-    ids = [task.id for task in tasks]
-    rows = [(report.task_id, report.fence, report.name, json.dumps(ids))]
-    group.tx.write("record_effects", rows=rows)
+    effect = (report.task_id, report.fence, report.name, json.dumps(ids), 0)
+    keep(group.tx, group.bounds, [effect])
     return replace(known, value=ids, found=True)
 
 
@@ -137,11 +157,16 @@ def _known(group: Group, report: RecordEffect | TakeSignal | Spawn) -> Recorded:
     """What the task has under that name already, if the attempt may still act."""
     if not group.tx.read("live_attempts", rows=[(report.task_id, report.fence)]):
         return Recorded(answer=answer_renewal(report, _attempt(group, report)), found=False)
-    for row in group.tx.read("effects_of", task_id=report.task_id):
-        if row["name"] == report.name:
-            answer = TransitionResult(ok=True, repeated=True, status="running")
-            return Recorded(answer=answer, value=json.loads(row["value"]))
+    for row in group.tx.read("effect_named", task_id=report.task_id, name=report.name):
+        answer = TransitionResult(ok=True, repeated=True, status="running")
+        return Recorded(answer=answer, value=json.loads(row["value"]))
     return Recorded(answer=TransitionResult(ok=True, status="running"), found=False)
+
+
+def _demand_room(group: Group, report: TakeSignal | Spawn, size: int) -> None:
+    no_room = refusal(group.tx, group.bounds, (report.task_id, report.fence, report.name), size)
+    if no_room is not None:
+        raise no_room
 
 
 def _attempt(group: Group, report: Report) -> Row:

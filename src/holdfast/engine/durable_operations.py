@@ -27,6 +27,8 @@ class Ask(Report):
 class RecordEffect(Report):
     name: str
     value: str
+    # The bytes of a file that is kept with it.
+    beside: int = 0
 
     @property
     def texts(self) -> tuple[str | None, ...]:

@@ -20,6 +20,7 @@ from holdfast.engine.hook_desk import Hooks
 from holdfast.engine.import_desk import Imports
 from holdfast.engine.joined import Joined, join, join_group
 from holdfast.engine.joining import Joining
+from holdfast.engine.kept import Bounds
 from holdfast.engine.lease_desk import Leases
 from holdfast.engine.listeners import Listeners
 from holdfast.engine.outcomes import Outcomes
@@ -83,7 +84,13 @@ class Engine:
             self.database.close()
             raise
         ids = Ids(self.clock, self.randomness)
-        new_writer = partial(Writer, secret=secret.encode(), dialect=self.database.dialect, ids=ids)
+        new_writer = partial(
+            Writer,
+            secret=secret.encode(),
+            dialect=self.database.dialect,
+            ids=ids,
+            bounds=Bounds.of(self.settings),
+        )
         self._new_writer = new_writer
         takers = Takers()
         self._writer = new_writer(takers=takers, name=self.notifier.name)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from holdfast.engine.facts import Facts
 from holdfast.engine.graphs import Graphs
 from holdfast.engine.handing import Offer
+from holdfast.engine.kept import Bounds
 from holdfast.ids import Ids
 from holdfast.model.status import TERMINAL, Hold
 from holdfast.store.database import Row, Rows, Transaction
@@ -24,6 +25,7 @@ class Group:
     ids: Ids
     graphs: Graphs
     facts: Facts
+    bounds: Bounds
     done: list[str] = field(default_factory=list)
     # What those gave that are done by a report, but for verifiers: for them others speak as well.
     given: dict[str, Row] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from holdfast.engine.asked import Report
 from holdfast.engine.durable_operations import Ask
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Complete, Fail, Lose, Release, Renew
+from holdfast.errors import HoldfastError
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 
@@ -96,12 +97,12 @@ def release(group: Group, reports: Sequence[Release]) -> list[TransitionResult]:
     return _answer(group, reports, changed, answer_report)
 
 
-def ask(group: Group, reports: Sequence[Ask]) -> list[TransitionResult]:
-    durable.note(group, reports)
-    changed = group.change_tasks(
-        "ask_tasks", rows=[(r.task_id, r.fence, r.question) for r in reports]
-    )
-    return _answer(group, reports, changed, answer_report)
+def ask(group: Group, reports: Sequence[Ask]) -> list[TransitionResult | HoldfastError]:
+    refused = durable.note(group, reports)
+    rows = [(r.task_id, r.fence, r.question) for r in reports if r.task_id not in refused]
+    changed = group.change_tasks("ask_tasks", rows=rows)
+    answers = _answer(group, reports, changed, answer_report)
+    return [refused.get(r.task_id) or told for r, told in zip(reports, answers, strict=True)]
 
 
 def renew(group: Group, reports: Sequence[Renew]) -> list[TransitionResult]:

@@ -295,8 +295,8 @@ class TaskReading:
         return detail, f'hf.tasks.run_now("{task.id}")'
 
     def _sleeps_until(self, moment: int) -> bool:
-        remembered = self._tx.read("effects_of", task_id=self._task.id)
-        return any(row["value"] == str(moment) for row in remembered)
+        asked = {"task_id": self._task.id, "value": str(moment)}
+        return bool(self._tx.read("effect_valued", **asked))
 
     def _awaited(self, awaited: str) -> tuple[str, str]:
         if self._task.calls is not None:

@@ -10,6 +10,7 @@ from holdfast.engine.batch import Batch
 from holdfast.engine.facts import Facts
 from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
+from holdfast.engine.kept import Bounds
 from holdfast.engine.operations import Complete, Controlled, ControlledRun, Operation, Pull, Sweep
 from holdfast.engine.taking import Handed, Takers
 from holdfast.ids import Ids
@@ -25,12 +26,13 @@ SHOWN_EVERY = 0.05
 class Writer:
     """Order matters: reports, control, what follows from them, new work, hooks, and claims last."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what all groups have in common
         self,
         *,
         secret: bytes,
         dialect: Dialect,
         ids: Ids,
+        bounds: Bounds,
         takers: Takers | None = None,
         name: str = "",
     ) -> None:
@@ -39,6 +41,7 @@ class Writer:
         self._takers = takers or Takers()
         self._dialect = dialect
         self._ids = ids
+        self._bounds = bounds
         self._graphs = Graphs()
         self._facts = Facts()
         # Keys with more to park than one group does.
@@ -52,7 +55,12 @@ class Writer:
 
     def apply(self, tx: Transaction, operations: Sequence[Operation]) -> list[object]:
         group = Group(
-            tx=tx, secret=self._secret, ids=self._ids, graphs=self._graphs, facts=self._facts
+            tx=tx,
+            secret=self._secret,
+            ids=self._ids,
+            graphs=self._graphs,
+            facts=self._facts,
+            bounds=self._bounds,
         )
         group.crowded |= self._crowded
         batch = Batch(operations)

@@ -199,6 +199,7 @@ class Written(Described):
 
 class Effects(Described):
     effects: dict[str, Any] = Field(description="What is remembered, by name")
+    next: str | None = Field(default=None, description="What to pass as `after` for more")
     signals: dict[str, Any] | None = Field(
         default=None, description="To its worker: what the signals said that it waited for"
     )
@@ -292,7 +293,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     413: _problem(
         413,
         "too_large",
-        "The body is too long: `too_large`",
+        "The body is too long: `too_large`; an attempt or its run keeps enough: `too_much_kept`",
         "a body may have 16777216 bytes at most",
     ),
     415: _problem(
@@ -311,7 +312,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     429: _problem(
         429,
         "too_many_requests",
-        "Too many at once: `too_many_requests`, with `Retry-After`",
+        "Too many at once: `too_many_requests`, with `Retry-After`; `too_many_streams`",
         "this token asks too often; ask again in 1 s",
     ),
     503: _problem(

@@ -55,7 +55,14 @@ class Application:
 
     def __init__(self, engine: Engine, place: Place, rules: Rules | None = None) -> None:
         chosen = rules or Rules()
-        self.serving = Serving(engine=engine, place=place, max_body=chosen.max_body)
+        self.limits = chosen.connections
+        self.is_proxy = chosen.proxies.holds
+        self.serving = Serving(
+            engine=engine,
+            place=place,
+            max_body=chosen.max_body,
+            max_streams=chosen.connections.streams,
+        )
         self.app = FastAPI(title="Holdfast", version=own_version(), openapi_url=None, docs_url=None)
         self.app.state.serving = self.serving
         problems.install(self.app)

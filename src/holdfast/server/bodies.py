@@ -269,6 +269,8 @@ class Log(Held):
 class Effect(Held):
     name: Annotated[str | None, Field(description="Without one, what is remembered")] = None
     value: Any = None
+    limit: Annotated[int | None, Field(ge=1, le=MOST, description="How many at most")] = None
+    after: Annotated[str | None, Field(description="The `next` of the page before")] = None
 
 
 class Artifact(Held):

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
 from holdfast.model.access import Access
+from holdfast.server.connection_limits import ConnectionLimits
 from holdfast.server.limits import Limiter, Rate, address_of
 from holdfast.server.problems import Problem, show_problem, too_many
 from holdfast.server.proxies import Proxies
@@ -86,6 +87,7 @@ class Rules:
     rate: Rate | None = OF_TOKEN
     failures: Rate | None = OF_ADDRESS
     proxies: Proxies = field(default_factory=Proxies)
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
 
 
 class Gate:

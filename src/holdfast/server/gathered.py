@@ -34,6 +34,13 @@ class Gathered(asyncio.Transport):
             parts, self._parts, self._size = self._parts, [], 0
             self._transport.write(b"".join(parts))
 
+    def write_eof(self) -> None:
+        self._send()
+        self._transport.write_eof()
+
+    def get_write_buffer_size(self) -> int:
+        return self._size + self._transport.get_write_buffer_size()
+
     def close(self) -> None:
         self._send()
         self._transport.close()

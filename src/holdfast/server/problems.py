@@ -30,6 +30,7 @@ from holdfast.errors import (
     NotFound,
     StoreError,
     StoreGone,
+    TooMuchKept,
 )
 from holdfast.server.pages import keep_out
 from holdfast.service.links import PATH
@@ -113,6 +114,8 @@ def answer_error(error: HoldfastError) -> Answer:
 def _invalid(error: InvalidInput, said: str) -> Answer:
     if isinstance(error, InvalidNow):
         return tell(409, "invalid_transition", said, field=error.field, current=error.status)
+    if isinstance(error, TooMuchKept):
+        return tell(413, "too_much_kept", said, field=error.field)
     if not isinstance(error, InvalidWorkflowFile):
         return tell(422, "invalid_input", said, field=error.field)
     mistakes = [each.told() for each in error.found[:MOST_MISTAKES]]

@@ -33,6 +33,11 @@ class Proxies:
     def __contains__(self, address: Address) -> bool:
         return any(address in each for each in self.networks)
 
+    def holds(self, text: str) -> bool:
+        """Whether an address, as it is written, is that of a proxy."""
+        address = _address(text)
+        return address is not None and address in self
+
     def place(self, scope: Scope) -> None:
         """Give a call the address and the scheme with which it came to the first of the proxies.
 

@@ -10,13 +10,16 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from errno import EADDRINUSE, EADDRNOTAVAIL
+from math import ceil
 
 import uvicorn
 
 from holdfast.errors import InvalidInput
 from holdfast.server.application import Application
 from holdfast.server.bind import Bind
-from holdfast.server.gathered import GatheringProtocol
+from holdfast.server.connection import Connection
+from holdfast.server.connection_limits import Connections
+from holdfast.server.listener import Listener
 
 log = logging.getLogger("holdfast.server")
 
@@ -24,8 +27,6 @@ BACKLOG = 2_048
 HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # How long what is under way may take before its connection is cut.
 DRAIN = 30
-# A worker that works for a while need not connect anew to report.
-IDLE = 75
 # How many objects more are made than dropped before the collector looks at them.
 MADE_BETWEEN = 20_000
 
@@ -39,8 +40,7 @@ class HttpServer:
         config = uvicorn.Config(
             application.gate,
             interface="asgi3",
-            http=GatheringProtocol,
-            backlog=BACKLOG,
+            http=Connection,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -48,10 +48,10 @@ class HttpServer:
             proxy_headers=False,
             lifespan="off",
             ws="none",
-            timeout_keep_alive=IDLE,
+            timeout_keep_alive=ceil(application.limits.idle_time),
             timeout_graceful_shutdown=DRAIN,
         )
-        self._server = _Draining(config, application)
+        self._server = _Draining(config, application, self._socket)
 
     @property
     def url(self) -> str:
@@ -60,20 +60,39 @@ class HttpServer:
 
     def run(self) -> None:
         with self._socket:
-            asyncio.run(self._server.serve([self._socket]))
+            asyncio.run(self._server.serve())
 
     def stop(self) -> None:
         self._server.should_exit = True
 
 
 class _Draining(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, application: Application) -> None:
+    def __init__(
+        self, config: uvicorn.Config, application: Application, listens: socket.socket
+    ) -> None:
         super().__init__(config)
         self._application = application
+        self._connections = Connections(
+            application.limits, application.serving.refused, application.is_proxy
+        )
+        self._listener = Listener(listens, self._connections, self._make)
+        self._looking: asyncio.Task[None] | None = None
+
+    def _make(self, address: str) -> Connection:
+        return Connection(
+            self._connections,
+            address,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        # uvicorn listens to nothing itself.
+        await super().startup(sockets or [])
         self._application.serving.begin()
+        self._looking = asyncio.get_running_loop().create_task(self._connections.keep_looking())
+        self._listener.open()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer who waits first: what is under way is waited for."""
@@ -82,8 +101,11 @@ class _Draining(uvicorn.Server):
             "signal ends it at once",
             DRAIN,
         )
+        self._listener.close()
         self._application.serving.close()
         await super().shutdown(sockets)
+        if self._looking is not None:
+            self._looking.cancel()
         await self._application.serving.end()
 
     @contextmanager

@@ -53,6 +53,7 @@ class Serving:
     _tools: Endpoint | None = None
     _telling: asyncio.Task[None] | None = None
     max_body: int = 16 * MEBIBYTE
+    max_streams: int = 100
 
     def __post_init__(self) -> None:
         self.visitors = Visitors(self.engine)

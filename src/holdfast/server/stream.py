@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import deque
-from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import anyio.to_thread
@@ -15,6 +15,7 @@ import anyio.to_thread
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.server.open_calls import OpenCalls
+from holdfast.server.problems import Problem
 from holdfast.service.history import Cursor, History, Told
 
 PAGE = 1_000
@@ -109,6 +110,7 @@ class Hub:
         self._calls = calls
         self._loop = asyncio.get_running_loop()
         self._readers: set[Reader] = set()
+        self._by_token: Counter[str] = Counter()
         self._cursor: Cursor | None = None
         self._hinted = asyncio.Event()
         self._closed = False
@@ -119,6 +121,20 @@ class Hub:
     @property
     def readers(self) -> int:
         return len(self._readers)
+
+    @contextmanager
+    def place(self, token: str, most: int) -> Iterator[None]:
+        """One of the streams that a token may read at once; raises `Problem` beyond those."""
+        if self._by_token[token] >= most:
+            said = f"this token reads {most} streams, and may read no more at once"
+            raise Problem(429, "too_many_streams", said)
+        self._by_token[token] += 1
+        try:
+            yield
+        finally:
+            self._by_token[token] -= 1
+            if not self._by_token[token]:
+                del self._by_token[token]
 
     async def read(self, asked: Asked) -> AsyncIterator[bytes]:
         """What comes, from a cursor or from now on, until the server stops or the token ends."""

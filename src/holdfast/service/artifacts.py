@@ -19,9 +19,12 @@ def keep_artifact(
     task_id = held[0]
     artifact = Artifact(state_of(place.url), task_id, name, content)
     accepted(task_id, engine.work.check_write(*held))
+    engine.work.check_room(*held, artifact.effect, len(content))
     try:
         artifact.lay_aside(engine.store)
-        recorded = engine.work.record_effect(*held, artifact.effect, artifact.told)
+        recorded = engine.work.record_effect(
+            *held, artifact.effect, artifact.told, beside=len(content)
+        )
         answer = accepted(task_id, recorded.answer)
         if recorded.value != artifact.told:
             conflict = Refusal.RESULT_CONFLICT

@@ -20,7 +20,7 @@ from holdfast.service.quiet import (
 from holdfast.service.views import View
 from holdfast.store.database import Database, Transaction, check_url, is_postgresql, sqlite_path
 from holdfast.store.glance import MARK, tables_of
-from holdfast.store.tables import META, Tables, Values
+from holdfast.store.tables import DERIVED, META, Tables, Values
 
 TELL_EVERY = 10_000
 
@@ -69,7 +69,7 @@ def _carry_over(asked: Move, old: Tables, engine: Engine, progress: Progress) ->
         else:
             _refuse_filled(new)
             new.clear(META)
-            for name, many in counts.items():
+            for name, many in sorted(counts.items(), key=lambda each: each[0] in DERIVED):
                 _copy(name, old, new, partial(_tell, progress, name, many))
             _verify(counts, new)
             _refuse_unsound(within, "nothing was kept there")
@@ -99,6 +99,8 @@ def _copy(name: str, old: Tables, new: Tables, progress: Callable[[int], None]) 
                 progress(done)
         progress(done)
 
+    if name in DERIVED:
+        new.clear(name)
     new.fill(name, columns, told())
     last = old.counter(name)
     if last and new.counter(name) is not None:

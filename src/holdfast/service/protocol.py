@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.engine import validation
 from holdfast.engine.engine import Engine
+from holdfast.engine.work import EFFECTS
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import Moment
 from holdfast.model.effect import Recorded, Wait
@@ -17,6 +18,7 @@ from holdfast.model.task import Assignment, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, digest
 from holdfast.service.artifacts import keep_artifact
 from holdfast.service.assignments import view_assignment
+from holdfast.service.effects import page_of_effects
 from holdfast.service.hearing import hear, note_waits
 from holdfast.service.intake import read_new_task
 from holdfast.service.logs import log_path
@@ -211,7 +213,8 @@ class Protocol:
         workflow, version = assignment.workflow, assignment.workflow_version
         inside = assignment.item_number is not None
         return Around(
-            effects=work.effects(assignment.task_id) if assignment.attempt > 1 else {},
+            # However many there are: who wants them asks for them, page by page.
+            effects={},
             needed=work.needed_around(assignment.task_id) if inside else {},
             secrets=work.secrets_of(workflow, version) if workflow and version else frozenset(),
             trace_id=work.trace_of(assignment.run_id or assignment.task_id),
@@ -221,12 +224,15 @@ class Protocol:
         self._scope.check_tasks([task_id])
         return self.tell(task_id, may_act(task_id, self._engine.work.guard(task_id, token)))
 
-    def effects(self, task_id: str, token: str) -> View:
-        """What an attempt that may still act finds remembered, and what its signals said."""
+    def effects(
+        self, task_id: str, token: str, after: str | None = None, limit: int = EFFECTS
+    ) -> View:
+        """A page of what an attempt that may still act finds remembered; what its signals said."""
         self._scope.check_tasks([task_id])
         accepted(task_id, self._engine.work.check_write(task_id, token))
-        signals = hear(self._engine, task_id, token)
-        return present(effects=self._engine.work.effects(task_id), signals=signals or None)
+        signals = hear(self._engine, task_id, token) if after is None else None
+        page = page_of_effects(self._engine, task_id, after, limit)
+        return page | present(signals=signals or None)
 
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> View:
         """Remember what a side effect gave; the first value under a name stays."""

@@ -9,6 +9,8 @@ PREFIX = "holdfast_"
 # Each database has its own migrations.
 OWN = "holdfast_migration"
 META = "holdfast_meta"
+# What each database counts itself as its other tables are filled.
+DERIVED = frozenset({"holdfast_kept"})
 
 Values = Sequence[object]
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from contextlib import suppress
+from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.worker.state import State
@@ -26,7 +27,7 @@ class Artifact:
             raise InvalidInput("name", f"{shown!r} is no file name: letters, digits and _ . -")
         self._content = content
         self.effect = f"artifact {name}"
-        self.told = {
+        self.told: dict[str, Any] = {
             "name": name,
             "bytes": len(content),
             "digest": hashlib.sha256(content).hexdigest(),

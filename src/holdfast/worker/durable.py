@@ -241,11 +241,13 @@ class Memory:
         known = yield from self._remembered()
         self._refuse_to_wait("artifact")
         yield from self._guard()
+        size = artifact.told["bytes"]
+        yield lambda: self._engine.work.check_room(*self._name, artifact.effect, size)
         try:
             yield lambda: artifact.lay_aside(self._engine.store)
             kept = known.get(artifact.effect)
             if kept is None:
-                kept = yield from self._remember(artifact.effect, artifact.told)
+                kept = yield from self._remember(artifact.effect, artifact.told, beside=size)
             if kept != artifact.told:
                 advice = "give each its own name, or make what it holds in an effect"
                 raise InvalidCall("artifact", f"{artifact.conflict}; {advice}")
@@ -305,8 +307,9 @@ class Memory:
             self._read = True
         return self._known
 
-    def _remember(self, place: str, value: object) -> Flow[Any]:
-        kept = yield from self._tell(self._engine.work.record_effect.submit, place, value)
+    def _remember(self, place: str, value: object, **more: int) -> Flow[Any]:
+        submit = self._engine.work.record_effect.submit
+        kept = yield from self._tell(submit, place, value, **more)
         known = yield from self._remembered()
         known[place] = kept.value
         return kept.value

@@ -9,6 +9,7 @@ from functools import partial
 
 from fastapi import Request
 
+from holdfast.engine.work import EFFECTS
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import Wait
 from holdfast.model.task import Assignment, Renewal, Result
@@ -228,13 +229,14 @@ def write_log(task_id: TaskId, body: bodies.Log, asks: AsksAs) -> Answer:
 
 @table.route("POST", "/claims/{task_id}/effects", WORKERS, answers=answers.Recalled)
 def effect(task_id: TaskId, body: bodies.Effect, asks: AsksAs) -> Answer:
-    """Remember what a side effect gave, the first under a name; without one, tell all.
+    """Remember what a side effect gave, the first under a name; without one, tell a page of all.
 
-    With that comes what the signals said that it was given back for, as `signals`, by name.
+    With the first page comes what the signals said that it was given back for, by name.
     """
     protocol = asks.service.protocol
     if body.name is None:
-        return Answer(protocol.effects(task_id, body.token))
+        limit = EFFECTS if body.limit is None else body.limit
+        return Answer(protocol.effects(task_id, body.token, body.after, limit))
     return Answer(protocol.record_effect(task_id, body.token, body.name, body.value))
 
 

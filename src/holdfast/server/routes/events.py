@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import Header, Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from holdfast.errors import InvalidInput
 from holdfast.server import answers
@@ -23,6 +24,14 @@ _NUMBER = re.compile(r"\d{1,18}")
 
 class EventStream(StreamingResponse):
     media_type = "text/event-stream"
+
+    def __init__(self, asks: Door, asked: Asked) -> None:
+        super().__init__(asks.serving.hub.read(asked))
+        self._place = asks.serving.hub.place(asks.access.name, asks.serving.max_streams)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._place:
+            await super().__call__(scope, receive, send)
 
 
 @table.route("GET", "/events", LOOKERS, answers=answers.Events)
@@ -75,4 +84,4 @@ async def stream(
     if known is not None:
         await in_thread(asks.engine.runs.get, known)
     asked = Asked(after=cursor, run_id=known, digest=request.scope[SHOWN])
-    return EventStream(asks.serving.hub.read(asked))
+    return EventStream(asks, asked)

@@ -17,6 +17,7 @@ from holdfast.server.door import After, AsksAs, Door, Limit, TaskId
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, STEERERS, Table
 from holdfast.service.commands import Commands
+from holdfast.service.effects import page_of_effects
 from holdfast.service.intake import read_changes, read_new_task
 from holdfast.service.views import View
 
@@ -131,10 +132,10 @@ def read_logs(
 
 
 @table.route("GET", "/tasks/{task_id}/effects", LOOKERS, answers=answers.Effects)
-def list_effects(task_id: TaskId, asks: AsksAs) -> Answer:
-    """What it remembers in its present epoch, by name."""
+def list_effects(task_id: TaskId, asks: AsksAs, limit: Limit = 100, after: After = None) -> Answer:
+    """What it remembers in its present epoch, by name, oldest first."""
     asks.service.queries.task(task_id)
-    return Answer({"effects": asks.engine.work.effects(task_id)})
+    return Answer(page_of_effects(asks.engine, task_id, after, limit))
 
 
 def _steer(verb: str, change: Callable[[Commands, str], View], said: str) -> None:

@@ -1,23 +1,59 @@
 -- name: record_effects
--- purpose: remember what a named side effect of a running attempt gave
--- guards: running under this fence, the lease not expired, and not remembered before
--- rows: task_id text, fence integer, effect text, given text
-INSERT INTO holdfast_effect (task_id, epoch, name, value, attempt, recorded_at)
-SELECT task.id, task.epoch, r.effect, r.given, task.attempt, (SELECT holdfast_now())
+-- purpose: remember what a named side effect of a running attempt gave, where there is room for it
+-- guards: running under this fence, the lease not expired, not remembered before, and neither the
+--   attempt nor its run or lone task has more than it may; whoever writes has locked those
+-- rows: task_id text, fence integer, effect text, given text, size integer, nth integer, upto integer
+INSERT INTO holdfast_effect (task_id, epoch, name, value, attempt, recorded_at, size)
+SELECT task.id, task.epoch, r.effect, r.given, task.attempt, (SELECT holdfast_now()), r.size
 FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
+  LEFT JOIN holdfast_kept AS own ON own.owner = task.id AND own.attempt = task.attempt
+  LEFT JOIN holdfast_kept AS whole ON whole.owner = COALESCE(task.run_id, task.id) AND whole.attempt = 0
 WHERE task.status = 'running'
   AND task.attempt = r.fence
   AND task.lease_expires_at > (SELECT holdfast_now())
+  AND COALESCE(own.effects, 0) + r.nth <= :max_effects
+  AND COALESCE(own.bytes, 0) + r.upto <= :max_kept
+  AND COALESCE(whole.effects, 0) + r.nth <= :max_run_effects
+  AND COALESCE(whole.bytes, 0) + r.upto <= :max_run_kept
 ON CONFLICT (task_id, epoch, name) DO NOTHING
-RETURNING task_id
+RETURNING task_id, name
 
--- name: effects_of
--- purpose: what a task has remembered in its present epoch
-SELECT effect.name, effect.value, effect.attempt
+-- name: kept_by
+-- purpose: how much an attempt and its run or lone task have kept, unless an effect is there already
+-- rows: task_id text, fence integer, effect text
+SELECT COALESCE(own.effects, 0) AS effects, COALESCE(own.bytes, 0) AS bytes,
+  COALESCE(whole.effects, 0) AS run_effects, COALESCE(whole.bytes, 0) AS run_bytes
+FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
+  LEFT JOIN holdfast_kept AS own ON own.owner = task.id AND own.attempt = r.fence
+  LEFT JOIN holdfast_kept AS whole ON whole.owner = COALESCE(task.run_id, task.id) AND whole.attempt = 0
+WHERE NOT EXISTS (SELECT 1 FROM holdfast_effect AS effect WHERE effect.task_id = task.id AND effect.epoch = task.epoch AND effect.name = r.effect)
+
+-- name: effects_behind
+-- purpose: a page of what a task has remembered in its present epoch, oldest first
+SELECT effect.name, effect.value, effect.attempt, effect.recorded_at
 FROM holdfast_effect AS effect JOIN holdfast_task AS task ON task.id = effect.task_id
 WHERE effect.task_id = :task_id
   AND effect.epoch = task.epoch
+  AND (effect.attempt, effect.recorded_at, effect.name) > (:attempt, :recorded_at, :name)
 ORDER BY effect.attempt, effect.recorded_at, effect.name
+LIMIT :count
+
+-- name: effect_named
+-- purpose: what a task has remembered under a name in its present epoch
+SELECT effect.name, effect.value, effect.attempt, effect.recorded_at
+FROM holdfast_effect AS effect JOIN holdfast_task AS task ON task.id = effect.task_id
+WHERE effect.task_id = :task_id
+  AND effect.epoch = task.epoch
+  AND effect.name = :name
+
+-- name: effect_valued
+-- purpose: whether a task has remembered a value in its present epoch, under whatever name
+SELECT 1 AS found
+FROM holdfast_effect AS effect JOIN holdfast_task AS task ON task.id = effect.task_id
+WHERE effect.task_id = :task_id
+  AND effect.epoch = task.epoch
+  AND effect.value = :value
+LIMIT 1
 
 -- name: suspend_tasks
 -- purpose: running → queued until a time comes or what is awaited happens; it costs neither budget

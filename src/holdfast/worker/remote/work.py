@@ -119,7 +119,15 @@ class RemoteWork:
         self._sending.enter(report, entered)
 
     @operation
-    def record_effect(self, task_id: str, token: str, name: str, value: object) -> Future[Recorded]:
+    def record_effect(
+        self,
+        task_id: str,
+        token: str,
+        name: str,
+        value: object,
+        *,
+        beside: int = 0,  # noqa: ARG002 - it is here, and not at the server
+    ) -> Future[Recorded]:
         asked: Asked[Operation] = Asked(
             RecordEffect(
                 **self.reports.fenced(task_id, token),
@@ -136,10 +144,21 @@ class RemoteWork:
         return self._client.transition(f"/claims/{task_id}/guard", {"token": token}, task=dict)
 
     @reading
+    def check_room(self, task_id: str, token: str, name: str, size: int) -> None:
+        """The files of a worker elsewhere are its own."""
+
+    @reading
     def effects(self, task_id: str) -> dict[str, Any]:
-        held = {"token": self._sending.held.newest(task_id)}
-        told = self._client.post(f"/claims/{task_id}/effects", held, effects=dict)
-        return dict(told["effects"])
+        asked = {"token": self._sending.held.newest(task_id)}
+        known = dict[str, Any]()
+        while True:
+            told = self._client.post(f"/claims/{task_id}/effects", asked, effects=dict)
+            page = dict(told["effects"])
+            # A server that has said all it has cannot make its worker ask for ever.
+            if not page.keys() - known.keys() or "next" not in told:
+                return known | page
+            known |= page
+            asked["after"] = str(told["next"])
 
     @reading
     def needed_around(self, task_id: str) -> dict[str, Any]:

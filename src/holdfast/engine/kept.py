@@ -1,0 +1,90 @@
+"""Kept totals: how many effects and artifacts an attempt and its run may have, and their bytes.
+
+The database counts what is kept. Whoever writes has locked the run or lone task, and looks at the
+counts in the statement that inserts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.errors import TooMuchKept
+from holdfast.settings import Settings
+from holdfast.store.database import Row, Transaction
+
+# A task, its fence, the name and JSON of an effect, and the bytes of a file beside it.
+Effect = tuple[str, int, str, str, int]
+Kept = set[tuple[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bounds:
+    """What one attempt may keep, and all of one run or lone task."""
+
+    max_effects: int
+    max_kept: int
+    max_run_effects: int
+    max_run_kept: int
+    # The longest that a signal can say, which is kept as an effect.
+    max_payload: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> Bounds:
+        return cls(
+            max_effects=settings.max_effects,
+            max_kept=settings.max_kept,
+            max_run_effects=settings.max_run_effects,
+            max_run_kept=settings.max_run_kept,
+            max_payload=settings.max_payload,
+        )
+
+    def refusal(self, kept: Row, size: int) -> TooMuchKept | None:
+        """Why an effect of so many bytes is not kept beside what is, if it is not."""
+        for setting, whose, have, more, what in (
+            ("max_effects", "attempt", kept["effects"], 1, "effects and artifacts"),
+            ("max_kept", "attempt", kept["bytes"], size, "bytes of effects and artifacts"),
+            ("max_run_effects", "run", kept["run_effects"], 1, "effects and artifacts"),
+            ("max_run_kept", "run", kept["run_bytes"], size, "bytes of effects and artifacts"),
+        ):
+            most = getattr(self, setting)
+            if have + more > most:
+                reason = f"this {whose} has {have} {what} and may have {most}, not {have + more}"
+                return TooMuchKept("effects", f"{reason}; Holdfast(…, {setting}=…) allows more")
+        return None
+
+
+def keep(tx: Transaction, bounds: Bounds, effects: Sequence[Effect]) -> Kept:
+    """Remember what has room, and tell what is new: the task and the name."""
+    rows, upto = list[tuple[object, ...]](), 0
+    for nth, (task_id, fence, name, value, beside) in enumerate(effects, 1):
+        size = len(value.encode()) + beside
+        upto += size
+        rows.append((task_id, fence, name, value, size, nth, upto))
+    kept = _write(tx, bounds, rows)
+    if len(kept) < len(rows) and len(rows) > 1:
+        # All before it were counted for its run, though they may be of others: once more, alone.
+        for row in rows:
+            if (row[0], row[2]) not in kept:
+                kept |= _write(tx, bounds, [(*row[:5], 1, row[4])])
+    return kept
+
+
+def refusal(
+    tx: Transaction, bounds: Bounds, effect: tuple[str, int, str], size: int
+) -> TooMuchKept | None:
+    """Why an attempt may not keep an effect of so many bytes, unless it is there already."""
+    rows = tx.read("kept_by", rows=[effect])
+    return bounds.refusal(rows[0], size) if rows else None
+
+
+def _write(tx: Transaction, bounds: Bounds, rows: Sequence[tuple[object, ...]]) -> Kept:
+    written = tx.write(
+        "record_effects",
+        rows=rows,
+        max_effects=bounds.max_effects,
+        max_kept=bounds.max_kept,
+        max_run_effects=bounds.max_run_effects,
+        max_run_kept=bounds.max_run_kept,
+    )
+    return {(row["task_id"], row["name"]) for row in written}

@@ -1,0 +1,109 @@
+"""A listener: takes connections in while there is room, and pauses where descriptors run out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
+from math import inf
+
+from holdfast.server.connection import Connection, problem_text
+from holdfast.server.connection_limits import GRACE, Connections
+from holdfast.server.limits import address_of
+
+# How many silent connections are closed to make room, and how often it is told.
+ROOM = 8
+TOLD_EVERY = 60.0
+OUT = frozenset({EMFILE, ENFILE, ENOBUFS, ENOMEM})
+FULL = problem_text(503, "too_many_connections", "this server has no room for a connection more")
+SHARE = problem_text(429, "too_many_connections", "this address has too many connections open")
+
+log = logging.getLogger("holdfast.server")
+
+
+class Listener:
+    """Gives each connection of a socket to a protocol of its own, on the loop that opened it."""
+
+    def __init__(
+        self,
+        listens: socket.socket,
+        connections: Connections,
+        make: Callable[[str], Connection],
+    ) -> None:
+        self._socket = listens
+        self._connections = connections
+        self._make = make
+        self._loop: asyncio.AbstractEventLoop
+        self._again: asyncio.TimerHandle | None = None
+        self._told_at = -inf
+        self._connecting: set[asyncio.Task[None]] = set()
+
+    def open(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._socket.settimeout(0)
+        self._loop.add_reader(self._socket, self._accept)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._socket)
+        if self._again is not None:
+            self._again.cancel()
+
+    def _accept(self) -> None:
+        while not self._connections.crowded:
+            try:
+                made, name = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in OUT:
+                    raise
+                self._make_room(error)
+                break
+            made.settimeout(0)
+            self._take(made, address_of(name[:2]))
+        self._loop.remove_reader(self._socket)
+        self._again = self._loop.call_later(
+            GRACE, self._loop.add_reader, self._socket, self._accept
+        )
+
+    def _take(self, made: socket.socket, address: str) -> None:
+        full = self._connections.admit(address)
+        if full is not None:
+            self._connections.refused["too_many_connections"] += 1
+            _send_away(made, full)
+            return
+        connection = self._make(address)
+        self._connections.add(connection)
+        task = self._loop.create_task(self._connect(made, connection))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    async def _connect(self, made: socket.socket, connection: Connection) -> None:
+        try:
+            await self._loop.connect_accepted_socket(lambda: connection, made)
+        except OSError:
+            self._connections.remove(connection)
+            made.close()
+
+    def _make_room(self, error: OSError) -> None:
+        now = self._loop.time()
+        if now > self._told_at + TOLD_EVERY:
+            self._told_at = now
+            log.warning(
+                "no connection can be accepted: %s; the oldest without a request are closed, and "
+                "`ulimit -n` before the start allows more",
+                error.strerror,
+            )
+        self._connections.cut_silent(ROOM)
+
+
+def _send_away(made: socket.socket, full: str) -> None:
+    try:
+        made.send(SHARE if full == "address" else FULL)
+        made.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+    finally:
+        made.close()
