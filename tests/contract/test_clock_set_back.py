@@ -1,4 +1,4 @@
-"""Leases that were taken while the clock stood ahead: they last as long as they were granted for."""
+"""Leases taken while the clock stood ahead: they last as long as they were granted for."""
 
 from __future__ import annotations
 
