@@ -31,15 +31,13 @@ def clean(folder: Path) -> None:
     git(folder, "clean", "-fdx")
 
 
-def unlink(folder: Path) -> None:
-    (folder / ".holdfast" / "holdfast.db").unlink()
-
-
 def replace(folder: Path) -> None:
-    unlink(folder)
+    store = folder / ".holdfast" / "holdfast.db"
+    other = folder.parent / "other.db"
+    assert holdfast(folder, "task", "add", "elsewhere", "--db", str(other)).returncode == 0
     for end in ("-wal", "-shm"):
-        (folder / ".holdfast" / f"holdfast.db{end}").unlink()
-    assert holdfast(folder, "task", "add", "of another store").returncode == 0
+        store.with_name(f"{store.name}{end}").unlink()
+    other.replace(store)
 
 
 @pytest.fixture

@@ -247,3 +247,18 @@ def test_what_cannot_be_saved_is_tried_again(path: Path, monkeypatch: pytest.Mon
             tasks(database)
         assert saved_tasks(error.value.saved) == {"t_1"}
         assert len(told) == 1
+
+
+def test_no_empty_store_begins_in_the_place_of_one_that_was_saved(path: Path) -> None:
+    with opened(f"sqlite:///{path}", clock=ManualClock()) as database:
+        add(database, ("t_1", "one"))
+        unlink(path)
+        with pytest.raises(StoreGone):
+            tasks(database)
+    with pytest.raises(StoreGone, match="db restore") as error, opened(f"sqlite:///{path}"):
+        pass
+    assert error.value.saved is not None
+    assert not path.exists()
+    error.value.saved.unlink()
+    with opened(f"sqlite:///{path}") as database:
+        assert tasks(database) == {}

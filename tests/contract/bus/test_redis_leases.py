@@ -10,9 +10,12 @@ import pytest
 import redis
 
 from holdfast.bus.redis_leases import RedisLeases
+from holdfast.clock import MICROSECONDS
 from holdfast.errors import BusUnreachable, InvalidInput
 from holdfast.model.result import Refusal
 from holdfast.model.task import NamedLease
+from holdfast.settings import DAY
+from tests.race.racers import eventually
 
 
 class Desk:
@@ -24,6 +27,12 @@ class Desk:
     def lose(self) -> None:
         for key in self.client.scan_iter(f"{{{self.prefix}}}*"):
             self.client.delete(key)
+
+    def set_back(self, key: str, seconds: float) -> None:
+        """Have a lease be as if the clock of Redis had been set back after it was taken."""
+        for moment in ("expires_at", "leased_at"):
+            by = round(seconds * MICROSECONDS)
+            self.client.hincrby(f"{{{self.prefix}}}:lease:{key}", moment, by)
 
     def end(self, key: str) -> None:
         """Let a lease run out, as if its time had come."""
@@ -54,6 +63,17 @@ def test_a_held_lease_is_nobody_elses_until_it_is_given_back(desk: Desk) -> None
     again = take(desk)
     assert again.fence > lease.fence
     assert again.token != lease.token
+
+
+def test_a_lease_taken_before_the_clock_was_set_back_ends_in_its_own_time(desk: Desk) -> None:
+    take(desk, ttl=0.2)
+    kept = take(desk, "kept")
+    for key in ("deploy", "kept"):
+        desk.set_back(key, DAY)
+        assert desk.leases.acquire(key, "another", ttl=60) is None
+    assert eventually(lambda: desk.leases.acquire("deploy", "another", ttl=60) is not None)
+    assert desk.leases.acquire("kept", "another", ttl=60) is None
+    assert desk.leases.renew("kept", kept.token, ttl=60).ok
 
 
 def test_a_lease_that_ran_out_is_kept_and_freed_by_its_next_holder_alone(desk: Desk) -> None:

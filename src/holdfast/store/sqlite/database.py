@@ -26,6 +26,7 @@ from holdfast.store.sqlite.connection import connect, create, refuse_unsafe
 from holdfast.store.sqlite.file_identity import FileIdentity
 from holdfast.store.sqlite.migrator import SqliteMigrator
 from holdfast.store.sqlite.others import Others
+from holdfast.store.sqlite.saved_copy import refuse_lost
 from holdfast.store.sqlite.together import Gathering
 from holdfast.store.sqlite.transaction import Catalogue, SqliteTransaction
 from holdfast.store.standing import Standing
@@ -78,6 +79,7 @@ class SqliteDatabase:
             lock=surroundings.threads.lock(),
             spare=surroundings.settings.view_connections,
         )
+        refuse_lost(self._path)
         create(self._path)
         # Before it is opened, so that there is no moment at which a fork could go unnoticed.
         note_open(self._home, self._path)

@@ -15,13 +15,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 from pathlib import Path
-from shlex import quote
 
 import apsw
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreError, StoreGone
-from holdfast.store.sqlite.saved_copy import save_again, save_copy
+from holdfast.store.sqlite.saved_copy import save_again, save_copy, tell_restore
 from holdfast.threads import Threads
 
 logger = logging.getLogger("holdfast.store")
@@ -155,7 +154,7 @@ class FileIdentity:
                 f"make room for it, it is tried again: {error}"
             )
         else:
-            command = f"holdfast db restore {quote(str(self._copy))} --db {quote(str(self._path))}"
+            command = tell_restore(self._copy, self._path)
             self._told = (
                 f"{gone}; all that was acknowledged is saved in {self._copy}; once no process has "
                 f"that path open any more, `{command}` brings it back"

@@ -7,12 +7,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from glob import escape
 from itertools import chain, count
 from pathlib import Path
+from shlex import quote
 
 import apsw
 
-from holdfast.errors import StoreError
+from holdfast.errors import StoreError, StoreGone
 from holdfast.store.sqlite.backup import write_copy
 
 
@@ -30,6 +32,25 @@ def save_copy(source: apsw.Connection, store: Path) -> Path:
         except (OSError, apsw.Error, StoreError) as error:
             problems.append(f"{folder}: {error}")
     raise StoreError("; ".join(problems))
+
+
+def refuse_lost(store: Path) -> None:
+    """Refuse to begin an empty store in the place of one that is gone, and was saved."""
+    if store.exists():
+        return
+    copies = sorted(store.parent.glob(f"{escape(store.name)}.saved-*.db"))
+    if copies:
+        raise StoreGone(
+            f"the file of the store is gone: there is none at {store}, but what it held is saved "
+            f"in {copies[-1]}; `{tell_restore(copies[-1], store)}` brings it back; to begin an "
+            "empty store, move what is saved elsewhere",
+            copies[-1],
+        )
+
+
+def tell_restore(copy: Path, store: Path) -> str:
+    """The command that brings back what was saved, as it can be typed anywhere."""
+    return f"holdfast db restore {quote(str(copy))} --db {quote(str(store))}"
 
 
 def save_again(source: apsw.Connection, copy: Path) -> None:
