@@ -32,7 +32,7 @@ steps:
   - id: guarded
     run: [sh, -c, '$HOLDFAST guard >&2 && echo "$HOLDFAST_TOKEN" && echo "{\\"ok\\": true}"']
 """  # noqa: E501 - a line of YAML
-ALLOW = ("--allow", "sh", "--allow-env", "W")
+ALLOW = ("--allow", "sh", "--allow", "absent-tool", "--allow-env", "W")
 YAML = {"Content-Type": "application/yaml"}
 
 
@@ -76,7 +76,9 @@ def test_a_worker_elsewhere_runs_what_it_allows_and_leaves_the_rest_to_others(
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE) == 0
         assert client.get("/workers").json()["items"] == []
-        assert "allows nothing" not in (there / "worker-said").read_text()
+        told = (there / "worker-said").read_text()
+        assert "--allow absent-tool: there is no such command here" in told
+        assert ("allows nothing" in told, "--allow sh: there is no" in told) == (False, False)
         assert not (there / "x").exists()
         with working(there, "--server", url, "--allow-any", **far):
             run = ended(client, run_id)
