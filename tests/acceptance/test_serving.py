@@ -93,6 +93,18 @@ def test_a_server_begins_with_a_token_of_its_own_and_drains(tmp_path: Path) -> N
     assert [each.split()[0] for each in said[:3]] == ["store", "token", "open"]
 
 
+def test_a_proxy_is_believed_that_whoever_serves_has_named(tmp_path: Path) -> None:
+    holdfast(tmp_path, "init", "--bare")
+    named = {"HOLDFAST_PROXIES": "10.0.0.0/8, 127.0.0.1"}
+    with serving(tmp_path, "serve", FORWARDED_ALLOW_IPS="*", **named) as (_, client):
+        headers = {"Authorization": "Bearer wrong", "X-Forwarded-For": "1.1.1.1, 203.0.113.9"}
+        assert client.post("/tasks", headers=headers).status_code == 401
+        (line,) = map(json.loads, (tmp_path / ".holdfast" / "audit.log").read_text().splitlines())
+    assert (line["became"], line["about"]) == ("401", "from 203.0.113.9")
+    wrong = holdfast(tmp_path, "serve", "--proxy", "proxy.example.com")
+    assert (wrong.returncode, "give the proxy's, as 10.0.0.7" in wrong.stderr) == (2, True)
+
+
 def test_open_lets_a_browser_in_once(tmp_path: Path) -> None:
     holdfast(tmp_path, "init", "--bare")
     away = holdfast(tmp_path, "open", "--server", "http://127.0.0.1:1", HOLDFAST_TOKEN="x" * 40)
