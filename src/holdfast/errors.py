@@ -17,6 +17,7 @@ HoldfastError
 ├── BusUnreachable        Redis does not answer, or refuses
 └── StoreError
     ├── StoreUnreachable  the database does not answer
+    ├── StoreUnwritable   no room, or no leave, to write the database or a file beside it
     ├── UnknownOutcome    a COMMIT whose fate the database could not tell
     ├── SchemaTooNew      the schema was made by a newer Holdfast
     ├── SchemaDamaged     an applied migration is not the one in the code
@@ -211,6 +212,13 @@ class StoreUnreachable(StoreError):
 
 class StoreBusy(StoreUnreachable):
     """Others held the database for longer than a caller waits; ask again."""
+
+
+class StoreUnwritable(StoreError):
+    """The database, or a file beside it, cannot be written; what was asked has not happened."""
+
+    def __init__(self, place: object, reason: object) -> None:
+        super().__init__(f"{place} cannot be written: {reason}; make room there, and ask again")
 
 
 class UnknownOutcome(StoreError):

@@ -317,8 +317,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     503: _problem(
         503,
         "store_unavailable",
-        "Ask again, after `Retry-After`: `store_unavailable`, or `shutting_down` where the server "
-        "is going",
+        "Ask again, after `Retry-After`: `store_unavailable`, `store_unwritable` where its disk is "
+        "full, or `shutting_down` where the server is going",
         "the store does not answer; ask again",
     ),
 }

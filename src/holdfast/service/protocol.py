@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from holdfast.engine import validation
 from holdfast.engine.engine import Engine
-from holdfast.errors import InvalidInput
 from holdfast.model.duration import Moment
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult
@@ -217,11 +216,7 @@ class Protocol:
         """Add to the log of an attempt that may still act; how long it is then."""
         accepted(task_id, self._engine.work.check_write(task_id, token))
         path = log_path(self._place, task_id, int(token.partition(".")[0]))
-        try:
-            return append(path, chunk)
-        except OSError as error:
-            reason = f"{path} cannot be written: {error.strerror}"
-            raise InvalidInput("log", reason) from error
+        return append(path, chunk)
 
     def tell(self, task_id: str, answer: TransitionResult) -> View:
         """How the task of a report stands, unless that was refused."""

@@ -6,10 +6,11 @@ import hashlib
 import os
 import re
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreUnwritable
 from holdfast.worker.state import State, private
 
 # No artifact can have its name.
@@ -36,19 +37,32 @@ class Artifact:
         self.conflict = f"the artifact {name} was kept before, with another content"
 
     def lay_aside(self, store: str) -> None:
-        folder = private(self.path.parent)
-        mark = folder / _STORE
-        if not mark.exists():
-            mark.write_text(store)
+        with self._written():
+            folder = private(self.path.parent)
+            mark = folder / _STORE
+            if not mark.exists():
+                self._write_aside(folder, store.encode())
+                self.put_in_place(mark)
+            self._write_aside(folder, self._content)
+
+    def put_in_place(self, path: Path | None = None) -> None:
+        if self._aside is not None:
+            with self._written():
+                self._aside.replace(path or self.path)
+
+    def _write_aside(self, folder: Path, content: bytes) -> None:
         # Each in a file of its own: the same attempt may be keeping another under this name.
         descriptor, made = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=folder)
         self._aside = Path(made)
-        os.close(descriptor)
-        self._aside.write_bytes(self._content)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
 
-    def put_in_place(self) -> None:
-        if self._aside is not None:
-            self._aside.replace(self.path)
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreUnwritable(self.path, error.strerror) from error
 
     def discard(self) -> None:
         if self._aside is not None:
