@@ -1,4 +1,4 @@
-"""Keeps secrets out of all that is written down: in whole, in pieces, and in other spellings."""
+"""Redaction of secrets from all that is written down: whole, in pieces, in other spellings."""
 
 from __future__ import annotations
 
