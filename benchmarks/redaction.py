@@ -60,9 +60,9 @@ def measure(data: bytes, pieces: list[bytes], count: int) -> float:
 
     redaction = Redaction(secrets(count, random.Random(count)))  # noqa: S311 - no secret is kept
     stream = Stream(lambda: redaction)
-    began = time.perf_counter()
+    began = time.process_time()
     clean = b"".join([*map(stream.feed, pieces), stream.flush()])
-    took = time.perf_counter() - began
+    took = time.process_time() - began
     assert clean == data
     return len(data) / took / 1e6
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 PADDING = b"="
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -60,6 +61,7 @@ def _value(data: bytes, place: int) -> int:
     return bits >> (8 * (len(data) + 1) - 6 * (place + 1)) & 63
 
 
+@cache
 def _sharing(value: int, *, low: int = 6, high: int = 6) -> frozenset[int]:
     """The letters that have some bits of a value, its lowest or its highest."""
     mask = ((1 << low) - 1) & (63 ^ ((1 << (6 - high)) - 1))
@@ -81,11 +83,13 @@ class Beginnings:
     def __init__(self, patterns: Collection[bytes]) -> None:
         self._short = {each[:n] for each in patterns for n in range(1, min(len(each), SHORT))}
         self._long = [each for each in patterns if len(each) > SHORT]
+        self._letters = bytes(set[int]().union(*patterns))
         self.longest = max(map(len, patterns), default=0)
 
     def longest_at_end(self, data: bytes) -> int:
         """How long the longest of them is with which data ends, short of a whole pattern."""
         tail = data[-self.longest :]
+        tail = tail[len(tail.rstrip(self._letters)) :]
         found = [
             len(tail) - place
             for pattern in self._long

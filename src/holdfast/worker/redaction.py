@@ -29,17 +29,21 @@ class Redaction:
     def __init__(self, secrets: Mapping[str, str]) -> None:
         # Those that other programs break into lines are looked for without regard to line ends.
         spelled: dict[bytes, bytes] = {}
-        self._whole: dict[bytes, bytes] = {}
+        # No letter of these is spelled in another way.
+        hexadecimal: dict[bytes, bytes] = {}
+        utf_16: dict[bytes, bytes] = {}
         self._wrapped: dict[bytes, tuple[Encoded, bytes]] = {}
         for name, value in secrets.items():
             mark = f"[secret {check_secret(name, value)}]".encode()
             for text in {value, *(line for line in value.splitlines() if len(line) >= LEAST)}:
                 spelled[text.encode("utf-8", "surrogatepass")] = mark
-                self._whole.update(dict.fromkeys(_whole(text), mark))
+                hexadecimal.update(dict.fromkeys(_in_hexadecimal(text), mark))
+                utf_16.update(dict.fromkeys(_in_utf_16(text), mark))
                 for data in _encoded_words(text):
                     self._wrapped.update({each.core: (each, mark) for each in encodings(data)})
         self._spellings = Spellings(spelled)
-        self._whole_beginnings = Beginnings(self._whole)
+        self._whole = {**hexadecimal, **utf_16}
+        self._whole_beginnings = (Beginnings(hexadecimal), Beginnings(utf_16))
         self._wrapped_beginnings = Beginnings(self._wrapped)
         self._leads = frozenset[int]().union(*(each.leads for each, _ in self._wrapped.values()))
 
@@ -113,7 +117,7 @@ class Redaction:
 
     def _begun(self, data: bytes) -> int:
         """Where the longest end of data begins that may begin a secret that is not spelled out."""
-        begun = len(data) - self._whole_beginnings.longest_at_end(data)
+        begun = len(data) - max(each.longest_at_end(data) for each in self._whole_beginnings)
         end = data[-3 * self._wrapped_beginnings.longest :]
         size = self._wrapped_beginnings.longest_at_end(end.translate(ONE_ALPHABET, _BREAKS))
         flat = [place for place, byte in enumerate(end) if byte not in _BREAKS] if size else []
@@ -154,11 +158,9 @@ def check_secret(name: str, value: str) -> str:
     return name
 
 
-def _whole(text: str) -> Iterator[bytes]:
-    """A text in a hexadecimal dump, and in UTF-16: no letter of these is spelled in another way."""
-    data = text.encode("utf-8", "surrogatepass")
-    yield from (data.hex().encode(), data.hex().upper().encode())
-    yield from _in_utf_16(text)
+def _in_hexadecimal(text: str) -> Iterator[bytes]:
+    data = text.encode("utf-8", "surrogatepass").hex()
+    yield from (data.encode(), data.upper().encode())
 
 
 def _encoded_words(text: str) -> Iterator[bytes]:
@@ -169,8 +171,9 @@ def _encoded_words(text: str) -> Iterator[bytes]:
 
 
 def _in_utf_16(text: str) -> Iterator[bytes]:
-    for order in ("le", "be"):
-        yield text.encode(f"utf-16-{order}", "surrogatepass")
+    """In both orders, or once what they have in common: all but a byte that all letters share."""
+    little, big = (text.encode(f"utf-16-{each}", "surrogatepass") for each in ("le", "be"))
+    yield from (little[:-1],) if little[:-1] == big[1:] else (little, big)
 
 
 def _merged(spans: list[Span]) -> list[Span]:

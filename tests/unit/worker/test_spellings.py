@@ -212,11 +212,13 @@ def test_what_bash_writes_of_a_secret_is_found(secret: str) -> None:
 
 @given(secret=SECRETS, cuts=CUTS, form=st.sampled_from(["utf-16", "utf-16-le", "utf-16-be"]))
 def test_a_secret_in_utf_16_is_found(secret: str, cuts: list[int], form: str) -> None:
-    found = pieces(
-        b"\0\1" + codecs.encode(secret, form) + b"\2\0", cuts, Redaction({"API": secret})
-    )
-    mark = codecs.BOM_UTF16 + MARK if form == "utf-16" else MARK
-    assert found == b"\0\1" + mark + b"\2\0"
+    written = BEFORE + codecs.encode(secret, form) + AFTER
+    found = pieces(written, cuts, Redaction({"API": secret}))
+    # A byte that all letters have in common may be left, once: of ASCII a zero.
+    shared = codecs.encode(secret[0], "utf-16-be")[:1]
+    bom = codecs.BOM_UTF16 if form == "utf-16" else b""
+    ways = [(b"", b""), (shared, b""), (b"", shared)]
+    assert found in [BEFORE + bom + one + MARK + other + AFTER for one, other in ways]
 
 
 @given(
