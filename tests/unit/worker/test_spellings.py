@@ -275,9 +275,13 @@ def test_no_text_keeps_it_busy(secret: str) -> None:
     assert time.process_time() - began < 20
 
 
-def test_a_secret_far_from_what_is_cut_off_is_found_in_a_long_text() -> None:
-    secret = "<<pass-word & more>>"
+@pytest.mark.parametrize("secret", ["<<pass-word & more>>", "<-> & {é}"])
+def test_a_secret_in_a_long_text_is_found_wherever_it_is_cut(secret: str) -> None:
     redaction = Redaction({"API": secret})
-    filler = b"a line of a log; " * 2_000
+    filler = b"a line of a log; " * 500
     for spelled in (secret, html.escape(secret), "".join(f"\\u{ord(each):04x}" for each in secret)):
-        assert redaction.clean(filler + spelled.encode() + filler) == filler + MARK + filler
+        data = filler + spelled.encode() + filler
+        clean = filler + MARK + filler
+        cuts = range(len(filler), len(filler) + len(spelled.encode()), 3)
+        assert {pieces(data, [cut], redaction) for cut in cuts} == {clean}
+        assert redaction.clean(data) == clean
