@@ -41,11 +41,15 @@ bench: $(READY)  ## measure throughput and latency; ARGS="--pairs 1" is quick
 	$(BIN)/python -m benchmarks $(ARGS)
 
 lock: $(READY)  ## pin dependencies again; ARGS=--upgrade takes the newest versions
-	$(BIN)/uv pip compile $(LOCK) -o requirements/runtime.txt pyproject.toml
 	$(BIN)/uv pip compile $(LOCK) -o requirements/dev.txt --group dev pyproject.toml
+	$(BIN)/uv pip compile $(LOCK) $(AS_DEV) -o requirements/runtime.txt pyproject.toml
+	$(BIN)/uv pip compile $(LOCK) $(AS_DEV) -o requirements/all.txt --all-extras pyproject.toml
+	$(BIN)/uv pip compile $(LOCK) $(AS_DEV) -o requirements/build.txt --group pyproject.toml:build
 
 LOCK = --quiet --no-config --universal --python-version 3.11 --generate-hashes \
        --custom-compile-command "make lock" $(ARGS)
+# What is installed is what the tests ran with.
+AS_DEV = --constraint requirements/dev.txt
 
 reference: $(READY)  ## write the pages that are made from the code
 	$(BIN)/python -m tools.reference

@@ -19,6 +19,7 @@ HoldfastError
 └── StoreError
     ├── StoreGone         the store's file was removed or replaced while it was open
     ├── StoreUnreachable  the database does not answer
+    ├── StoreUnwritable   no room, or no leave, to write the database or a file beside it
     ├── UnknownOutcome    a COMMIT whose fate the database could not tell
     ├── NotTrusted        a home or its settings may be another's; says how to trust it
     ├── SchemaTooNew      the schema was made by a newer Holdfast
@@ -231,6 +232,13 @@ class StoreUnreachable(StoreError):
 
 class StoreBusy(StoreUnreachable):
     """Others held the database for longer than a caller waits; ask again."""
+
+
+class StoreUnwritable(StoreError):
+    """The database, or a file beside it, cannot be written; what was asked has not happened."""
+
+    def __init__(self, place: object, reason: object) -> None:
+        super().__init__(f"{place} cannot be written: {reason}; make room there, and ask again")
 
 
 class UnknownOutcome(StoreError):

@@ -40,7 +40,7 @@ def test_no_work_is_left_behind_in_a_comment() -> None:
 
 def test_the_lock_names_versions_and_hashes_but_no_addresses() -> None:
     locks = sorted((ROOT / "requirements").glob("*.txt"))
-    assert [lock.name for lock in locks] == ["dev.txt", "runtime.txt"]
+    assert [lock.name for lock in locks] == ["all.txt", "build.txt", "dev.txt", "runtime.txt"]
     for lock in locks:
         text = lock.read_text()
         pins = re.findall(r"^[a-z0-9-]+==\S+.*\\\n +--hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)

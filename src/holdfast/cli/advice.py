@@ -28,6 +28,7 @@ from holdfast.errors import (
     SchemaTooNew,
     StoreError,
     StoreUnreachable,
+    StoreUnwritable,
 )
 from holdfast.service.refused import STOP, Refused
 from holdfast.service.wording import in_commands
@@ -167,7 +168,7 @@ def _after_error(error: HoldfastError) -> str | None:
 def _after_store(error: StoreError | BusUnreachable) -> str | None:
     if "malformed" in str(error):
         return with_store("holdfast db restore FILE") + "   (its last backup)"
-    away = isinstance(error, StoreUnreachable | BusUnreachable)
+    away = isinstance(error, StoreUnreachable | StoreUnwritable | BusUnreachable)
     return None if away else "holdfast runs --db URL   (another store)"
 
 

@@ -318,8 +318,9 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     503: _problem(
         503,
         "store_unavailable",
-        "Ask again, after `Retry-After`: `store_unavailable`, or `shutting_down` where the server "
-        "is going; `store_gone` where the store's file was removed, and it ends",
+        "Ask again, after `Retry-After`: `store_unavailable`, `store_unwritable` where its disk is "
+        "full, or `shutting_down` where the server is going; `store_gone` where the store's file "
+        "was removed, and it ends",
         "the store does not answer; ask again",
     ),
 }

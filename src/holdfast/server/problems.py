@@ -29,7 +29,7 @@ from holdfast.errors import (
     KeyConflict,
     NotFound,
     StoreError,
-    StoreGone,
+    StoreUnwritable,
     TooMuchKept,
 )
 from holdfast.server.pages import keep_out
@@ -105,8 +105,7 @@ def answer_error(error: HoldfastError) -> Answer:
         case KeyConflict():
             return tell(409, "key_conflict", said, existing=error.existing)
         case StoreError():
-            log.warning("the store does not do what it is asked: %s", error)
-            return _unavailable(*(GONE if isinstance(error, StoreGone) else AWAY))
+            return _store_away(error, said)
         case _:
             return _unavailable("shutting_down", said)
 
@@ -120,6 +119,13 @@ def _invalid(error: InvalidInput, said: str) -> Answer:
         return tell(422, "invalid_input", said, field=error.field)
     mistakes = [each.told() for each in error.found[:MOST_MISTAKES]]
     return tell(422, "invalid_workflow", said, mistakes=mistakes)
+
+
+def _store_away(error: StoreError, said: str) -> Answer:
+    log.warning("the store does not do what it is asked: %s", error)
+    if isinstance(error, StoreUnwritable):
+        return _unavailable("store_unwritable", said)
+    return _unavailable(*(GONE if isinstance(error, StoreGone) else AWAY))
 
 
 def _unavailable(code: str, detail: str) -> Answer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from holdfast.engine.engine import Engine
-from holdfast.errors import InvalidInput
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.service.place import Place
 from holdfast.service.refused import Refused, accepted
@@ -31,9 +30,6 @@ def keep_artifact(
             refusal = TransitionResult(ok=False, reason=conflict, detail=artifact.conflict)
             raise Refused(task_id, refusal)
         artifact.put_in_place()
-    except OSError as error:
-        reason = f"{artifact.path} cannot be written: {error.strerror}"
-        raise InvalidInput("artifact", reason) from error
     finally:
         artifact.discard()
     return {"ok": True, "repeated": answer.repeated, **artifact.told}

@@ -30,6 +30,7 @@ LOOK_EVERY = 1.0
 LOCK = "audit.lock"
 
 log = logging.getLogger("holdfast.audit")
+warnings = logging.getLogger("holdfast.server")
 # Not handlers of the logger: to make a record takes longer than the line, and each call has one.
 _files: list[AuditFile] = []
 _encode = json.JSONEncoder(check_circular=False).encode
@@ -63,6 +64,7 @@ class AuditFile(RotatingFileHandler):
 
     def __init__(self, url: str) -> None:
         path = audit_path(url)
+        self._failed = False
         try:
             private(path.parent)
             super().__init__(path, maxBytes=MOST_BYTES, backupCount=OLDER, encoding="utf-8")
@@ -88,8 +90,12 @@ class AuditFile(RotatingFileHandler):
                 self._look(len(line))
             self._now_open().write(line)
             self._now_open().flush()
-        except Exception:  # noqa: BLE001 - whatever it is, logging has a way to tell of it
-            self.handleError(logging.makeLogRecord({"msg": "the audit", "audit": said}))
+            self._failed = False
+        except Exception as error:  # noqa: BLE001 - whatever it is, what was asked is done
+            # Once, and not for each line: where this is told may be on the same disk.
+            if not self._failed:
+                warnings.warning("%s is not written any further: %s", self.baseFilename, error)
+            self._failed = True
         finally:
             self.release()
 

@@ -10,7 +10,6 @@ from typing import Any
 from holdfast.engine import validation
 from holdfast.engine.engine import Engine
 from holdfast.engine.work import EFFECTS
-from holdfast.errors import InvalidInput
 from holdfast.model.duration import Moment
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult
@@ -262,11 +261,7 @@ class Protocol:
         self._scope.check_tasks([task_id])
         accepted(task_id, self._engine.work.check_write(task_id, token))
         path = log_path(self._place, task_id, int(token.partition(".")[0]))
-        try:
-            return append(path, chunk)
-        except OSError as error:
-            reason = f"{path} cannot be written: {error.strerror}"
-            raise InvalidInput("log", reason) from error
+        return append(path, chunk)
 
     def keep_artifact(self, task_id: str, token: str, name: str, content: bytes) -> View:
         """Keep a file of an attempt that may still act, under a name of its own."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreUnwritable
 from holdfast.worker.state import State
 from holdfast.worker.state_path import StatePath
 
@@ -39,21 +40,28 @@ class Artifact:
         self.conflict = f"the artifact {name} was kept before, with another content"
 
     def lay_aside(self, store: str) -> None:
-        if not is_of(self._folder, store):
-            with suppress(FileExistsError):
-                mark = (self._folder / _STORE).open(_ANEW, make=True)
-                with os.fdopen(mark, "w") as file:
-                    file.write(store)
-        # Each in a file of its own: the same attempt may be keeping another under this name.
-        aside = self._folder / f".{self._name}.{os.urandom(6).hex()}"
-        made = aside.open(_ANEW, make=True)
-        self._aside = aside
-        with os.fdopen(made, "wb") as file:
-            file.write(self._content)
+        with self._written():
+            mark = self._folder / _STORE
+            if not mark.path.exists():
+                mark.write(store.encode())
+            # Each in a file of its own: the same attempt may be keeping another under this name.
+            aside = self._folder / f".{self._name}.{os.urandom(6).hex()}"
+            made = aside.open(_ANEW, make=True)
+            self._aside = aside
+            with os.fdopen(made, "wb") as file:
+                file.write(self._content)
 
     def put_in_place(self) -> None:
         if self._aside is not None:
-            self._aside.rename(self._name)
+            with self._written():
+                self._aside.rename(self._name)
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreUnwritable(self.path, error.strerror) from error
 
     def discard(self) -> None:
         if self._aside is not None:

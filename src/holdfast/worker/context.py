@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.engine.edge import reading
 from holdfast.engine.validation import JSON_SCALAR_LIMIT
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreUnwritable
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.model.text import encode_json
@@ -160,8 +160,8 @@ class Context:
         path = self._state.log(self.task_id, self.attempt)
         try:
             append(path, f"{line}{ending}".encode("utf-8", "replace"))
-        except OSError as error:
-            logger.warning("%s is not written any further: %s", path, error)
+        except StoreUnwritable as error:
+            logger.warning("a line of a step is not in its log: %s", error)
 
     def artifact(self, name: str, content: str | bytes | Path) -> Any:  # noqa: ANN401
         """Keep a file under a name, and give its path; the content, or where to read it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 PADDING = b"="
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -13,6 +14,9 @@ _LETTERS += [(letter, 62 + value) for each in (b"+/", b"-_") for value, letter i
 _KNOWN = frozenset(letter for letter, _ in _LETTERS)
 # Lines of encoded text are longer than most others that are one word.
 _LINE = 16
+# Of the two alphabets, the standard one is looked for.
+ONE_ALPHABET = bytes.maketrans(b"-_", b"+/")
+SHORT = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,18 +43,16 @@ class Encoded:
         return start, end
 
 
-def encodings(text: str) -> Iterator[Encoded]:
-    """Both alphabets, wherever in what was encoded the text may begin."""
-    data = text.encode("utf-8", "surrogatepass")
+def encodings(data: bytes) -> Iterator[Encoded]:
+    """Data in the standard alphabet, wherever in what was encoded it may begin."""
     for before in range(3):
         first, head = divmod(before * 8, 6)
         last, tail = divmod((before + len(data)) * 8, 6)
         padded = bytes(before) + data
         leads = _sharing(_value(padded, first), low=6 - head) if head else frozenset[int]()
         trails = _sharing(_value(padded, last), high=tail) if tail else frozenset[int]()
-        for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            core = encode(padded)[first + bool(head) : last]
-            yield Encoded(core=core, leads=leads, trails=trails)
+        core = base64.b64encode(padded)[first + bool(head) : last]
+        yield Encoded(core=core, leads=leads, trails=trails)
 
 
 def _value(data: bytes, place: int) -> int:
@@ -59,6 +61,7 @@ def _value(data: bytes, place: int) -> int:
     return bits >> (8 * (len(data) + 1) - 6 * (place + 1)) & 63
 
 
+@cache
 def _sharing(value: int, *, low: int = 6, high: int = 6) -> frozenset[int]:
     """The letters that have some bits of a value, its lowest or its highest."""
     mask = ((1 << low) - 1) & (63 ^ ((1 << (6 - high)) - 1))
@@ -72,3 +75,34 @@ def ends_with_lead(data: bytes, leads: Collection[int], breaks: bytes) -> bool:
         return False
     line = text[-_LINE:]
     return len(text) == len(data) or (len(line) == _LINE and _KNOWN.issuperset(line))
+
+
+class Beginnings:
+    """The beginnings of some patterns: short ones by heart, longer ones by how they begin."""
+
+    def __init__(self, patterns: Collection[bytes]) -> None:
+        self._short = {each[:n] for each in patterns for n in range(1, min(len(each), SHORT))}
+        self._long = [each for each in patterns if len(each) > SHORT]
+        self._letters = bytes(set[int]().union(*patterns))
+        self.longest = max(map(len, patterns), default=0)
+
+    def longest_at_end(self, data: bytes) -> int:
+        """How long the longest of them is with which data ends, short of a whole pattern."""
+        tail = data[-self.longest :]
+        tail = tail[len(tail.rstrip(self._letters)) :]
+        found = [
+            len(tail) - place
+            for pattern in self._long
+            for place in places(tail, pattern[:SHORT])
+            if pattern != tail[place:] and pattern.startswith(tail[place:])
+        ]
+        if found:
+            return max(found)
+        return next((n for n in range(min(SHORT, len(tail)), 0, -1) if tail[-n:] in self._short), 0)
+
+
+def places(data: bytes, pattern: bytes) -> Iterator[int]:
+    place = data.find(pattern)
+    while place >= 0:
+        yield place
+        place = data.find(pattern, place + len(pattern))

@@ -1,23 +1,26 @@
-"""Keeps secrets out of all that is written down: in whole, in pieces, and in other spellings."""
+"""Redaction of secrets from all that is written down: whole, in pieces, in other spellings."""
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 from holdfast.errors import InvalidInput
-from holdfast.worker.encoded import Encoded, encodings, ends_with_lead
+from holdfast.worker.encoded import (
+    ONE_ALPHABET,
+    Beginnings,
+    Encoded,
+    encodings,
+    ends_with_lead,
+    places,
+)
+from holdfast.worker.spellings import Span, Spellings
 
 LEAST = 8
-SHORT = 64
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BREAKS = b"\r\n"
-_LOWER_HEX = re.compile(r"%[0-9A-F]{2}")
-_Span = tuple[int, int, bytes]
 
 
 class Redaction:
@@ -25,19 +28,27 @@ class Redaction:
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         # Those that other programs break into lines are looked for without regard to line ends.
-        self._plain: dict[bytes, bytes] = {}
+        spelled: dict[bytes, bytes] = {}
+        # No letter of these is spelled in another way.
+        hexadecimal: dict[bytes, bytes] = {}
+        utf_16: dict[bytes, bytes] = {}
         self._wrapped: dict[bytes, tuple[Encoded, bytes]] = {}
         for name, value in secrets.items():
             mark = f"[secret {check_secret(name, value)}]".encode()
             for text in {value, *(line for line in value.splitlines() if len(line) >= LEAST)}:
-                self._plain.update(dict.fromkeys(_spellings(text), mark))
-                self._wrapped.update({each.core: (each, mark) for each in encodings(text)})
-        self._beginnings = Beginnings(self._plain)
+                spelled[text.encode("utf-8", "surrogatepass")] = mark
+                hexadecimal.update(dict.fromkeys(_in_hexadecimal(text), mark))
+                utf_16.update(dict.fromkeys(_in_utf_16(text), mark))
+                for data in _encoded_words(text):
+                    self._wrapped.update({each.core: (each, mark) for each in encodings(data)})
+        self._spellings = Spellings(spelled)
+        self._whole = {**hexadecimal, **utf_16}
+        self._whole_beginnings = (Beginnings(hexadecimal), Beginnings(utf_16))
         self._wrapped_beginnings = Beginnings(self._wrapped)
         self._leads = frozenset[int]().union(*(each.leads for each, _ in self._wrapped.values()))
 
     def __bool__(self) -> bool:
-        return bool(self._plain)
+        return bool(self._wrapped)
 
     def clean(self, data: bytes) -> bytes:
         """The same without any secret."""
@@ -70,8 +81,9 @@ class Redaction:
         if not self:
             return data, b""
         encoded = self._encoded_spans(data)
-        spans = _merged([*self._plain_spans(data), *encoded])
-        held = self._begun(data)
+        spelled, begun = self._spellings.search(data)
+        spans = _merged([*spelled, *self._whole_spans(data), *encoded])
+        held = min(begun, self._begun(data))
         whole = len(data.rstrip(_BREAKS))
         # The letter that an encoded one shares with what follows may be still to come.
         held = min([held, *(start for start, end, _ in encoded if end == whole)])
@@ -80,22 +92,23 @@ class Redaction:
                 held = start
         return _replace(data[:held], [each for each in spans if each[1] <= held]), data[held:]
 
-    def _spans(self, data: bytes) -> list[_Span]:
-        return _merged([*self._plain_spans(data), *self._encoded_spans(data)])
+    def _spans(self, data: bytes) -> list[Span]:
+        spelled, _ = self._spellings.search(data)
+        return _merged([*spelled, *self._whole_spans(data), *self._encoded_spans(data)])
 
-    def _plain_spans(self, data: bytes) -> list[_Span]:
+    def _whole_spans(self, data: bytes) -> list[Span]:
         return [
-            (start, start + len(pattern), mark)
-            for pattern, mark in self._plain.items()
-            for start in _places(data, pattern)
+            (start, start + len(form), mark)
+            for form, mark in self._whole.items()
+            for start in places(data, form)
         ]
 
-    def _encoded_spans(self, data: bytes) -> list[_Span]:
-        flat = data.translate(None, _BREAKS)
+    def _encoded_spans(self, data: bytes) -> list[Span]:
+        flat = data.translate(ONE_ALPHABET, _BREAKS)
         found = [
             (*each.extended(flat, start), mark)
             for each, mark in self._wrapped.values()
-            for start in _places(flat, each.core)
+            for start in places(flat, each.core)
         ]
         if not found:
             return []
@@ -103,10 +116,10 @@ class Redaction:
         return [(where[start], where[end - 1] + 1, mark) for start, end, mark in found]
 
     def _begun(self, data: bytes) -> int:
-        """Where the longest end of data begins that may be the beginning of a secret."""
-        begun = len(data) - self._beginnings.longest_at_end(data)
+        """Where the longest end of data begins that may begin a secret that is not spelled out."""
+        begun = len(data) - max(each.longest_at_end(data) for each in self._whole_beginnings)
         end = data[-3 * self._wrapped_beginnings.longest :]
-        size = self._wrapped_beginnings.longest_at_end(end.translate(None, _BREAKS))
+        size = self._wrapped_beginnings.longest_at_end(end.translate(ONE_ALPHABET, _BREAKS))
         flat = [place for place, byte in enumerate(end) if byte not in _BREAKS] if size else []
         if size and size < len(flat) and end[flat[-size - 1]] in self._leads:
             size += 1
@@ -115,28 +128,6 @@ class Redaction:
         elif ends_with_lead(end, self._leads, _BREAKS):
             begun = min(begun, len(data.rstrip(_BREAKS)) - 1)
         return begun
-
-
-class Beginnings:
-    """The beginnings of some patterns: short ones by heart, longer ones by how they begin."""
-
-    def __init__(self, patterns: Collection[bytes]) -> None:
-        self._short = {each[:n] for each in patterns for n in range(1, min(len(each), SHORT))}
-        self._long = [each for each in patterns if len(each) > SHORT]
-        self.longest = max(map(len, patterns), default=0)
-
-    def longest_at_end(self, data: bytes) -> int:
-        """How long the longest of them is with which data ends, short of a whole pattern."""
-        tail = data[-self.longest :]
-        found = [
-            len(tail) - place
-            for pattern in self._long
-            for place in _places(tail, pattern[:SHORT])
-            if pattern != tail[place:] and pattern.startswith(tail[place:])
-        ]
-        if found:
-            return max(found)
-        return next((n for n in range(min(SHORT, len(tail)), 0, -1) if tail[-n:] in self._short), 0)
 
 
 class Stream:
@@ -167,28 +158,26 @@ def check_secret(name: str, value: str) -> str:
     return name
 
 
-def _spellings(text: str) -> Iterator[bytes]:
-    """As it is, and as JSON, Python, a shell, a URL and a hexadecimal dump would write it."""
-    forms = {text, repr(text)[1:-1], shlex.quote(text).strip("'")}
-    for ascii_only in (True, False):
-        once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
-        forms |= {once, json.dumps(once, ensure_ascii=ascii_only)[1:-1], once.replace("/", "\\/")}
-    encoded = {quote(text, safe=""), quote(text), quote_plus(text)}
-    forms |= encoded | {_LOWER_HEX.sub(lambda found: found[0].lower(), each) for each in encoded}
-    data = text.encode("utf-8", "surrogatepass")
-    forms |= {data.hex(), data.hex().upper()}
-    return (form.encode("utf-8", "surrogatepass") for form in forms)
+def _in_hexadecimal(text: str) -> Iterator[bytes]:
+    data = text.encode("utf-8", "surrogatepass").hex()
+    yield from (data.encode(), data.upper().encode())
 
 
-def _places(data: bytes, pattern: bytes) -> Iterator[int]:
-    place = data.find(pattern)
-    while place >= 0:
-        yield place
-        place = data.find(pattern, place + len(pattern))
+def _encoded_words(text: str) -> Iterator[bytes]:
+    """What of a text may have been encoded: itself, and as JSON writes it."""
+    forms = {text, *(json.dumps(text, ensure_ascii=each)[1:-1] for each in (True, False))}
+    yield from (form.encode("utf-8", "surrogatepass") for form in forms)
+    yield from _in_utf_16(text)
 
 
-def _merged(spans: list[_Span]) -> list[_Span]:
-    merged: list[_Span] = []
+def _in_utf_16(text: str) -> Iterator[bytes]:
+    """In both orders, or once what they have in common: all but a byte that all letters share."""
+    little, big = (text.encode(f"utf-16-{each}", "surrogatepass") for each in ("le", "be"))
+    yield from (little[:-1],) if little[:-1] == big[1:] else (little, big)
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    merged: list[Span] = []
     for start, end, mark in sorted(spans, key=lambda each: (each[0], -each[1])):
         if merged and start < merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]), merged[-1][2])
@@ -197,7 +186,7 @@ def _merged(spans: list[_Span]) -> list[_Span]:
     return merged
 
 
-def _replace(data: bytes, spans: list[_Span]) -> bytes:
+def _replace(data: bytes, spans: list[Span]) -> bytes:
     pieces: list[bytes] = []
     done = 0
     for start, end, mark in spans:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
+from io import FileIO
 from typing import Self
 
+from holdfast.errors import StoreUnwritable
 from holdfast.worker.state_path import StatePath
 
 MOST = 50_000_000
@@ -74,9 +77,23 @@ class Spool:
 
 def append(path: StatePath, chunk: bytes) -> int:
     """Add to a log that nobody has open, and say how long it is; one that is full is cut, once."""
-    with os.fdopen(path.open(_ADD, make=True), "ab") as file:
-        size = file.tell()
-        if size < MOST:
-            fits = chunk[: MOST - size]
-            file.write(fits if len(fits) == len(chunk) else fits + CUT)
-        return file.tell()
+    try:
+        with os.fdopen(path.open(_ADD, make=True), "ab", buffering=0) as file:
+            size = file.tell()
+            fits = chunk[: MOST - size] if size < MOST else b""
+            _write_all(file, fits + CUT if fits and len(fits) < len(chunk) else fits, size)
+            return file.tell()
+    except OSError as error:
+        raise StoreUnwritable(path.path, error.strerror) from error
+
+
+def _write_all(file: FileIO, data: bytes, size: int) -> None:
+    """Write it all, or leave the file as long as it was: what is refused is sent again."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[file.write(view) :]
+    except OSError:
+        with suppress(OSError):
+            file.truncate(size)
+        raise

@@ -12,7 +12,14 @@ from typing import TypeVar
 
 import apsw
 
-from holdfast.errors import InvalidInput, StoreError, StoreGone, StoreUnreachable, UnknownOutcome
+from holdfast.errors import (
+    InvalidInput,
+    StoreError,
+    StoreGone,
+    StoreUnreachable,
+    StoreUnwritable,
+    UnknownOutcome,
+)
 from holdfast.store import migrations, queries
 from holdfast.store.borrowed import driver_connection
 from holdfast.store.database import Surroundings, Transaction
@@ -34,6 +41,15 @@ from holdfast.store.transitions import Mark
 
 T = TypeVar("T")
 
+# What SQLite tells of a disk that takes no more.
+_NOT_WRITTEN = {
+    apsw.SQLITE_FULL,
+    apsw.SQLITE_IOERR_WRITE,
+    apsw.SQLITE_IOERR_FSYNC,
+    apsw.SQLITE_IOERR_DIR_FSYNC,
+    apsw.SQLITE_IOERR_TRUNCATE,
+    apsw.SQLITE_IOERR_SHMSIZE,
+}
 _FIND_MARK = """
 SELECT 1 FROM holdfast_event WHERE (entity, version, at, type) = (:entity, :version, :at, :type)
 """
@@ -187,6 +203,8 @@ class SqliteDatabase:
                 raise StoreError(f"{self._path} cannot be written; {whose}") from error
             except apsw.Error as error:
                 self._identity.check()
+                if getattr(error, "extendedresult", None) in _NOT_WRITTEN:
+                    raise StoreUnwritable(self._path, error) from error
                 raise StoreError(f"SQLite: {error}") from error
 
     def _kept_locked(self) -> str:
