@@ -13,6 +13,7 @@ from holdfast.model.declared import Declared
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.task import Task
 from holdfast.model.work import Work
+from holdfast.service.attempt_calls import calls_to
 from holdfast.worker.executors import Executors
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.secrets import Secrets
@@ -45,6 +46,7 @@ class FileSteps:
         executors = Executors(
             hf.engine,
             Registry(lambda: hf.engine),
+            calls_to(hf.engine),
             state=self.state,
             secrets=Secrets(hf.settings.url, environment),
         )

@@ -15,14 +15,13 @@ from holdfast.model.task import Assignment, NewTask, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, digest
 from holdfast.service.assignments import view_assignment
 from holdfast.service.hearing import hear, note_waits
-from holdfast.service.logs import log_path
-from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted, may_act
 from holdfast.service.renewing import renew_each
 from holdfast.service.views import View, present
 from holdfast.worker.remote.wire import Around, pack
 from holdfast.worker.spool import append
+from holdfast.worker.state import State
 
 Note = tuple[str, object]
 
@@ -51,10 +50,10 @@ class Offer:
 class Protocol:
     """Every report carries the token of its attempt; what is refused raises `Refused`."""
 
-    def __init__(self, engine: Engine, queries: Queries, place: Place) -> None:
+    def __init__(self, engine: Engine, queries: Queries, state: State) -> None:
         self._engine = engine
         self._queries = queries
-        self._place = place
+        self._state = state
 
     def claim(self, offer: Offer, *, most: int = 1, task_id: str | None = None) -> View:
         """Lease the first ready tasks, or the one named; without agents, for its own."""
@@ -216,7 +215,7 @@ class Protocol:
     def log(self, task_id: str, token: str, chunk: bytes) -> int:
         """Add to the log of an attempt that may still act; how long it is then."""
         accepted(task_id, self._engine.work.check_write(task_id, token))
-        path = log_path(self._place, task_id, int(token.partition(".")[0]))
+        path = self._state.log(task_id, int(token.partition(".")[0]))
         try:
             return append(path, chunk)
         except OSError as error:

@@ -132,8 +132,9 @@ class Service:
     @cached_property
     def protocol(self) -> Protocol:
         from holdfast.service.protocol import Protocol
+        from holdfast.worker.state import state_of
 
-        return Protocol(self._writer, self.queries, self.place)
+        return Protocol(self._writer, self.queries, state_of(self.place.url))
 
     @cached_property
     def room(self) -> OwnRoom:

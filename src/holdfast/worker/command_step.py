@@ -13,6 +13,7 @@ from holdfast.errors import ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.model.work import Work
 from holdfast.tracing import write_header
+from holdfast.worker.attempt_addresses import AttemptAddress
 from holdfast.worker.command import (
     IDLE,
     OVER,
@@ -31,6 +32,7 @@ from holdfast.worker.output import Answer, Answered, ask, ask_again, read_answer
 from holdfast.worker.post import InvalidOutput, Post, own_reads
 from holdfast.worker.process import Process
 from holdfast.worker.questions import Questions, questions_of
+from holdfast.worker.secret_rules import Kind, admit, cleaner
 from holdfast.worker.spool import Spool
 from holdfast.worker.surroundings import SHORT_PROMPT, Files, files_in, inherited, variables
 from holdfast.worker.tenure import AttemptEnded
@@ -47,6 +49,7 @@ class Turn:
 
     files: Files
     spool: Spool
+    address: AttemptAddress
     prompt: str | None
     until: float | None
 
@@ -71,6 +74,7 @@ class CommandStep:
         with (
             files_in(state.files(task_id, number)) as files,
             Spool(state.log(task_id, number)) as spool,
+            self._post.addresses.open(self._assignment) as address,
         ):
             questions = self._questions()
             prompt = fill(self._work, self._post.secrets).prompt
@@ -78,7 +82,7 @@ class CommandStep:
                 prompt = ask(questions.told(prompt), self._work.outputs)
             timeout = self._assignment.timeout
             until = None if timeout is None else clock.monotonic() + timeout
-            turn = Turn(files=files, spool=spool, prompt=prompt, until=until)
+            turn = Turn(files=files, spool=spool, address=address, prompt=prompt, until=until)
             answer = self._repair(turn, *self._take(turn))
             if answer.question is not None:
                 raise questions.ask(answer.question)
@@ -103,7 +107,7 @@ class CommandStep:
         """Run the command, and read what it answered."""
         limit = self._post.engine.settings.max_output
         work = fill(self._work, self._post.secrets, turn.prompt or "")
-        present = self._post.secrets.also({"HOLDFAST_ATTEMPT_TOKEN": self._assignment.token})
+        present = turn.address.present
         transcript = Transcript(turn.spool, present, limit)
         self._give(turn)
         ended = self._run(work, turn, transcript)
@@ -112,7 +116,8 @@ class CommandStep:
         clean = None if file is None else redaction.clean(file)
         answered = Answered(file=clean, written=transcript.output)
         answer = read_answer(answered, work.outputs, limit=limit)
-        return answered, replace(answer, output=redaction.value(answer.output))
+        output = admit(Kind.OUTPUT, answer.output, cleaner(present))
+        return answered, replace(answer, output=output)
 
     def _give(self, turn: Turn) -> None:
         assignment = self._assignment
@@ -136,7 +141,7 @@ class CommandStep:
             secrets = self._post.asked.by(self._assignment)
         environment = inherited(secrets) | dict(work.env)
         environment |= variables(self._assignment, turn.files, self._post.engine.settings.url)
-        environment |= self._post.secrets.own
+        environment |= turn.address.variables
         if (place := write_header()) is not None:
             environment["TRACEPARENT"] = place
         if 0 < len(prompt.encode()) <= SHORT_PROMPT:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -28,6 +29,7 @@ from holdfast.worker.artifacts import Artifact
 from holdfast.worker.encoding import InvalidEffect, encode_effect
 from holdfast.worker.office import Office
 from holdfast.worker.places import Places, SharedName
+from holdfast.worker.secret_rules import Kind
 from holdfast.worker.tenure import AttemptEnded, insist
 from holdfast.worker.waits import Asking, Suspended, Waits
 
@@ -108,11 +110,13 @@ class Memory:
         engine: Office,
         assignment: Assignment,
         over: Callable[[], bool],
+        keep: Callable[[Kind, object], None],
         *,
         blocking: bool = True,
     ) -> None:
         self._engine = engine
         self._over = over
+        self._keep = keep
         self._blocking = blocking
         self._assignment = assignment
         self._name = (assignment.task_id, assignment.token)
@@ -131,6 +135,7 @@ class Memory:
         return self.waits.left(self.places.effects_around())
 
     def effect(self, name: str, call: Callable[[], Any]) -> Flow[Any]:
+        self._keep(Kind.NAME, name)
         return self._effect(name, self.places.take_effect(name), call)
 
     def _effect(self, name: str, place: str, call: Callable[[], Any]) -> Flow[Any]:
@@ -145,6 +150,7 @@ class Memory:
                 result = yield result
         plain = encode_effect(place, result)
         try:
+            self._keep(Kind.EFFECT, plain)
             return (yield from self._remember(place, plain))
         except InvalidInput as error:
             raise InvalidEffect(place, f"what it gave {error.reason}") from error
@@ -212,6 +218,9 @@ class Memory:
         known = yield from self._remembered()
         if place not in known:
             self._refuse_to_wait(name)
+            for task in tasks:
+                with as_said():
+                    self._keep(Kind.CHILD, asdict(task))
             with as_said():
                 made = yield from self._tell(self._engine.work.spawn.submit, tasks, name=place)
             known[place] = made.value
@@ -256,6 +265,8 @@ class Memory:
 
     def lease(self, key: str, ttl: float) -> Flow[NamedLease | None]:
         self._refuse_to_wait("lease")
+        with as_said():
+            self._keep(Kind.NAME, key)
         yield from self._guard()
         with as_said():
             acquired = self._engine.leases.acquire.submit(key, self._name[0], ttl=ttl)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.errors import StoreError
 from holdfast.worker.asked import Asked
+from holdfast.worker.attempt_addresses import AttemptAddresses
 from holdfast.worker.execution import GivenBack, StepFailed
 from holdfast.worker.office import Office
 from holdfast.worker.secrets import Secrets
@@ -20,6 +21,7 @@ class Post:
     state: State
     secrets: Secrets
     asked: Asked
+    addresses: AttemptAddresses
 
 
 @contextmanager

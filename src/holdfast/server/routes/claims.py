@@ -13,7 +13,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.access import Access
 from holdfast.model.effect import Wait
 from holdfast.model.task import Assignment, Renewal, Result
-from holdfast.server import answers, bodies
+from holdfast.server import answers
 from holdfast.server.door import AsksAs, Door, TaskId, in_thread
 from holdfast.server.long_polls import (
     GONE,
@@ -24,6 +24,7 @@ from holdfast.server.long_polls import (
 )
 from holdfast.server.problems import Answer, Problem
 from holdfast.server.routing import WORKERS, Table
+from holdfast.service import bodies
 from holdfast.service.artifacts import keep_artifact
 from holdfast.service.assignments import view_assignment
 from holdfast.service.intake import read_moment, read_new_task
@@ -31,6 +32,7 @@ from holdfast.service.naming import renamed
 from holdfast.service.protocol import Offer, request_key
 from holdfast.service.views import View, present
 from holdfast.service.waiting import Ask, Waiter
+from holdfast.worker.state import state_of
 
 table = Table(tag="claims")
 LEASE = 30.0
@@ -256,7 +258,8 @@ def artifact(task_id: TaskId, body: bodies.Artifact, asks: AsksAs) -> Answer:
         except binascii.Error as error:
             raise InvalidInput("content", f"is no base64: {error}") from error
     held = (task_id, body.token)
-    return Answer(keep_artifact(asks.engine, asks.serving.place, held, body.name, content))
+    state = state_of(asks.serving.place.url)
+    return Answer(keep_artifact(asks.engine, state, held, body.name, content))
 
 
 @table.route(

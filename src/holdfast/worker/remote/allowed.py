@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.clock import Clock
@@ -14,6 +15,7 @@ from holdfast.model.work import Work
 from holdfast.worker.context import Context
 from holdfast.worker.execution import Functions, Invocation, UnknownFunction
 from holdfast.worker.executors import Executors
+from holdfast.worker.problem import Reply
 from holdfast.worker.remote.client import Client
 from holdfast.worker.remote.office import RemoteOffice
 from holdfast.worker.secrets import Secrets
@@ -74,11 +76,25 @@ class NoFunctions:
         return False
 
 
+class ServerCalls:
+    """Takes the calls of commands on to the server, with the token of the worker."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def carry(self, task_id: str, verb: str, body: dict[str, Any]) -> Reply:
+        path = "/claims/renew" if verb == "renew" else f"/claims/{task_id}/{verb}"
+        return self._client.carry(path, body)
+
+
 class RemoteExecutors(Executors):
     def __init__(self, office: RemoteOffice, allowed: Allowed, state: State) -> None:
         functions: Functions = NoFunctions()
         url, own = office.settings.url, {TOKEN: office.token}
-        super().__init__(office, functions, state=state, secrets=Secrets(url, own=own))
+        carrier = ServerCalls(office.client)
+        super().__init__(
+            office, functions, lambda _: carrier, state=state, secrets=Secrets(url, own=own)
+        )
         self._office = office
         self._client = office.client
         self._allowed = allowed

@@ -12,13 +12,12 @@ from holdfast.model.access import Role
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.tracing import write_header
 from holdfast.worker.hushed import hushed
+from holdfast.worker.problem import PROBLEM, Reply
 from holdfast.worker.remote.wire import AWAY, INVALID
 
 CONNECT = 10.0
 # Beyond what the server itself waits.
 READ = 30.0
-# How every refusal of a Holdfast server begins: what lies in between refuses in other words.
-PROBLEM = "urn:holdfast:problem:"
 SHOWN = 200
 # Whatever the environment says of proxies: a token for a server here is not for them to see.
 NO_PROXY = ("all://127.0.0.1", "all://localhost", "all://[::1]")
@@ -66,6 +65,14 @@ class Client:
         if answer.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
             raise TokenRefused(self.url, str(told.get("detail")))
         raise _error(answer.status_code, told)
+
+    def carry(self, path: str, body: dict[str, Any]) -> Reply:
+        """What a call answers, refused or not, for somebody who is told it as it is."""
+        answer = self._request("POST", path, body)
+        told = _read(answer)
+        if told is None or not (answer.is_success or _is_problem(told)):
+            raise self.strange(answer.text, answer.status_code)
+        return Reply(status=answer.status_code, body=told)
 
     def _request(self, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response:
         place = write_header()
