@@ -23,7 +23,7 @@ class AttemptAddress:
 
     def __init__(self, assignment: Assignment, url: str, token: str, secrets: Secrets) -> None:
         self.variables = {"HOLDFAST_SERVER": url, "HOLDFAST_TOKEN": token}
-        own = {"HOLDFAST_ATTEMPT_TOKEN": assignment.token, "HOLDFAST_ADDRESS_TOKEN": token}
+        own = {"HOLDFAST_ATTEMPT_TOKEN": assignment.token, "HOLDFAST_TOKEN": token}
         self.present: Callable[[], Redaction] = secrets.also(own)
 
 

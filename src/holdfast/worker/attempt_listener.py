@@ -23,7 +23,7 @@ from holdfast.worker.attempt_requests import Request
 from holdfast.worker.problem import Reply, problem
 
 HOST = "127.0.0.1"
-MOST_CONNECTIONS = 64
+MOST_CONNECTIONS = 128
 MOST_HEAD = 16 * 1024
 MOST_BODY = 16 * 1024 * 1024
 # What is read, unseen, of a body that is refused, so that its sender hears why.

@@ -155,8 +155,12 @@ class Memory:
         except InvalidInput as error:
             raise InvalidEffect(place, f"what it gave {error.reason}") from error
 
+    def _take_place(self, what: str, name: object) -> str:
+        self._keep(Kind.NAME, [what, name])
+        return self.places.take(what, name)
+
     def sleep(self, seconds: float, name: str | None = None) -> Flow[None]:
-        return self._sleep(self.places.take("sleep", name), seconds)
+        return self._sleep(self._take_place("sleep", name), seconds)
 
     def _sleep(self, place: str, seconds: float) -> Flow[None]:
         known = yield from self._remembered()
@@ -169,7 +173,7 @@ class Memory:
 
     def wait_for(self, signal: str, timeout: float | None, name: str | None = None) -> Flow[Any]:
         known = clean_name("signal", signal)
-        return self._wait_for(self.places.take(f"wait {known}", name), known, timeout)
+        return self._wait_for(self._take_place(f"wait {known}", name), known, timeout)
 
     def _wait_for(self, place: str, signal: str, timeout: float | None) -> Flow[Any]:
         known = yield from self._remembered()
@@ -198,7 +202,7 @@ class Memory:
         yield from self._remember(place, {"timeout": True})
 
     def ask(self, question: object, name: str | None = None) -> Flow[Any]:
-        return self._ask(self.places.take("ask", name), question)
+        return self._ask(self._take_place("ask", name), question)
 
     def _ask(self, place: str, question: object) -> Flow[Any]:
         known = yield from self._remembered()
@@ -236,7 +240,7 @@ class Memory:
             raise InvalidInput("map", f"{reason} of them at a time")
         if not requests:
             return _nothing()
-        place = self.places.take(f"map {requests[0].title}", name)
+        place = self._take_place(f"map {requests[0].title}", name)
         return self._map(callee, self._spawn("map", place, requests))
 
     def _map(self, callee: Callee, spawned: Flow[list[str]]) -> Flow[list[Any]]:

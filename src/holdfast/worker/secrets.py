@@ -23,8 +23,8 @@ _IN_URL = re.compile(r"://([^@/]*:[^@/]*@[^/?]*)|[?&](password=[^&]*)")
 class Secrets:
     """From the file that `HOLDFAST_SECRETS` names, else from the worker's own environment.
 
-    What is in the file, the password of the store, and what is the worker's `own` and goes to its
-    commands alone, is known from the start; a variable of the environment is a secret once a step
+    What is in the file, the password of the store, and what is the worker's `own` and goes to
+    nobody, is known from the start; a variable of the environment is a secret once a step
     of its workflow may ask for it.
     """
 
@@ -34,12 +34,11 @@ class Secrets:
         environment: Mapping[str, str] = os.environ,
         own: Mapping[str, str] | None = None,
     ) -> None:
-        self.own = dict(own or {})
         self._environment = environment
         self._lock = threading.Lock()
         path = environment.get(FILE)
         self._kept = {} if path is None else _read(Path(path))
-        self._known = {**_credentials(url, environment), **self.own, **self._kept}
+        self._known = {**_credentials(url, environment), **(own or {}), **self._kept}
         self.redaction = Redaction(self._known)
 
     def get(self, name: str) -> str:

@@ -23,7 +23,8 @@ from holdfast.worker.state import State
 
 CHUNK = 1_000_000
 PAUSE = 0.5
-TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
+# Not what its commands have under HOLDFAST_TOKEN.
+TOKEN = "HOLDFAST_WORKER_TOKEN"  # noqa: S105 - a name
 
 log = logging.getLogger("holdfast.worker")
 
