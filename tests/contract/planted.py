@@ -57,7 +57,8 @@ tell("effect name", "effects", name=secret, value=1)
 tell("other effect", "effects", name="sent", value={"n": [1]})
 tell("child", "children", name="first", tasks=[{"title": "x", "payload": both}])
 tell("child title", "children", name="second", tasks=[{"title": secret}])
-tell("other child", "children", name="third", tasks=[{"title": "x", "agent": "nobody"}])
+if "SPAWNS" in os.environ:
+    tell("other child", "children", name="third", tasks=[{"title": "x", "agent": "nobody"}])
 tell("guard", "guard")
 report = os.environ["REPORT"]
 said = {"complete": {"output": both}, "fail": {"error": both, "retryable": False}}
@@ -74,17 +75,17 @@ REFUSED = {"file", "file name", "effect", "effect name", "child", "child title"}
 
 def found(url: str, folder: Path, known: dict[str, str] | None = None) -> list[str]:
     """Where a secret, or what can be made of it, was written down: in a row, a file or its name."""
-    redaction = Redaction({"PLANTED": SECRET, **(known or {})})
     places = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     places["the names of the files"] = "\n".join(places).encode()
     rows = dump(url)
     places |= {
         f"{table}: {row}": _text(row).encode() for table, each in rows.items() for row in each
     }
-    return [name for name, data in places.items() if _holds(data, redaction)]
+    return [name for name, data in places.items() if holds(data, known)]
 
 
-def _holds(data: bytes, redaction: Redaction) -> bool:
+def holds(data: bytes, known: dict[str, str] | None = None) -> bool:
+    redaction = Redaction({"PLANTED": SECRET, **(known or {})})
     text = data.decode("utf-8", "replace")
     return redaction.clean(data) != data or any(each in text for each in LOOKED_FOR)
 
