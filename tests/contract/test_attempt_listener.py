@@ -25,6 +25,7 @@ from tests.contract.http.served import PLAIN
 from tests.contract.stages import create, take
 from tests.race.racers import eventually
 
+HORSE = "correct-horse-battery"
 CLAIMS = "/api/v1/claims"
 
 
@@ -34,7 +35,8 @@ class Desk:
     def __init__(self, hf: Holdfast, folder: Path) -> None:
         self.hf = hf
         self.state = State(root=folder)
-        secrets = Secrets(hf.settings.url, {})
+        self.secrets = secrets = Secrets(hf.settings.url, {"HORSE": HORSE})
+        secrets.get("HORSE")
         carrier = calls_to(hf.engine)
         self.addresses = AttemptAddresses(SystemThreads(), lambda: carrier(self.state), secrets)
 
@@ -235,3 +237,46 @@ def test_a_log_is_whole_though_many_write_to_it_at_once(desk: Desk) -> None:
             each.join()
     lines = desk.state.log(held.task_id, 1).read_text().split()
     assert sorted(lines, key=int) == [str(n) for n in range(20)]
+
+
+def test_the_end_of_a_log_that_may_begin_a_secret_is_written_when_the_attempt_ends(
+    desk: Desk,
+) -> None:
+    held = desk.attempt()
+    log, path = desk.state.log(held.task_id, 1), f"{CLAIMS}/{held.task_id}/logs"
+    with desk.addresses.open(held) as address:
+        assert call(address, path, token=held.token, chunk=f"a {HORSE[:9]}")[0] == 200
+        assert log.read_text() == "a "
+        assert call(address, path, token=held.token, chunk=f"{HORSE[9:]} b corr")[0] == 200
+        assert log.read_text() == "a [secret HORSE] b "
+    assert log.read_text() == "a [secret HORSE] b corr"
+
+
+def test_a_report_writes_the_end_of_the_log_and_one_that_is_refused_parts_what_follows(
+    desk: Desk,
+) -> None:
+    held = desk.attempt()
+    log, own = desk.state.log(held.task_id, 1), f"{CLAIMS}/{held.task_id}"
+    with desk.addresses.open(held) as address:
+        call(address, f"{own}/logs", token=held.token, chunk=HORSE[:9])
+        assert call(address, f"{own}/complete", token=held.token, outputs=1)[0] == 422
+        assert log.read_text() == HORSE[:9]
+        call(address, f"{own}/logs", token=held.token, chunk=f"{HORSE[9:]} corr")
+        assert call(address, f"{own}/complete", token=held.token, output=1)[0] == 200
+        assert log.read_text() == f"{HORSE[:9]}\n{HORSE[9:]} corr"
+
+
+def test_a_piece_of_a_log_that_was_refused_is_sent_again_and_written_once(desk: Desk) -> None:
+    held = desk.attempt()
+    log, path = desk.state.log(held.task_id, 1), f"{CLAIMS}/{held.task_id}/logs"
+    with desk.addresses.open(held) as address:
+        call(address, path, token=held.token, chunk=HORSE[:9])
+        log.chmod(0o400)
+        log.rename(log.with_name("kept"))
+        log.mkdir()
+        assert call(address, path, token=held.token, chunk=HORSE[9:])[0] in {422, 503}
+        log.rmdir()
+        log.with_name("kept").rename(log)
+        log.chmod(0o600)
+        assert call(address, path, token=held.token, chunk=f"{HORSE[9:]}\n")[0] == 200
+    assert log.read_text() == "[secret HORSE]\n"

@@ -219,6 +219,18 @@ def test_secrets_come_from_the_file_first_and_then_from_the_environment(tmp_path
     assert secrets.redaction.text("from-the-file, from-outside") == "[secret A], [secret B]"
 
 
+def test_two_secrets_of_one_name_are_both_kept_out(tmp_path: Path) -> None:
+    path = tmp_path / "secrets"
+    path.touch(mode=0o600)
+    path.write_text("HOLDFAST_TOKEN=of-the-user\nWORKER_TOKEN=another-of-the-user\n")
+    own = {"WORKER_TOKEN": "of-the-worker"}
+    secrets = Secrets("sqlite:///x", {"HOLDFAST_SECRETS": str(path)}, own)
+    clean = secrets.also({"HOLDFAST_TOKEN": "of-the-attempt"})().text
+    said = "of-the-user another-of-the-user of-the-worker of-the-attempt"
+    told = "[secret HOLDFAST_TOKEN] [secret WORKER_TOKEN] [secret WORKER_TOKEN_]"
+    assert clean(said) == f"{told} [secret HOLDFAST_TOKEN_]"
+
+
 def test_the_password_of_the_store_is_a_secret_where_the_url_stands() -> None:
     url = "postgresql://postgres:postgres@localhost/shop"
     told = Secrets(url, {}).redaction.text(f"postgres at {url}")

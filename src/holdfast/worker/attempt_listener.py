@@ -190,7 +190,12 @@ class AttemptListener:
     async def _write(
         self, writer: asyncio.StreamWriter, reply: Reply, *, stays: bool = False
     ) -> None:
-        text = json.dumps(reply.body).encode()
+        try:
+            text = json.dumps(reply.body).encode()
+        except (ValueError, RecursionError):
+            # What a server elsewhere says may be anything.
+            reply = problem(503, "store_unavailable", "the answer cannot be read; ask again")
+            text = json.dumps(reply.body).encode()
         kind = "application/problem+json" if reply.refused else "application/json"
         lines = [
             f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}",

@@ -84,6 +84,8 @@ class AttemptRequests:
         self._clean: Clean = cleaner(present)
         self._lock = lock
         self._held = b""
+        # Whether the end of the log was written, though it may begin a secret.
+        self._written = False
         self._ended = False
 
     def answer(self, request: Request) -> Reply:
@@ -94,7 +96,7 @@ class AttemptRequests:
             if verb == "logs":
                 return self._log(clean)
             if verb in _REPORTS:
-                self._flush()
+                return self._report(verb, clean)
             return self._carrier.carry(self._assignment.task_id, verb, clean)
         except NotServed as refused:
             return refused.reply
@@ -108,12 +110,12 @@ class AttemptRequests:
 
     def end(self) -> None:
         """Refuse what comes from now on, and write what was held back of the log."""
+        with self._lock:
+            self._ended = True
         try:
             self._flush()
         except HoldfastError as error:
             log.warning("the end of the log of %s is not written: %s", self, error)
-        with self._lock:
-            self._ended = True
 
     def _read(self, request: Request) -> tuple[str, dict[str, Any]]:
         found = _PATH.fullmatch(request.path.partition("?")[0])
@@ -203,12 +205,26 @@ class AttemptRequests:
                 self._held = held
             return reply
 
+    def _report(self, verb: str, body: dict[str, Any]) -> Reply:
+        self._flush()
+        reply = self._carrier.carry(self._assignment.task_id, verb, body)
+        if reply.refused:
+            self._part()
+        return reply
+
     def _flush(self) -> None:
         with self._lock:
-            if self._held:
-                text = self._present().clean(self._held).decode(errors="replace")
-                self._held = b""
+            held, self._held = self._held, b""
+            if held:
+                text = self._present().clean(held).decode(errors="replace")
                 self._carry_log({"token": self._assignment.token, "chunk": text})
+                self._written = True
+
+    def _part(self) -> None:
+        """Keep what was written for a report that was refused apart from what comes after it."""
+        with self._lock:
+            if self._written:
+                self._held, self._written = b"\n" + self._held, False
 
     def _carry_log(self, body: dict[str, Any]) -> Reply:
         return self._carrier.carry(self._assignment.task_id, "logs", body)

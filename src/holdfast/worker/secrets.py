@@ -38,7 +38,7 @@ class Secrets:
         self._lock = threading.Lock()
         path = environment.get(FILE)
         self._kept = {} if path is None else _read(Path(path))
-        self._known = {**_credentials(url, environment), **(own or {}), **self._kept}
+        self._known = _beside(self._kept, {**_credentials(url, environment), **(own or {})})
         self.redaction = Redaction(self._known)
 
     def get(self, name: str) -> str:
@@ -65,22 +65,33 @@ class Secrets:
         with self._lock:
             if found.items() <= self._known.items():
                 return
-            known = self._known | dict(found)
+            known = _beside(found, self._known)
             self.redaction = Redaction(known)
             self._known = known
 
     def also(self, more: Mapping[str, str]) -> Callable[[], Redaction]:
         """Gives, whenever it is asked, what keeps out all that is known then, and `more`."""
-        known, redaction = self._known, Redaction({**self._known, **more})
+        known, redaction = self._known, Redaction(_beside(self._known, more))
 
         def present() -> Redaction:
             nonlocal known, redaction
             if known is not self._known:
                 known = self._known
-                redaction = Redaction({**known, **more})
+                redaction = Redaction(_beside(known, more))
             return redaction
 
         return present
+
+
+def _beside(known: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
+    """All of both: of two values under one name neither is forgotten."""
+    both = dict(known)
+    for name, value in more.items():
+        free = name
+        while both.get(free, value) != value:
+            free += "_"
+        both[free] = value
+    return both
 
 
 def _credentials(url: str, environment: Mapping[str, str]) -> dict[str, str]:

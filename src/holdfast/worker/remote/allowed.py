@@ -24,7 +24,7 @@ from holdfast.worker.state import State
 CHUNK = 1_000_000
 PAUSE = 0.5
 # Not what its commands have under HOLDFAST_TOKEN.
-TOKEN = "HOLDFAST_WORKER_TOKEN"  # noqa: S105 - a name
+TOKEN = "WORKER_TOKEN"  # noqa: S105 - a name
 
 log = logging.getLogger("holdfast.worker")
 

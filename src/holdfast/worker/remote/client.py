@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 import httpx
@@ -21,6 +22,8 @@ READ = 30.0
 SHOWN = 200
 # Whatever the environment says of proxies: a token for a server here is not for them to see.
 NO_PROXY = ("all://127.0.0.1", "all://localhost", "all://[::1]")
+_DONE = frozenset({200, 201})
+_REFUSED = frozenset(each.value for each in HTTPStatus if each >= HTTPStatus.BAD_REQUEST)
 _REFUSALS = {each.value: each for each in Refusal}
 
 
@@ -70,9 +73,11 @@ class Client:
         """What a call answers, refused or not, for somebody who is told it as it is."""
         answer = self._request("POST", path, body)
         told = _read(answer)
-        if told is None or not (answer.is_success or _is_problem(told)):
-            raise self.strange(answer.text, answer.status_code)
-        return Reply(status=answer.status_code, body=told)
+        status = answer.status_code
+        refused = status in _REFUSED and told is not None and _is_problem(told)
+        if told is None or not (refused or status in _DONE):
+            raise self.strange(answer.text, status)
+        return Reply(status=status, body=told)
 
     def _request(self, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response:
         place = write_header()
@@ -135,8 +140,8 @@ class TokenUnfit(TokenRefused):
 
     def __init__(self, url: str, role: str) -> None:
         reason = (
-            f"that for {url} has the role {role}, and every command that this worker runs would "
-            "have it; `holdfast token create NAME --role worker` makes one for HOLDFAST_TOKEN"
+            f"that for {url} has the role {role}, and every command that this worker runs could "
+            "read it; `holdfast token create NAME --role worker` makes one for HOLDFAST_TOKEN"
         )
         InvalidInput.__init__(self, "token", reason)
 
