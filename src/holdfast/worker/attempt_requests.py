@@ -90,14 +90,7 @@ class AttemptRequests:
 
     def answer(self, request: Request) -> Reply:
         try:
-            verb, body = self._read(request)
-            self._check(verb, body)
-            clean = self._admit(verb, body)
-            if verb == "logs":
-                return self._log(clean)
-            if verb in _REPORTS:
-                return self._report(verb, clean)
-            return self._carrier.carry(self._assignment.task_id, verb, clean)
+            return self._take(request)
         except NotServed as refused:
             return refused.reply
         except InvalidInput as error:
@@ -107,6 +100,16 @@ class AttemptRequests:
             return _AWAY
         except RecursionError:
             return problem(400, "invalid_json", "the body is nested too deeply")
+
+    def _take(self, request: Request) -> Reply:
+        verb, body = self._read(request)
+        self._check(verb, body)
+        clean = self._admit(verb, body)
+        if verb == "logs":
+            return self._log(clean)
+        if verb in _REPORTS:
+            return self._report(verb, clean)
+        return self._carrier.carry(self._assignment.task_id, verb, clean)
 
     def end(self) -> None:
         """Refuse what comes from now on, and write what was held back of the log."""
