@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -19,6 +23,7 @@ from holdfast.service.attempt_calls import calls_to
 from holdfast.threads import SystemThreads
 from holdfast.worker import attempt_listener
 from holdfast.worker.attempt_addresses import AttemptAddress, AttemptAddresses
+from holdfast.worker.attempt_listener import AttemptListener
 from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State
 from tests.contract.http.served import PLAIN
@@ -280,3 +285,26 @@ def test_a_piece_of_a_log_that_was_refused_is_sent_again_and_written_once(desk: 
         log.chmod(0o600)
         assert call(address, path, token=held.token, chunk=f"{HORSE[9:]}\n")[0] == 200
     assert log.read_text() == "[secret HORSE]\n"
+
+
+def test_who_comes_while_the_last_command_ends_leaves_no_socket_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: left.append(found.exc_value))
+    threads = SystemThreads()
+    for _ in range(20):
+        listener = AttemptListener(threads, lambda _: None)
+        coming = threads.start("coming", partial(_come, urlsplit(listener.start()).port or 0))
+        listener.stop()
+        coming.join()
+    assert eventually(lambda: "holdfast-address" not in {t.name for t in threading.enumerate()})
+    gc.collect()
+    assert left == []
+
+
+def _come(port: int) -> None:
+    """Connect until nobody listens any more."""
+    with ExitStack() as callers, suppress(ConnectionError):
+        for _ in range(50):
+            callers.enter_context(socket.create_connection(("127.0.0.1", port)))

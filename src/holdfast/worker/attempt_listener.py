@@ -33,6 +33,7 @@ BODY_SECONDS = 30.0
 UNSEEN_SECONDS = 1.0
 AT_ONCE = 8
 BACKLOG = 128
+TURNS = 5
 _BEARER = re.compile(r"[Bb]earer +([A-Za-z0-9_-]{1,200}) *")
 _GONE = (ConnectionError, TimeoutError, asyncio.IncompleteReadError, OSError)
 
@@ -92,6 +93,7 @@ class AttemptListener:
         self._connections: set[asyncio.StreamWriter] = set()
         # The oldest first, and those that have shown a good token are not among them.
         self._strangers: dict[asyncio.StreamWriter, None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._ending = asyncio.Event()
         self._pool = ThreadPoolExecutor(AT_ONCE, "holdfast-address")
@@ -122,15 +124,18 @@ class AttemptListener:
     async def _serve(self, place: socket.socket) -> None:
         server = await asyncio.start_server(self._connect, sock=place, limit=MOST_HEAD)
         await self._ending.wait()
+        # Whoever was accepted just now is among the connections a few turns later, if the server
+        # is still there then.
+        self._loop.remove_reader(place.fileno())
+        await _turns()
         server.close()
-        others = [each for each in asyncio.all_tasks() if each is not asyncio.current_task()]
         for writer in self._connections:
             writer.transport.abort()
-        for each in others:
-            each.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await _turns()
 
-    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._connections) >= MOST_CONNECTIONS:
             # The one that came first has had its time; where all are known, there is no room.
             oldest = next(iter(self._strangers), writer)
@@ -140,6 +145,11 @@ class AttemptListener:
                 return
         self._connections.add(writer)
         self._strangers[writer] = None
+        task = self._loop.create_task(self._hear(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while await self._exchange(reader, writer):
                 pass
@@ -208,6 +218,12 @@ class AttemptListener:
         writer.write("\r\n".join([*lines, "", ""]).encode() + text)
         async with asyncio.timeout(HEAD_SECONDS):
             await writer.drain()
+
+
+async def _turns() -> None:
+    """Let the loop do what it has begun."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
 
 
 _UNKNOWN = problem(
