@@ -90,8 +90,8 @@ def settings() -> str:
         f"\n\n| setting | what it says | unless said |\n|---|---|---|\n{_knobs()}"
         "\n## Of the environment\n\n"
         f"| variable | what it says |\n|---|---|\n{_named(VARIABLES)}"
-        "\n[A command that a worker runs](../how-to/commands.md) finds `HOLDFAST_DB`, or"
-        " `HOLDFAST_SERVER` and `HOLDFAST_TOKEN`, set, and:\n\n"
+        "\n[A command that a worker runs](../how-to/commands.md) finds these set, and no"
+        " other of its worker's but `HOLDFAST_HOME`:\n\n"
         f"| variable | what it is |\n|---|---|\n{_named(GIVEN)}"
     )
 

@@ -51,6 +51,8 @@ def test_a_command_knows_its_attempt_its_store_and_its_input(
     assert named["HOLDFAST_ATTEMPT"] == "1"
     assert named["HOLDFAST_ATTEMPT_TOKEN"] == "[secret HOLDFAST_ATTEMPT_TOKEN]"
     assert named["HOLDFAST_DB"] == f"sqlite:///{sqlite_url.removeprefix('sqlite:///')}"
+    assert named["HOLDFAST_SERVER"].startswith("http://127.0.0.1:")
+    assert named["HOLDFAST_TOKEN"] == "[secret HOLDFAST_TOKEN]"
     assert named["HOLDFAST_PROMPT"] == '{"told": true}'
     assert named["HOLDFAST_X"] == "1"
     assert json.loads(given) == {

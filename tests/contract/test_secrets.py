@@ -5,23 +5,22 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdfast import Context, Holdfast, InvalidInput, NewRun
+from holdfast import Context, Holdfast, InvalidInput, NewRun, TaskFailed
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.work import Work
 from holdfast.worker.execution import StepFailed
 from holdfast.worker.secrets import Secrets
 from tests.acceptance.watching import program
 from tests.contract.file_steps import ONCE, SOON, file_steps
-from tests.contract.raw import dump
+from tests.contract.planted import ENV, LOOKED_FOR, SECRET, found
 from tests.race.racers import eventually
-
-SECRET = 'pa55-"wörd"/of+the=store'
-ENCODED = [base64.b64encode(b"x" * n + SECRET.encode()).decode()[4:-4] for n in range(3)]
-LOOKED_FOR = [SECRET, json.dumps(SECRET)[1:-1], SECRET[:12], SECRET[-12:], *ENCODED]
 
 # It says the secret in every way it can think of; on its first attempt it fails with it.
 TELLS = """
@@ -38,15 +37,6 @@ if os.environ["HOLDFAST_ATTEMPT"] == "1":
 with open(os.environ["HOLDFAST_OUTPUT"], "w") as file:
     json.dump({"%s": secret, secret: base64.b64encode(secret.encode()).decode()}, file)
 """
-ENV = {"PLANTED": "{{ secret.PLANTED }}"}
-
-
-def found(url: str, folder: Path) -> list[str]:
-    """Where the secret, or what can be made of it, has been written down."""
-    texts = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    places = {name: text.decode("utf-8", "replace") for name, text in texts.items()}
-    places["the store"] = json.dumps(dump(url), default=str, ensure_ascii=False)
-    return [name for name, text in places.items() if any(each in text for each in LOOKED_FOR)]
 
 
 @pytest.mark.parametrize("key", ["said", "question"])
@@ -96,6 +86,93 @@ def test_what_a_function_gives_raises_and_notes_is_without_the_secrets_its_worke
         assert found(store_url, tmp_path) == []
 
 
+def test_what_code_reads_again_of_a_function_is_refused_with_the_name_of_the_secret(
+    store_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    kept = tmp_path / "secrets"
+    kept.touch(mode=0o600)
+    kept.write_text(f"PLANTED = {SECRET}\n")
+    monkeypatch.setenv("HOLDFAST_SECRETS", str(kept))
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    raw = b"\0" + base64.b64encode(SECRET.encode())
+    with Holdfast(store_url, renewal=0.05) as hf:
+
+        @hf.task
+        def child(given: object) -> None: ...
+
+        @hf.task(max_attempts=1)
+        def tell(ctx: Context, way: str) -> object:
+            both = {SECRET: [SECRET]}
+            ways: dict[str, Callable[[], object]] = {
+                "effect": lambda: ctx.effect("pay", lambda: both),
+                "effect name": lambda: ctx.effect(SECRET, int),
+                "child": lambda: ctx.spawn(child, both),
+                "children": lambda: ctx.map(child, [both]),
+                "file": lambda: ctx.artifact("raw.bin", raw),
+                "file name": lambda: ctx.artifact(SECRET, "x"),
+                "lease": lambda: ctx.lease(SECRET, 1),
+                "path": lambda: ctx.artifact("secrets", kept),
+                "wait": lambda: ctx.wait_for("signal", name=SECRET),
+                "text": lambda: ctx.artifact("notes.txt", f"see {SECRET}").read_text(),
+                "error": lambda: raise_with(SECRET),
+            }
+            return ways[way]()
+
+        refused = {"effect", "child", "children", "file", "lease", "path", "wait"}
+        refused |= {"effect name", "file name"}
+        with hf.worker(concurrency=4):
+            jobs = {way: tell.enqueue(way) for way in [*refused, "error", "text"]}
+            assert jobs["text"].result(20) == "see [secret PLANTED]"
+            errors: dict[str, Any] = {}
+            for way in [*refused, "error"]:
+                with pytest.raises(TaskFailed):
+                    jobs[way].result(20)
+                errors[way] = hf.tasks.get(jobs[way].id).error
+        for way in refused:
+            assert "holds the secret PLANTED" in errors[way]["message"], way
+        assert "\n".join(errors["error"]["traceback"]).count("[secret PLANTED]") >= 4
+        kept.unlink()
+        assert found(store_url, tmp_path) == []
+    assert not any(each in caplog.text for each in LOOKED_FOR)
+
+
+def raise_with(secret: str) -> None:
+    """An error with a secret in its message, its notes and what it was caused by."""
+    try:
+        try:
+            os.environ[secret]
+        except KeyError as error:
+            error.add_note(secret)
+            raise ValueError({"key": secret}) from error
+    except ValueError as error:
+        raise ExceptionGroup(secret, [error]) from None
+
+
+def test_the_token_of_an_attempt_is_kept_out_of_what_its_function_says(
+    sqlite_store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    tokens = []
+    with Holdfast(sqlite_store_url) as hf:
+
+        @hf.task(max_attempts=2, backoff=0.01)
+        def tell(ctx: Context) -> str:
+            tokens.append(ctx.token)
+            ctx.log(ctx.token)
+            if ctx.attempt == 1:
+                raise ValueError(ctx.token)
+            return ctx.token
+
+        with hf.worker():
+            job = tell.enqueue()
+            assert job.result(20) == "[secret HOLDFAST_ATTEMPT_TOKEN]"
+        assert found(sqlite_store_url, tmp_path, dict(zip("AB", tokens, strict=True))) == []
+
+
 def test_a_secret_is_one_before_the_first_step_of_its_run_and_is_not_inherited(
     store_url: str,
     tmp_path: Path,
@@ -140,6 +217,18 @@ def test_secrets_come_from_the_file_first_and_then_from_the_environment(tmp_path
     assert secrets.redaction.text("from-the-file, from-outside") == "[secret A], from-outside"
     assert (secrets.get("A"), secrets.get("B")) == ("from-the-file", "from-outside")
     assert secrets.redaction.text("from-the-file, from-outside") == "[secret A], [secret B]"
+
+
+def test_two_secrets_of_one_name_are_both_kept_out(tmp_path: Path) -> None:
+    path = tmp_path / "secrets"
+    path.touch(mode=0o600)
+    path.write_text("HOLDFAST_TOKEN=of-the-user\nWORKER_TOKEN=another-of-the-user\n")
+    own = {"WORKER_TOKEN": "of-the-worker"}
+    secrets = Secrets("sqlite:///x", {"HOLDFAST_SECRETS": str(path)}, own)
+    clean = secrets.also({"HOLDFAST_TOKEN": "of-the-attempt"})().text
+    said = "of-the-user another-of-the-user of-the-worker of-the-attempt"
+    told = "[secret HOLDFAST_TOKEN] [secret WORKER_TOKEN] [secret WORKER_TOKEN_]"
+    assert clean(said) == f"{told} [secret HOLDFAST_TOKEN_]"
 
 
 def test_the_password_of_the_store_is_a_secret_where_the_url_stands() -> None:

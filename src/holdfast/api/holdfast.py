@@ -27,7 +27,7 @@ from holdfast.api.options import (
 )
 from holdfast.api.people import People
 from holdfast.api.plan import Plan
-from holdfast.api.registry import Registry
+from holdfast.api.registry import Registry, executors_of
 from holdfast.api.signature import own_name
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
@@ -54,7 +54,6 @@ from holdfast.model.text import clean_name
 from holdfast.settings import Settings
 from holdfast.store.database import check_url
 from holdfast.store.holding import about_to_wait
-from holdfast.worker.executors import Executors
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.pool import Worker
 
@@ -370,7 +369,7 @@ class Holdfast(People):
         with its host and a number; `least_disk`, below which it claims nothing ("2GB").
         """
         refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
-        executors = Executors(self.engine, self._functions)
+        executors = executors_of(self.engine, self._functions)
         worker = Worker(self.engine, executors, WorkerOptions(**options), executors.clean)
         executors.begin()
         with self._life.lock:

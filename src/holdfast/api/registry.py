@@ -17,9 +17,12 @@ from holdfast.model.feedback import in_words
 from holdfast.model.hook import hook_name
 from holdfast.model.reference import Reference, Unresolved
 from holdfast.model.task import Assignment
+from holdfast.worker.attempt_requests import Carrier
 from holdfast.worker.context import Context
 from holdfast.worker.durable import feedback_before
 from holdfast.worker.execution import Invocation, UnknownFunction
+from holdfast.worker.executors import Executors
+from holdfast.worker.state import State
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
@@ -208,3 +211,15 @@ def _values(member: Member, assignment: Assignment, feedback: object) -> dict[st
     if (verified := member.course.get("verifies")) in assignment.needs:
         values["subject"] = assignment.needs[verified]
     return values
+
+
+def executors_of(engine: Engine, functions: Registry) -> Executors:
+    """What a worker on a store of its own runs; its commands reach that store through it."""
+
+    def carry_to(state: State) -> Carrier:
+        # Imported with the first command: most programs run none.
+        from holdfast.service.attempt_calls import AttemptCalls  # noqa: PLC0415
+
+        return AttemptCalls(engine, state)
+
+    return Executors(engine, functions, carry_to)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.registry import command
-from holdfast.cli.session import INSTALL_SERVER, actor, begun
+from holdfast.cli.session import INSTALL_SERVER, actor, begun, of_attempt
 from holdfast.errors import InvalidInput
 
 ROLES = ("planner", "worker", "operator", "viewer")
@@ -31,6 +31,12 @@ def mcp(
         raise InvalidInput("as", f"{role!r} is not one of {', '.join(ROLES)}")
     if not find_spec("mcp"):
         raise InvalidInput("mcp", "is not installed: " + INSTALL_SERVER)
+    if role == "worker" and of_attempt():
+        reason = (
+            "would report past the worker of this command, which keeps its secrets out; "
+            "use `holdfast work …`, `holdfast guard` or HTTP at HOLDFAST_SERVER instead"
+        )
+        raise InvalidInput("as", reason)
     from holdfast.mcp.caller import Caller
     from holdfast.mcp.server import As, make_server
 

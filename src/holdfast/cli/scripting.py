@@ -239,7 +239,7 @@ def log(
     """Add to the log of an attempt, from --text or stdin."""
     with desk() as where:
         task_id, secret = where.attempt(task, token)
-        for chunk in _chunks(text):
+        for chunk in whole_characters(_chunks(text)):
             where.protocol.log(task_id, secret, chunk)
 
 
@@ -255,6 +255,21 @@ def _chunks(text: str | None) -> Iterable[bytes]:
         return [text.encode() + b"\n"]
     # As it comes: a pipe may be long open.
     return iter(lambda: os.read(sys.stdin.fileno(), CHUNK), b"")
+
+
+def whole_characters(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same, cut between characters: text is what a log is made of elsewhere."""
+    import codecs
+
+    rest = b""
+    for chunk in chunks:
+        data = rest + chunk
+        _, whole = codecs.utf_8_decode(data, "replace", False)  # noqa: FBT003 - not the end yet
+        rest = data[whole:]
+        if whole:
+            yield data[:whole]
+    if rest:
+        yield rest
 
 
 def _json(field: str, text: str | None) -> Any:  # noqa: ANN401 - JSON is any value

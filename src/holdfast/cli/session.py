@@ -38,6 +38,11 @@ def chosen_server() -> str | None:
     return None if chosen_store.get() else os.environ.get("HOLDFAST_SERVER") or None
 
 
+def of_attempt() -> bool:
+    """Whether this is typed in a command that a worker runs, which has an address there."""
+    return bool(chosen_server() and os.environ.get("HOLDFAST_ATTEMPT_TOKEN"))
+
+
 def project() -> Project:
     """The settings of the project that this is typed in."""
     from holdfast.service.project import find_project

@@ -19,12 +19,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.errors import HoldfastError
 from holdfast.ids import parse_task_id
 from holdfast.model.access import Access, Role
-from holdfast.server.bodies import Body
 from holdfast.server.door import Door
 from holdfast.server.gate import ACCESS
 from holdfast.server.problems import Answer, tell_problem
 from holdfast.server.routing import DECODER, Entry, Table
 from holdfast.server.serving import Serving
+from holdfast.service.bodies import Body
 
 JSON = b"application/json"
 _TAKEN = {"body", "asks", "request", "task_id"}

@@ -21,31 +21,19 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 from starlette.types import Scope
 
-from holdfast.errors import (
-    HoldfastError,
-    InvalidInput,
-    InvalidNow,
-    InvalidWorkflowFile,
-    KeyConflict,
-    NotFound,
-    StoreError,
-    StoreUnwritable,
-    TooMuchKept,
-)
+from holdfast.errors import HoldfastError, StoreError
 from holdfast.server.pages import keep_out
 from holdfast.service.links import PATH
 from holdfast.service.mistakes import tell_mistakes
+from holdfast.service.problems import describe_error, describe_mistakes
 from holdfast.service.refused import Refused
 from holdfast.service.token_scope import Forbidden
-from holdfast.service.wording import in_commands
+from holdfast.worker.problem import Reply, problem
 
 MEDIA = "application/problem+json"
 JSON = "application/json"
 # What the framework itself refuses, by status.
 CODES = {404: "not_found", 405: "method_not_allowed", 400: "invalid_json"}
-MOST_MISTAKES = 50
-AWAY = ("store_unavailable", "the store does not answer; ask again")
-GONE = ("store_gone", "the store's file is gone, and this server ends; its log tells more")
 # Where browsers come to by themselves.
 PAGES = frozenset({"/", PATH})
 
@@ -79,10 +67,8 @@ class Answer(JSONResponse):
 def tell(
     status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
 ) -> Answer:
-    title = HTTPStatus(status).phrase
-    told = {"type": f"urn:holdfast:problem:{code}", "title": title, "status": status}
-    said = {**told, "code": code, "detail": detail, **more}
-    return Answer(said, status, headers=dict(headers or {}), media_type=MEDIA)
+    reply = problem(status, code, detail, **more)
+    return Answer(reply.body, status, headers=dict(headers or {}), media_type=MEDIA)
 
 
 def too_many(said: str, wait: float) -> Problem:
@@ -93,52 +79,15 @@ def too_many(said: str, wait: float) -> Problem:
 
 def answer_error(error: HoldfastError) -> Answer:
     """What a front end is told of an error of ours."""
-    said = in_commands(str(error))
-    match error:
-        case Refused():
-            return _refused(error)
-        case InvalidInput():
-            return _invalid(error, said)
-        case NotFound() | Forbidden():
-            outside = isinstance(error, Forbidden)
-            return tell(403 if outside else 404, "forbidden" if outside else "not_found", said)
-        case KeyConflict():
-            return tell(409, "key_conflict", said, existing=error.existing)
-        case StoreError():
-            return _store_away(error, said)
-        case _:
-            return _unavailable("shutting_down", said)
+    if isinstance(error, StoreError):
+        log.warning("the store does not do what it is asked: %s", error)
+    return _answer(describe_error(error))
 
 
-def _invalid(error: InvalidInput, said: str) -> Answer:
-    if isinstance(error, InvalidNow):
-        return tell(409, "invalid_transition", said, field=error.field, current=error.status)
-    if isinstance(error, TooMuchKept):
-        return tell(413, "too_much_kept", said, field=error.field)
-    if not isinstance(error, InvalidWorkflowFile):
-        return tell(422, "invalid_input", said, field=error.field)
-    mistakes = [each.told() for each in error.found[:MOST_MISTAKES]]
-    return tell(422, "invalid_workflow", said, mistakes=mistakes)
-
-
-def _store_away(error: StoreError, said: str) -> Answer:
-    log.warning("the store does not do what it is asked: %s", error)
-    if isinstance(error, StoreUnwritable):
-        return _unavailable("store_unwritable", said)
-    return _unavailable(*(GONE if isinstance(error, StoreGone) else AWAY))
-
-
-def _unavailable(code: str, detail: str) -> Answer:
-    return tell(503, code, detail, {"Retry-After": "1"})
-
-
-def _refused(error: Refused) -> Answer:
-    code = str(error.reason)
-    status = 404 if code == "not_found" else 409
-    detail = in_commands(error.detail) or f"{error.identifier} was left as it is"
-    if error.status is None:
-        return tell(status, code, detail)
-    return tell(status, code, detail, current=error.status)
+def _answer(reply: Reply) -> Answer:
+    away = reply.status == HTTPStatus.SERVICE_UNAVAILABLE
+    headers = {"Retry-After": "1"} if away else {}
+    return Answer(reply.body, reply.status, headers=headers, media_type=MEDIA)
 
 
 def in_a_browser(scope: Scope, answer: Answer) -> Response:
@@ -206,11 +155,7 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
     if any(each["loc"] == ("body",) for each in found) and not _says_json(request):
         return not_json(request, JSON)
     mistakes = tell_mistakes(found, _fields(request, found[0]["loc"][0]))
-    more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
-    listed = [{"field": each.field, "message": each.message} for each in mistakes]
-    said = f"{mistakes[0]}{more}"
-    answer = tell(422, "invalid_input", said, field=mistakes[0].field, mistakes=listed)
-    return in_a_browser(request.scope, answer)
+    return in_a_browser(request.scope, _answer(describe_mistakes(mistakes)))
 
 
 def not_json(request: Request, *wanted: str) -> Answer:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from holdfast.engine.engine import Engine
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.service.place import Place
 from holdfast.service.refused import Refused, accepted
 from holdfast.service.views import View
 from holdfast.worker.artifacts import Artifact
-from holdfast.worker.state import state_of
+from holdfast.worker.state import State
 
 
 def keep_artifact(
-    engine: Engine, place: Place, held: tuple[str, str], name: str, content: bytes
+    engine: Engine, state: State, held: tuple[str, str], name: str, content: bytes
 ) -> View:
     """Keep a file of an attempt that may still act; another content under its name is refused."""
     task_id = held[0]
-    artifact = Artifact(state_of(place.url), task_id, name, content)
+    artifact = Artifact(state, task_id, name, content)
     accepted(task_id, engine.work.check_write(*held))
     engine.work.check_room(*held, artifact.effect, len(content))
     try:

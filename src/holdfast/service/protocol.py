@@ -20,8 +20,6 @@ from holdfast.service.assignments import view_assignment
 from holdfast.service.effects import page_of_effects
 from holdfast.service.hearing import hear, note_waits
 from holdfast.service.intake import read_new_task
-from holdfast.service.logs import log_path
-from holdfast.service.place import Place
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted, may_act
 from holdfast.service.renewing import renew_each
@@ -29,6 +27,7 @@ from holdfast.service.token_scope import TokenScope
 from holdfast.service.views import View, present
 from holdfast.worker.remote.wire import Around, pack
 from holdfast.worker.spool import append
+from holdfast.worker.state import State
 
 Note = tuple[str, object]
 
@@ -67,11 +66,11 @@ class Protocol:
     With the token of a server that is for some agents alone, a task of another raises `Forbidden`.
     """
 
-    def __init__(self, engine: Engine, queries: Queries, place: Place, scope: TokenScope) -> None:
+    def __init__(self, engine: Engine, queries: Queries, state: State, scope: TokenScope) -> None:
         self._engine = engine
         self._scope = scope
         self._queries = queries
-        self._place = place
+        self._state = state
 
     def claim(self, offer: Offer, *, most: int = 1, task_id: str | None = None) -> View:
         """Lease the first ready tasks, or the one named; without agents, for its own."""
@@ -260,13 +259,12 @@ class Protocol:
         """Add to the log of an attempt that may still act; how long it is then."""
         self._scope.check_tasks([task_id])
         accepted(task_id, self._engine.work.check_write(task_id, token))
-        path = log_path(self._place, task_id, int(token.partition(".")[0]))
-        return append(path, chunk)
+        return append(self._state.log(task_id, int(token.partition(".")[0])), chunk)
 
     def keep_artifact(self, task_id: str, token: str, name: str, content: bytes) -> View:
         """Keep a file of an attempt that may still act, under a name of its own."""
         self._scope.check_tasks([task_id])
-        return keep_artifact(self._engine, self._place, (task_id, token), name, content)
+        return keep_artifact(self._engine, self._state, (task_id, token), name, content)
 
     def tell(self, task_id: str, answer: TransitionResult) -> View:
         """How the task of a report stands, unless that was refused."""

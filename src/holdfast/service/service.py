@@ -137,8 +137,9 @@ class Service:
     @cached_property
     def protocol(self) -> Protocol:
         from holdfast.service.protocol import Protocol
+        from holdfast.worker.state import state_of
 
-        return Protocol(self._writer, self.queries, self.place, self.scope)
+        return Protocol(self._writer, self.queries, state_of(self.place.url), self.scope)
 
     @cached_property
     def scope(self) -> TokenScope:

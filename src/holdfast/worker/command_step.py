@@ -13,6 +13,7 @@ from holdfast.errors import ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.model.work import Work
 from holdfast.tracing import write_header
+from holdfast.worker.attempt_addresses import AttemptAddress
 from holdfast.worker.command import (
     IDLE,
     OVER,
@@ -32,6 +33,7 @@ from holdfast.worker.permission import PermittedWork
 from holdfast.worker.post import InvalidOutput, Post, own_reads
 from holdfast.worker.process import Process
 from holdfast.worker.questions import Questions, questions_of
+from holdfast.worker.secret_rules import Kind, admit, cleaner
 from holdfast.worker.spool import Spool
 from holdfast.worker.surroundings import SHORT_PROMPT, Files, files_in, inherited, variables
 from holdfast.worker.tenure import AttemptEnded
@@ -48,6 +50,7 @@ class Turn:
 
     files: Files
     spool: Spool
+    address: AttemptAddress
     prompt: str | None
     until: float | None
 
@@ -72,6 +75,7 @@ class CommandStep:
         with (
             files_in(state.files(task_id, number)) as files,
             Spool(state.log(task_id, number)) as spool,
+            self._post.addresses.open(self._assignment) as address,
         ):
             questions = self._questions()
             prompt = self._post.permit(self._work).prompt
@@ -79,7 +83,7 @@ class CommandStep:
                 prompt = ask(questions.told(prompt), self._work.outputs)
             timeout = self._assignment.timeout
             until = None if timeout is None else clock.monotonic() + timeout
-            turn = Turn(files=files, spool=spool, prompt=prompt, until=until)
+            turn = Turn(files=files, spool=spool, address=address, prompt=prompt, until=until)
             answer = self._repair(turn, *self._take(turn))
             if answer.question is not None:
                 raise questions.ask(answer.question)
@@ -104,7 +108,7 @@ class CommandStep:
         """Run the command, and read what it answered."""
         limit = self._post.engine.settings.max_output
         work = self._post.permit(self._work, turn.prompt or "")
-        present = self._post.secrets.also({"HOLDFAST_ATTEMPT_TOKEN": self._assignment.token})
+        present = turn.address.present
         transcript = Transcript(turn.spool, present, limit)
         self._give(turn)
         ended = self._run(work, turn, transcript)
@@ -113,7 +117,8 @@ class CommandStep:
         clean = None if file is None else redaction.clean(file)
         answered = Answered(file=clean, written=transcript.output)
         answer = read_answer(answered, work.outputs, limit=limit)
-        return answered, replace(answer, output=redaction.value(answer.output))
+        output = admit(Kind.OUTPUT, answer.output, cleaner(present))
+        return answered, replace(answer, output=output)
 
     def _give(self, turn: Turn) -> None:
         assignment = self._assignment
@@ -137,7 +142,7 @@ class CommandStep:
             named = self._post.asked.by(self._assignment)
         environment = inherited(self._post.permission.secrets(named)) | dict(work.env)
         environment |= variables(self._assignment, turn.files, self._post.engine.settings.url)
-        environment |= self._post.secrets.own
+        environment |= turn.address.variables
         if (place := write_header()) is not None:
             environment["TRACEPARENT"] = place
         if 0 < len(prompt.encode()) <= SHORT_PROMPT:

@@ -28,6 +28,8 @@ from holdfast.worker.durable import (
 from holdfast.worker.flowing import await_here, leave_again, wait_here
 from holdfast.worker.office import Office
 from holdfast.worker.places import SharedName
+from holdfast.worker.redaction import Redaction
+from holdfast.worker.secret_rules import Kind, admit, cleaner
 from holdfast.worker.spool import append
 from holdfast.worker.state import State, state_of
 from holdfast.worker.tenure import AttemptEnded, Tenure
@@ -45,6 +47,7 @@ class Context:
 
     asynchronous = False
     noted: Any = None
+    _told_token = False
     # What is to be done, besides, as soon as the attempt is over.
     interrupt: Callable[[], object] | None = None
 
@@ -63,7 +66,12 @@ class Context:
     @cached_property
     def _memory(self) -> Memory:
         over, blocking = lambda: self.ended, not self.asynchronous
-        return Memory(self._engine, self._assignment, over, blocking=blocking)
+        keep = self._keep
+        return Memory(self._engine, self._assignment, over, keep, blocking=blocking)
+
+    def _keep(self, kind: Kind, value: object) -> None:
+        """Refuse a secret in what code reads again."""
+        admit(kind, value, self.clean)
 
     @cached_property
     def _state(self) -> State:
@@ -87,7 +95,17 @@ class Context:
     @property
     def token(self) -> str:
         """The secret of this attempt, which every write under its lease carries."""
+        if not self._told_token:
+            self._told_token = True
+            self._keep_out_token()
         return self._assignment.token
+
+    def _keep_out_token(self) -> None:
+        """Only who has asked for the token can write it down."""
+        others = self.clean
+        own = Redaction({"HOLDFAST_ATTEMPT_TOKEN": self._assignment.token})
+        without_own = cleaner(lambda: own)
+        self.clean = lambda value: without_own(others(value))
 
     @property
     def deadline(self) -> float:
@@ -145,7 +163,8 @@ class Context:
         """Say how far the step is; it is stored with the next renewal of the lease."""
         # Refused here, where the step sees it: one bad note would spoil the renewal of all leases.
         with as_said():
-            text = encode_json("progress", self.clean(note), limit=JSON_SCALAR_LIMIT)
+            clean = admit(Kind.PROGRESS, note, self.clean)
+            text = encode_json("progress", clean, limit=JSON_SCALAR_LIMIT)
         self.noted = json.loads(text)
 
     def log(self, text: object) -> None:
@@ -155,7 +174,7 @@ class Context:
         """
         if self.ended:
             raise AttemptEnded(f"attempt {self.attempt} of {self.task_id} has ended")
-        line = str(self.clean(str(text)))
+        line = str(admit(Kind.LOG, str(text), self.clean))
         ending = "" if line.endswith("\n") else "\n"
         path = self._state.log(self.task_id, self.attempt)
         try:
@@ -168,11 +187,14 @@ class Context:
 
         The same again is the same, and another content under that name is refused.
         """
-        return self._edge(
-            lambda memory: memory.artifact(
-                Artifact(self._state, self.task_id, name, _content_of(content))
-            )
-        )
+        return self._edge(lambda memory: memory.artifact(self._artifact(name, content)))
+
+    def _artifact(self, name: str, content: str | bytes | Path) -> Artifact:
+        if isinstance(content, str):
+            kept = _content_of(admit(Kind.TEXT, content, self.clean))
+        else:
+            kept = admit(Kind.FILE, _content_of(content), self.clean, "content")
+        return Artifact(self._state, self.task_id, admit(Kind.NAME, name, self.clean), kept)
 
     def lease(self, key: str, ttl: float | str) -> Any:  # noqa: ANN401
         """Hold a name that nobody else holds, and give its lease; None when somebody does.

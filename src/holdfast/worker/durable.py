@@ -11,6 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -28,6 +29,7 @@ from holdfast.worker.artifacts import Artifact
 from holdfast.worker.encoding import InvalidEffect, encode_effect
 from holdfast.worker.office import Office
 from holdfast.worker.places import Places, SharedName
+from holdfast.worker.secret_rules import Kind
 from holdfast.worker.tenure import AttemptEnded, insist
 from holdfast.worker.waits import Asking, Suspended, Waits
 
@@ -108,11 +110,13 @@ class Memory:
         engine: Office,
         assignment: Assignment,
         over: Callable[[], bool],
+        keep: Callable[[Kind, object], None],
         *,
         blocking: bool = True,
     ) -> None:
         self._engine = engine
         self._over = over
+        self._keep = keep
         self._blocking = blocking
         self._assignment = assignment
         self._name = (assignment.task_id, assignment.token)
@@ -131,6 +135,7 @@ class Memory:
         return self.waits.left(self.places.effects_around())
 
     def effect(self, name: str, call: Callable[[], Any]) -> Flow[Any]:
+        self._keep(Kind.NAME, name)
         return self._effect(name, self.places.take_effect(name), call)
 
     def _effect(self, name: str, place: str, call: Callable[[], Any]) -> Flow[Any]:
@@ -145,12 +150,17 @@ class Memory:
                 result = yield result
         plain = encode_effect(place, result)
         try:
+            self._keep(Kind.EFFECT, plain)
             return (yield from self._remember(place, plain))
         except InvalidInput as error:
             raise InvalidEffect(place, f"what it gave {error.reason}") from error
 
+    def _take_place(self, what: str, name: object) -> str:
+        self._keep(Kind.NAME, [what, name])
+        return self.places.take(what, name)
+
     def sleep(self, seconds: float, name: str | None = None) -> Flow[None]:
-        return self._sleep(self.places.take("sleep", name), seconds)
+        return self._sleep(self._take_place("sleep", name), seconds)
 
     def _sleep(self, place: str, seconds: float) -> Flow[None]:
         known = yield from self._remembered()
@@ -163,7 +173,7 @@ class Memory:
 
     def wait_for(self, signal: str, timeout: float | None, name: str | None = None) -> Flow[Any]:
         known = clean_name("signal", signal)
-        return self._wait_for(self.places.take(f"wait {known}", name), known, timeout)
+        return self._wait_for(self._take_place(f"wait {known}", name), known, timeout)
 
     def _wait_for(self, place: str, signal: str, timeout: float | None) -> Flow[Any]:
         known = yield from self._remembered()
@@ -192,7 +202,7 @@ class Memory:
         yield from self._remember(place, {"timeout": True})
 
     def ask(self, question: object, name: str | None = None) -> Flow[Any]:
-        return self._ask(self.places.take("ask", name), question)
+        return self._ask(self._take_place("ask", name), question)
 
     def _ask(self, place: str, question: object) -> Flow[Any]:
         known = yield from self._remembered()
@@ -212,6 +222,9 @@ class Memory:
         known = yield from self._remembered()
         if place not in known:
             self._refuse_to_wait(name)
+            for task in tasks:
+                with as_said():
+                    self._keep(Kind.CHILD, asdict(task))
             with as_said():
                 made = yield from self._tell(self._engine.work.spawn.submit, tasks, name=place)
             known[place] = made.value
@@ -227,7 +240,7 @@ class Memory:
             raise InvalidInput("map", f"{reason} of them at a time")
         if not requests:
             return _nothing()
-        place = self.places.take(f"map {requests[0].title}", name)
+        place = self._take_place(f"map {requests[0].title}", name)
         return self._map(callee, self._spawn("map", place, requests))
 
     def _map(self, callee: Callee, spawned: Flow[list[str]]) -> Flow[list[Any]]:
@@ -258,6 +271,8 @@ class Memory:
 
     def lease(self, key: str, ttl: float) -> Flow[NamedLease | None]:
         self._refuse_to_wait("lease")
+        with as_said():
+            self._keep(Kind.NAME, key)
         yield from self._guard()
         with as_said():
             acquired = self._engine.leases.acquire.submit(key, self._name[0], ttl=ttl)

@@ -13,11 +13,7 @@ class InvalidEffect(InvalidInput):
     """What an effect gave cannot be remembered; as it was done, it is not tried again."""
 
     def __init__(self, name: str, reason: str) -> None:
-        advice = (
-            "it was done, so it is not tried again: have it give text, numbers, lists, dicts, "
-            "a dataclass or a pydantic model"
-        )
-        super().__init__(f"effect {name!r}", f"{reason}; {advice}")
+        super().__init__(f"effect {name!r}", f"{reason}; it was done, so it is not tried again")
 
 
 def encode_effect(name: str, value: object) -> object:
@@ -29,4 +25,6 @@ def encode_effect(name: str, value: object) -> object:
         return TypeAdapter(type(value)).dump_python(value, mode="json", warnings="none")
     except Exception as error:
         kind = type(value).__name__
-        raise InvalidEffect(name, f"it gave a {kind}, which is not JSON: {error}") from error
+        advice = "have it give text, numbers, lists, dicts, a dataclass or a pydantic model"
+        reason = f"it gave a {kind}, which is not JSON: {error}; {advice}"
+        raise InvalidEffect(name, reason) from error

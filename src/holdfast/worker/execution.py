@@ -24,6 +24,7 @@ from holdfast.threads import program_ends
 from holdfast.worker.context import Context
 from holdfast.worker.office import Office
 from holdfast.worker.raised import FINAL, foremost
+from holdfast.worker.secret_rules import Kind, admit
 from holdfast.worker.tenure import AWAY, AttemptEnded, Tenure
 from holdfast.worker.traced import UNTRACED, Traced, Untraced, attempt
 from holdfast.worker.waits import Asking, Suspended
@@ -214,7 +215,7 @@ class Execution:
 
     def complete(self, invocation: Invocation, result: object) -> bool:
         try:
-            output = self.context.clean(invocation.encode(result))
+            output = admit(Kind.OUTPUT, invocation.encode(result), self.context.clean)
             return self._report(self.engine.work.reports.complete, output)
         except Exception as error:  # noqa: BLE001 - a result that is not JSON is a failure
             return self.fail(error, retryable=not isinstance(error, InvalidInput))
@@ -225,7 +226,12 @@ class Execution:
         notes = suspended.notes
         try:
             if isinstance(suspended, Asking):
-                return self._report(reports.ask, clean(suspended.question), notes=clean(notes))
+                # What is remembered of a question is what people read of it.
+                asked, kept = (
+                    admit(Kind.QUESTION, each, clean) for each in (suspended.question, notes)
+                )
+                return self._report(reports.ask, asked, notes=kept)
+            admit(Kind.NAME, notes, clean, "wait")
             return self._report(reports.suspend, suspended.wait, notes=notes)
         except Exception as error:  # noqa: BLE001 - a question that cannot be kept is a failure
             return self.fail(error, retryable=not isinstance(error, InvalidInput))
@@ -237,12 +243,13 @@ class Execution:
             return self.abandoned and self.in_time() and self.release()
         if program_ends():
             # Whatever asks for a thread by now raises: that says nothing of the step.
-            log.warning("%s is given back, as the program ends: %r", self, error)
+            told = self._told(repr(error))
+            log.warning("%s is given back, as the program ends: %s", self, told)
             return self.release()
         if isinstance(error, GivenBack):
-            log.warning("%s is given back: %s", self, error)
+            log.warning("%s is given back: %s", self, self._told(str(error)))
             return self.release()
-        described = describe(error, self.context.clean)
+        described = describe(error, self._told)
         self.raised = tell_error(described)
         again = retryable and not isinstance(error, FINAL)
         if isinstance(error, StepFailed):
@@ -256,13 +263,17 @@ class Execution:
     def hear(self, answer: Answer) -> None:
         """Log what was said to a report, where it is not as it should be."""
         if isinstance(answer, BaseException):
-            log.error("%s: its report was not written, its lease will run out: %s", self, answer)
+            told = self._told(str(answer))
+            log.error("%s: its report was not written, its lease will run out: %s", self, told)
         elif not answer.ok:
             # A command that gave its task back itself, at a usage limit, has done no wrong.
             level = logging.DEBUG if answer.detail == GIVEN_BACK else logging.WARNING
             log.log(level, "%s: its report was refused: %s", self, answer.detail or answer.reason)
         else:
             self._heard(answer)
+
+    def _told(self, text: str) -> str:
+        return str(admit(Kind.ERROR, text, self.context.clean))
 
     def _heard(self, answer: TransitionResult) -> None:
         if answer.status in TERMINAL:
@@ -348,7 +359,7 @@ def describe(
     shown = [] if isinstance(error, StepFailed) else traceback.format_exception(error)
     lines = clean("".join(shown)).splitlines()[-TRACEBACK_LINES:]
     return {
-        "type": type(error).__name__,
+        "type": _printable(clean(type(error).__name__)),
         "message": _printable(clean(message)),
         "traceback": [_printable(line) for line in lines],
     }

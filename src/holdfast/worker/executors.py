@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from functools import partial
 
 from holdfast.errors import InvalidInput
 from holdfast.model.task import Assignment
 from holdfast.worker.asked import Asked
+from holdfast.worker.attempt_addresses import AttemptAddresses
+from holdfast.worker.attempt_requests import Carrier
 from holdfast.worker.context import Context
 from holdfast.worker.execution import Functions, Invocation, StepFailed, UnknownFunction
 from holdfast.worker.office import Office
 from holdfast.worker.permission import Permission
 from holdfast.worker.post import Post
+from holdfast.worker.secret_rules import cleaner
 from holdfast.worker.secrets import Secrets
 from holdfast.worker.state import State, state_of
 
@@ -21,24 +24,28 @@ from holdfast.worker.state import State, state_of
 class Executors:
     """The functions of a program, and besides them whatever a workflow file can ask for."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts that a worker here and one elsewhere have their own of
         self,
         engine: Office,
         functions: Functions,
+        carrier: Callable[[State], Carrier],
         *,
         state: State | None = None,
         secrets: Secrets | None = None,
         permission: Permission | None = None,
     ) -> None:
         url = engine.settings.url
+        kept, known = state or state_of(url), secrets or Secrets(url)
         self._functions = functions
         self._post = Post(
             engine=engine,
-            state=state or state_of(url),
-            secrets=secrets or Secrets(url),
+            state=kept,
+            secrets=known,
             asked=Asked(engine),
             permission=permission or Permission(),
+            addresses=AttemptAddresses(engine.threads, partial(carrier, kept), known),
         )
+        self.clean = cleaner(lambda: known.redaction)
 
     def begin(self) -> None:
         """End what workers that were killed have left running, and take away its files."""
@@ -75,10 +82,6 @@ class Executors:
             message = f"a worker cannot start the workflow {work.workflow} as a step yet"
             raise StepFailed(message, retryable=False)
         raise UnknownFunction("its workflow file gives it no program; whoever claims it does it")
-
-    def clean(self, value: Any) -> Any:  # noqa: ANN401 - JSON is any value
-        """A value without the secrets that are known by now."""
-        return self._post.secrets.redaction.value(value)
 
 
 def _invoke(function: Callable[[], object], *, asynchronous: bool) -> Invocation:

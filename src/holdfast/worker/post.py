@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from holdfast.errors import StoreError
 from holdfast.model.work import Work
 from holdfast.worker.asked import Asked
+from holdfast.worker.attempt_addresses import AttemptAddresses
 from holdfast.worker.execution import GivenBack, StepFailed
 from holdfast.worker.office import Office
 from holdfast.worker.permission import NotAllowed, Permission, PermittedWork, permit
@@ -22,6 +23,7 @@ class Post:
     state: State
     secrets: Secrets
     asked: Asked
+    addresses: AttemptAddresses
     permission: Permission = Permission()  # noqa: RUF009 - it holds nothing
 
     def permit(self, work: Work, prompt: str = "") -> PermittedWork:

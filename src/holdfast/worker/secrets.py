@@ -23,8 +23,8 @@ _IN_URL = re.compile(r"://([^@/]*:[^@/]*@[^/?]*)|[?&](password=[^&]*)")
 class Secrets:
     """From the file that `HOLDFAST_SECRETS` names, else from the worker's own environment.
 
-    What is in the file, the password of the store, and what is the worker's `own` and goes to its
-    commands alone, is known from the start; a variable of the environment is a secret once a step
+    What is in the file, the password of the store, and what is the worker's `own` and goes to
+    nobody, is known from the start; a variable of the environment is a secret once a step
     of its workflow may ask for it.
     """
 
@@ -34,12 +34,11 @@ class Secrets:
         environment: Mapping[str, str] = os.environ,
         own: Mapping[str, str] | None = None,
     ) -> None:
-        self.own = dict(own or {})
         self._environment = environment
         self._lock = threading.Lock()
         path = environment.get(FILE)
         self._kept = {} if path is None else _read(Path(path))
-        self._known = {**_credentials(url, environment), **self.own, **self._kept}
+        self._known = _beside(self._kept, {**_credentials(url, environment), **(own or {})})
         self.redaction = Redaction(self._known)
 
     def get(self, name: str) -> str:
@@ -70,22 +69,33 @@ class Secrets:
         with self._lock:
             if found.items() <= self._known.items():
                 return
-            known = self._known | dict(found)
+            known = _beside(found, self._known)
             self.redaction = Redaction(known)
             self._known = known
 
     def also(self, more: Mapping[str, str]) -> Callable[[], Redaction]:
         """Gives, whenever it is asked, what keeps out all that is known then, and `more`."""
-        known, redaction = self._known, Redaction({**self._known, **more})
+        known, redaction = self._known, Redaction(_beside(self._known, more))
 
         def present() -> Redaction:
             nonlocal known, redaction
             if known is not self._known:
                 known = self._known
-                redaction = Redaction({**known, **more})
+                redaction = Redaction(_beside(known, more))
             return redaction
 
         return present
+
+
+def _beside(known: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
+    """All of both: of two values under one name neither is forgotten."""
+    both = dict(known)
+    for name, value in more.items():
+        free = name
+        while both.get(free, value) != value:
+            free += "_"
+        both[free] = value
+    return both
 
 
 def _credentials(url: str, environment: Mapping[str, str]) -> dict[str, str]:

@@ -8,12 +8,14 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from holdfast.model.task import Assignment
 from holdfast.store.database import is_postgresql, sqlite_path
 from holdfast.worker.state_path import StatePath
 
 SHORT_PROMPT = 32 * 1024
+PASSWORDS = frozenset({"password", "sslpassword"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +60,7 @@ def files_in(directory: StatePath) -> Iterator[Files]:
 
 
 def variables(assignment: Assignment, files: Files, url: str) -> dict[str, str]:
-    """The variables of Holdfast, by which a command knows its attempt and finds its store."""
+    """The variables of Holdfast by which a command knows its attempt, and the store it is of."""
     most = assignment.usd_per_attempt
     named = {
         "HOLDFAST_TASK": assignment.task_id,
@@ -70,7 +72,7 @@ def variables(assignment: Assignment, files: Files, url: str) -> dict[str, str]:
         "HOLDFAST_USD_PER_ATTEMPT": None if most is None else f"{most:g}",
         "HOLDFAST_INPUT": str(files.input),
         "HOLDFAST_OUTPUT": str(files.output),
-        "HOLDFAST_SERVER" if is_server(url) else "HOLDFAST_DB": absolute(url),
+        "HOLDFAST_DB": None if is_server(url) else without_password(absolute(url)),
     }
     return {name: value for name, value in named.items() if value is not None}
 
@@ -86,6 +88,18 @@ def inherited(secrets: Collection[str]) -> dict[str, str]:
 
 def _is_workers(name: str) -> bool:
     return name.startswith("HOLDFAST_") and name != "HOLDFAST_HOME"
+
+
+def without_password(url: str) -> str:
+    """The same store: whoever goes to it past its worker has to bring a password."""
+    if not is_postgresql(url):
+        return url
+    # Imported here, as only a store on PostgreSQL wants the driver.
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
+    settings = conninfo_to_dict(url)
+    kept = {name: value for name, value in settings.items() if name not in PASSWORDS}
+    return url if kept == settings else f"postgresql:///?{urlencode(kept)}"
 
 
 def is_server(url: str) -> bool:

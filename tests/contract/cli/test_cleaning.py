@@ -71,7 +71,9 @@ def test_files_of_what_is_removed_go_too_also_those_that_an_earlier_clean_left(
 def test_an_artifact_says_of_which_store_it_is(engine: Engine, url: str) -> None:
     held = take(engine, create(engine))
     place = Place(url=url, home=Path(), settled=True)
-    keep_artifact(engine, place, (held.task_id, held.token), "report.txt", b"all is well")
+    keep_artifact(
+        engine, state_of(place.url), (held.task_id, held.token), "report.txt", b"all is well"
+    )
     folder = state_of(place.url).artifacts(held.task_id)
     assert is_of(folder, engine.store)
     assert not is_of(folder.parent, engine.store)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from holdfast.server import bodies
+from holdfast.service import bodies
 from holdfast.service.mistakes import tell_mistakes
 
 EITHER = bodies.NewTask | bodies.NewTasks

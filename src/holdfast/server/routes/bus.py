@@ -6,10 +6,11 @@ from typing import Annotated
 
 from fastapi import Query
 
-from holdfast.server import answers, bodies
+from holdfast.server import answers
 from holdfast.server.door import AsksAs, Limit
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, STEERERS, Table
+from holdfast.service import bodies
 
 table = Table(tag="bus")
 

@@ -13,7 +13,7 @@ from holdfast.engine.work import EFFECTS
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import Wait
 from holdfast.model.task import Assignment, Renewal, Result
-from holdfast.server import answers, bodies
+from holdfast.server import answers
 from holdfast.server.door import AsksAs, Door, TaskId, in_thread
 from holdfast.server.long_polls import (
     GONE,
@@ -24,6 +24,7 @@ from holdfast.server.long_polls import (
 )
 from holdfast.server.problems import Answer, Problem
 from holdfast.server.routing import WORKERS, Table
+from holdfast.service import bodies
 from holdfast.service.assignments import view_assignment
 from holdfast.service.intake import read_moment
 from holdfast.service.naming import renamed

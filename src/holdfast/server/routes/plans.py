@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.server import answers, bodies
+from holdfast.server import answers
 from holdfast.server.door import AsksAs, TaskId
 from holdfast.server.problems import Answer
 from holdfast.server.routes.tasks import make
 from holdfast.server.routing import STEERERS, Table
+from holdfast.service import bodies
 
 table = Table(tag="plans")
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.model.duration import parse_duration
-from holdfast.server import answers, bodies
+from holdfast.server import answers
 from holdfast.server.door import After, AsksAs, Limit, RunId
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, STEERERS, Table
+from holdfast.service import bodies
 from holdfast.service.commands import Commands
 from holdfast.service.views import View
 

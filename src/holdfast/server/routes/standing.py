@@ -11,10 +11,11 @@ from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
-from holdfast.server import answers, bodies
+from holdfast.server import answers
 from holdfast.server.door import After, AsksAs, Limit
 from holdfast.server.problems import Answer
 from holdfast.server.routing import ADMINS, LOOKERS, STEERERS, Table
+from holdfast.service import bodies
 from holdfast.service.commands import Commands
 from holdfast.service.intake import read_new_task
 from holdfast.service.views import View

@@ -12,10 +12,11 @@ from fastapi import Header, Query
 
 from holdfast.errors import InvalidInput
 from holdfast.model.task import NewTask
-from holdfast.server import answers, bodies
+from holdfast.server import answers
 from holdfast.server.door import After, AsksAs, Door, Limit, TaskId
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, STEERERS, Table
+from holdfast.service import bodies
 from holdfast.service.commands import Commands
 from holdfast.service.effects import page_of_effects
 from holdfast.service.intake import read_changes, read_new_task

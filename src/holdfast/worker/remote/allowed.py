@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError, StoreUnreachable
@@ -19,6 +20,7 @@ from holdfast.worker.context import Context
 from holdfast.worker.execution import Functions, Invocation, StepFailed, UnknownFunction
 from holdfast.worker.executors import Executors
 from holdfast.worker.permission import NotAllowed, Permission, permit
+from holdfast.worker.problem import Reply
 from holdfast.worker.remote.addresses import Address, parse
 from holdfast.worker.remote.client import Client
 from holdfast.worker.remote.office import RemoteOffice
@@ -28,7 +30,8 @@ from holdfast.worker.state import State
 
 CHUNK = 1_000_000
 PAUSE = 0.5
-TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
+# Not what its commands have under HOLDFAST_TOKEN.
+TOKEN = "WORKER_TOKEN"  # noqa: S105 - a name
 SHOWN = 200
 
 log = logging.getLogger("holdfast.worker")
@@ -154,12 +157,31 @@ class NoFunctions:
         return False
 
 
+class ServerCalls:
+    """Takes the calls of commands on to the server, with the token of the worker."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def carry(self, task_id: str, verb: str, body: dict[str, Any]) -> Reply:
+        path = "/claims/renew" if verb == "renew" else f"/claims/{task_id}/{verb}"
+        return self._client.carry(path, body)
+
+
 class RemoteExecutors(Executors):
     def __init__(self, office: RemoteOffice, allowed: Allowed, state: State) -> None:
         functions: Functions = NoFunctions()
         url, own = office.settings.url, {TOKEN: office.token}
+        carrier = ServerCalls(office.client)
         secrets = Secrets(url, allowed.readable(os.environ), own)
-        super().__init__(office, functions, state=state, secrets=secrets, permission=allowed)
+        super().__init__(
+            office,
+            functions,
+            lambda _: carrier,
+            state=state,
+            secrets=secrets,
+            permission=allowed,
+        )
         self._office = office
         self._client = office.client
         self._allowed = allowed

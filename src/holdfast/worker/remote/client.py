@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 import httpx
@@ -15,13 +16,12 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import Status
 from holdfast.tracing import write_header
 from holdfast.worker.hushed import hushed
+from holdfast.worker.problem import PROBLEM, Reply
 from holdfast.worker.remote.wire import AWAY, INVALID
 
 CONNECT = 10.0
 # Beyond what the server itself waits.
 READ = 30.0
-# How every refusal of a Holdfast server begins: what lies in between refuses in other words.
-PROBLEM = "urn:holdfast:problem:"
 SHOWN = 200
 LONGEST_LINE = 1_000
 # Of one answer: the bytes that are read of it, and the seconds that it may take to arrive.
@@ -29,6 +29,8 @@ MOST = 64 * 2**20
 LONGEST_ANSWER = 60.0
 # Whatever the environment says of proxies: a token for a server here is not for them to see.
 NO_PROXY = ("all://127.0.0.1", "all://localhost", "all://[::1]")
+_DONE = frozenset({200, 201})
+_REFUSED = frozenset(each.value for each in HTTPStatus if each >= HTTPStatus.BAD_REQUEST)
 _REFUSALS = {each.value: each for each in Refusal}
 _STATUSES = {each.value: each for each in Status}
 
@@ -76,6 +78,15 @@ class Client:
         if status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
             raise TokenRefused(self.url, detail)
         raise _error(status, told, detail)
+
+    def carry(self, path: str, body: dict[str, Any]) -> Reply:
+        """What a call answers, refused or not, for somebody who is told it as it is."""
+        status, content = self._request("POST", path, body)
+        told = _read(content)
+        refused = status in _REFUSED and told is not None and _is_problem(told)
+        if told is None or not (refused or status in _DONE):
+            raise self.strange(content[: 2 * SHOWN].decode(errors="replace"), status)
+        return Reply(status=status, body=told)
 
     def _request(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
         """The status of an answer and its body; one without an end is no answer."""
@@ -179,8 +190,8 @@ class TokenUnfit(TokenRefused):
 
     def __init__(self, url: str, role: str) -> None:
         reason = (
-            f"that for {url} has the role {role}, and every command that this worker runs would "
-            "have it; `holdfast token create NAME --role worker` makes one for HOLDFAST_TOKEN"
+            f"that for {url} has the role {role}, and every command that this worker runs could "
+            "read it; `holdfast token create NAME --role worker` makes one for HOLDFAST_TOKEN"
         )
         InvalidInput.__init__(self, "token", reason)
 

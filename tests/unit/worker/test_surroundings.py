@@ -1,0 +1,29 @@
+"""What a command finds in its environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.store.postgresql.connection import Address
+from holdfast.worker.surroundings import without_password
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:correct-horse@db:5433/shop",
+        "postgresql://me:correct-horse@db:5433/shop?sslmode=prefer",
+        "postgresql://me@db:5433/shop?p%61ssword=correct-horse",
+        "postgresql://me:correct?horse@db:5433/shop",
+        "postgresql://db:5433/shop?user=me&password=correct-horse&sslpassword=correct-horse",
+    ],
+)
+def test_the_store_is_named_to_a_command_without_its_password(url: str) -> None:
+    named = without_password(url)
+    assert "horse" not in named
+    assert (Address(named).names, Address(named).password) == (Address(url).names, None)
+
+
+@pytest.mark.parametrize("url", ["sqlite:////tmp/x.db", "postgresql://me@db/shop"])
+def test_a_store_without_a_password_is_named_as_it_is(url: str) -> None:
+    assert without_password(url) == url
