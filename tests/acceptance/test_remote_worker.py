@@ -124,3 +124,18 @@ def test_the_token_of_a_folder_is_shown_to_no_server_elsewhere(tmp_path: Path) -
     said = holdfast(tmp_path, "worker", "--server", "http://elsewhere.invalid", "--allow-any")
     assert said.returncode == 2
     assert "set HOLDFAST_TOKEN" in said.stderr
+
+
+def test_a_link_in_the_place_of_its_own_folder_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / ".holdfast").mkdir(mode=0o700)
+    (tmp_path / "victim").mkdir()
+    (tmp_path / ".holdfast" / "remote").symlink_to(tmp_path / "victim")
+    said = holdfast(
+        tmp_path,
+        *("worker", "--server", "http://127.0.0.1:1", "--allow", "sh"),
+        HOLDFAST_TOKEN="hf_token-of-far",
+        HOLDFAST_HOME=str(tmp_path / ".holdfast"),
+    )
+    assert said.returncode == 2
+    assert "is a link" in said.stderr
+    assert list((tmp_path / "victim").iterdir()) == []

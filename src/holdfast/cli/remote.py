@@ -62,6 +62,8 @@ def _work(office: RemoteOffice, options: Mapping[str, Any], allow: AllowOptions)
     home = usable_home(here, os.environ) or here / HOME
     make_home(home)
     root = home / "remote"
+    if root.is_symlink():
+        raise InvalidInput("home", f"{root} is a link, and leads elsewhere; remove it: rm {root}")
     allowed = Allowed(names=allow.names, variables=allow.variables, anything=allow.anything)
     executors = RemoteExecutors(office, allowed, State(root=root))
     executors.begin()

@@ -121,7 +121,7 @@ class Client:
     def _line(self, told: object) -> str:
         """What a server says of a refusal, as it may stand in a line of a log."""
         said = self._hide(told)[:LONGEST_LINE] if isinstance(told, str) else "no reason was given"
-        return "".join(each if each.isprintable() else " " for each in said)
+        return _printable(said)
 
     def _hide(self, told: str) -> str:
         # A gateway may give back what it was sent.
@@ -222,7 +222,11 @@ def _is_problem(told: Mapping[str, Any]) -> bool:
 
 def _said(error: Exception) -> str:
     """What went wrong; some errors of the network have a name and no words."""
-    return str(error) or type(error).__name__
+    return _printable(str(error)[:LONGEST_LINE]) or type(error).__name__
+
+
+def _printable(text: str) -> str:
+    return "".join(each if each.isprintable() else " " for each in text)
 
 
 def _error(status: int, told: Mapping[str, Any], detail: str) -> HoldfastError:

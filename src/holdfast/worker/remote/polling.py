@@ -125,7 +125,7 @@ class Poller:
         }
 
     def _read(self, told: Sequence[Any], free: int) -> list[tuple[Assignment, Around]]:
-        """What was asked for, and no more than that; an attempt is held once."""
+        """What was asked for, and no more than that."""
         if len(told) > free:
             raise Unreadable(f"{self._client.url} gives {len(told)} tasks where {free} are wanted")
         try:
@@ -134,10 +134,18 @@ class Poller:
             # Not as a whole: tokens are in it.
             said = f"{self._client.url} gives work that cannot be read here: {_shown(error)}"
             raise Unreadable(said) from error
-        given = [(assignment.task_id, assignment.attempt) for assignment, _ in read]
-        if len({*given}) < len(given) or self._sending.held.attempts(given):
-            raise Unreadable(f"{self._client.url} gives the same attempt twice")
-        return read
+        return self._fresh(read)
+
+    def _fresh(self, read: Sequence[tuple[Assignment, Around]]) -> list[tuple[Assignment, Around]]:
+        """Those that this worker never had: an attempt runs once, whoever gives it again."""
+        found: dict[tuple[str, int], tuple[Assignment, Around]] = {}
+        for assignment, around in read:
+            key = (assignment.task_id, assignment.attempt)
+            if self._sending.held.attempts([key]):
+                log.warning("attempt %d of %s was given before, and is left alone", key[1], key[0])
+            else:
+                found[key] = (assignment, around)
+        return list(found.values())
 
     def _deliver(self, read: Sequence[tuple[Assignment, Around]]) -> None:
         for assignment, around in read:
