@@ -39,6 +39,12 @@ def test_settings_of_another_are_refused_here_and_above(
     typed.ok("trust", str(tmp_path / "project" / ".holdfast"))
     typed.ok("trust", str(settings))
     typed.ok("runs")
+    # Others of the same user are not trusted with it.
+    (tmp_path / "second").mkdir()
+    os.chdir(tmp_path / "second")
+    Path("holdfast.yaml").write_text("concurrency: {agents: 3}\n")
+    give_away(Path("holdfast.yaml"), monkeypatch)
+    assert "second/holdfast.yaml belongs to" in typed.refused(5, "runs")
 
 
 @pytest.mark.usefixtures("known")
