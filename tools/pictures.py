@@ -21,8 +21,9 @@ from rich.text import Text
 
 from holdfast import Holdfast
 from holdfast.cli.accident import Accident, working
-from holdfast.service.place import FILE, FOLDER, Place
+from holdfast.service.place import FILE, Place
 from holdfast.service.service import Service
+from holdfast.worker.homes import HOME
 from tests.acceptance.terminals import ROOT, terminal
 
 PICTURES = ROOT / "docs" / "pictures"
@@ -101,7 +102,7 @@ TAKEN: dict[str, Callable[[Path], tuple[str, str]]] = {
 
 
 def _place(folder: Path) -> Place:
-    home = folder / FOLDER
+    home = folder / HOME
     place = Place(url=f"sqlite:///{home / FILE}", home=home, settled=True)
     place.make()
     return place
