@@ -48,6 +48,7 @@ def test_homes_that_are_made_at_once_are_all_remembered(tmp_path: Path) -> None:
 def test_a_home_that_another_process_is_making_may_be_used(
     stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _known()
     home, found = tmp_path / ".holdfast", list[Path]()
     before: Callable[..., object] = getattr(homes, stage)
 
