@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.browser_operations import (
-    BrowserOperation,
-    EnterByLink,
-    LeaveBrowser,
-    MakeLink,
-)
+from holdfast.engine.browser_operations import BrowserOperation, EnterByLink, MakeLink
 from holdfast.engine.group import Group
 from holdfast.store.database import Row
 
 
 def carry_out(group: Group, operations: Sequence[BrowserOperation]) -> list[Row | None]:
     """In the order of their digests, whatever order they were asked for in."""
-    # What goes on for a browser that leaves ends at every server.
-    group.tells |= any(isinstance(each, LeaveBrowser) for each in operations)
     places = sorted(range(len(operations)), key=lambda place: operations[place].digest)
     given = {place: _carry_out(group, operations[place]) for place in places}
     return [given[place] for place in range(len(operations))]
