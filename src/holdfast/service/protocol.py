@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.engine import validation
+from holdfast.engine.effects import EFFECTS
 from holdfast.engine.engine import Engine
-from holdfast.engine.work import EFFECTS
 from holdfast.errors import InvalidInput
 from holdfast.model.duration import Moment
 from holdfast.model.effect import Recorded, Wait
