@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.durable_operations import RecordEffect
+from holdfast.engine.effects import EFFECTS
 from holdfast.engine.engine import Engine
 from holdfast.engine.kept import Bounds
-from holdfast.engine.work import EFFECTS
 from holdfast.errors import HoldfastError, TooMuchKept
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.graph import Step, Workflow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -13,10 +12,10 @@ from holdfast.engine import picker, validation
 from holdfast.engine.answers import answer_guard, answer_write
 from holdfast.engine.asked import Report
 from holdfast.engine.desk import Desk
-from holdfast.engine.durable_operations import RecordEffect, Spawn, TakeSignal
+from holdfast.engine.durable_operations import Spawn, TakeSignal
 from holdfast.engine.edge import ask_each, gather, operation, reading
+from holdfast.engine.effects import Effects
 from holdfast.engine.expiry import take_back
-from holdfast.engine.kept import Bounds, refusal
 from holdfast.engine.operations import (
     Claim,
     ClaimById,
@@ -28,7 +27,7 @@ from holdfast.engine.picker import Claimed
 from holdfast.engine.records import read_child, read_given
 from holdfast.engine.reports import Reports, small, used
 from holdfast.engine.taking import Taker
-from holdfast.errors import InvalidInput, NotFound, ShuttingDown
+from holdfast.errors import NotFound, ShuttingDown
 from holdfast.model.duration import Moment
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.graph_text import read_steps
@@ -38,18 +37,15 @@ from holdfast.model.retry import positive_microseconds
 from holdfast.model.status import Status
 from holdfast.model.step import every
 from holdfast.model.task import Assignment, NewTask, Renewal, Result
-from holdfast.model.text import clean_key, clean_name, encode_json
+from holdfast.model.text import clean_key, clean_name
 from holdfast.model.trace import derive_trace_id
-from holdfast.store.database import Row, Transaction
+from holdfast.store.database import Row
 from holdfast.store.entries import Entry
 
 MAX_CLAIM = 1_000
 
-# How many effects are read at once.
-EFFECTS = 500
 
-
-class Work:
+class Work(Effects):
     """What a worker asks and tells; every report carries the token of its attempt."""
 
     def __init__(self, desk: Desk) -> None:
@@ -279,23 +275,6 @@ class Work:
         self._desk.commits.enter(report, entered, here=here)
 
     @operation
-    def record_effect(
-        self, task_id: str, token: str, name: str, value: object, *, beside: int = 0
-    ) -> Future[Recorded]:
-        """Remember what a side effect gave; the first value under a name stays.
-
-        `beside` is how many bytes are kept outside of the store with it.
-        """
-        return self._desk.submit(
-            RecordEffect(
-                **self._held(task_id, token),
-                name=clean_key("name", name),
-                value=encode_json("value", value, limit=self._desk.settings.max_output),
-                beside=beside,
-            )
-        )
-
-    @operation
     def take_signal(
         self, task_id: str, token: str, target: str, signal: str, *, name: str
     ) -> Future[Recorded]:
@@ -331,35 +310,6 @@ class Work:
                 actor="worker",
             )
         )
-
-    @reading
-    def effects(self, task_id: str) -> dict[str, Any]:
-        """What a task remembers in its present epoch, by name."""
-        known, after = dict[str, Any](), None
-        while page := self.effects_page(task_id, after):
-            known |= page
-            after = next(reversed(page)) if len(page) == EFFECTS else None
-            if after is None:
-                break
-        return known
-
-    @reading
-    def effects_page(
-        self, task_id: str, after: str | None = None, limit: int = EFFECTS
-    ) -> dict[str, Any]:
-        """So many of them, oldest first, behind the one of a name."""
-        identifier = validation.task_id(task_id)
-
-        def read(tx: Transaction) -> list[Row]:
-            start: Row = {"attempt": -1, "recorded_at": 0, "name": ""}
-            if after is not None:
-                found = tx.read("effect_named", task_id=identifier, name=after)
-                if not found:
-                    raise InvalidInput("after", "names no effect of this task any more")
-                start = {each: found[0][each] for each in start}
-            return tx.read("effects_behind", task_id=identifier, count=limit, **start)
-
-        return {row["name"]: json.loads(row["value"]) for row in self._desk.view(read)}
 
     @reading
     def children(self, task_id: str, ids: Sequence[str]) -> list[Child]:
@@ -414,15 +364,6 @@ class Work:
     def check_write(self, task_id: str, token: str) -> TransitionResult:
         """Ask, before something of this attempt is kept beside the store, whether it may be."""
         return answer_write(*self._record(task_id, token))
-
-    @reading
-    def check_room(self, task_id: str, token: str, name: str, size: int) -> None:
-        """Raise `TooMuchKept` before so many bytes are kept under a name that is not known yet."""
-        held = self._held(task_id, token)
-        effect = (held["task_id"], held["fence"], clean_key("name", name))
-        bounds = Bounds.of(self._desk.settings)
-        if no_room := self._desk.view(lambda tx: refusal(tx, bounds, effect, size)):
-            raise no_room
 
     def _record(self, task_id: str, token: str) -> tuple[Report, Row]:
         report = Report(**self._held(task_id, token))

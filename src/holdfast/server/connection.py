@@ -42,6 +42,7 @@ class Connection(GatheringProtocol):
         self.address = address
         self._connections = connections
         self._limits = connections.limits
+        self._most_head, self._most_fields = self._limits.head, self._limits.headers
         self._deadline = self.loop.time() + self._limits.head_time
         self._is_made = self._refused = False
         self._reason = NO_HTTP
@@ -107,7 +108,7 @@ class Connection(GatheringProtocol):
         except httptools.HttpParserError:
             self._refuse(*self._reason)
         else:
-            if self._around > self._limits.head + self._body:
+            if self._around > self._most_head + self._body:
                 self._refuse(*self._too_large())
 
     def on_message_begin(self) -> None:
@@ -117,12 +118,16 @@ class Connection(GatheringProtocol):
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        self._count(len(url))
+        self._head += len(url)
+        if self._head > self._most_head:
+            self._stop(*self._too_large())
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._fields += 1
-        self._count(len(name) + len(value) + AROUND)
+        self._head += len(name) + len(value) + AROUND
+        if self._head > self._most_head or self._fields > self._most_fields:
+            self._stop(*self._too_large())
         # What comes after a body is no header any more: the request was judged without it.
         if self._in_head:
             super().on_header(name, value)
@@ -159,14 +164,9 @@ class Connection(GatheringProtocol):
                 self._connections.note_silent(self)
         super().on_response_complete()
 
-    def _count(self, size: int) -> None:
-        self._head += size
-        if self._head > self._limits.head or self._fields > self._limits.headers:
-            self._stop(*self._too_large())
-
     def _too_large(self) -> tuple[int, str, str]:
-        size, fields = self._limits.head, self._limits.headers
-        said = f"a request may begin with {size} bytes and {fields} headers at most"
+        most = f"{self._most_head} bytes and {self._most_fields} headers"
+        said = f"a request may begin with {most} at most"
         return 431, "headers_too_large", said
 
     def _stop(self, *reason: Any) -> None:

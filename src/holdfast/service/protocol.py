@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.engine import validation
+from holdfast.engine.effects import EFFECTS
 from holdfast.engine.engine import Engine
-from holdfast.engine.work import EFFECTS
 from holdfast.model.duration import Moment
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.completion import complete_id, complete_schedule, complete_workflow
+from holdfast.worker.homes import private
 from holdfast.worker.known_homes import KnownHome, known_homes, remember
 from holdfast.worker.state import state_of
 from tests.contract.cli.homes.makers import (
@@ -267,7 +268,7 @@ def test_the_home_that_a_store_on_a_server_uses_is_remembered_when_a_worker_make
     typed: Typed,
 ) -> None:
     assert typed("runs").code == 5
-    homes.private(state_of("postgresql://host/jobs").root / "logs")
+    private(state_of("postgresql://host/jobs").root / "logs")
     Path(".holdfast/logs/t_1").mkdir()
     looked_at_afresh()
     assert state_of("postgresql://host/jobs").root == Path.cwd() / ".holdfast"

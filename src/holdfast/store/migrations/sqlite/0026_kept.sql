@@ -12,19 +12,19 @@ CREATE TABLE holdfast_kept (
 ALTER TABLE holdfast_effect ADD COLUMN size INTEGER;
 
 INSERT INTO holdfast_kept (owner, attempt, effects, bytes)
-SELECT task_id, attempt, count(*), sum(octet_length(value)) FROM holdfast_effect GROUP BY task_id, attempt
+SELECT task_id, attempt, count(*), sum(length(CAST(value AS BLOB))) FROM holdfast_effect GROUP BY task_id, attempt
 UNION ALL
-SELECT COALESCE(task.run_id, task.id), 0, count(*), sum(octet_length(effect.value))
+SELECT COALESCE(task.run_id, task.id), 0, count(*), sum(length(CAST(effect.value AS BLOB)))
 FROM holdfast_effect AS effect JOIN holdfast_task AS task ON task.id = effect.task_id
 GROUP BY COALESCE(task.run_id, task.id);
 
 CREATE TRIGGER holdfast_effect_kept AFTER INSERT ON holdfast_effect
 BEGIN
   INSERT INTO holdfast_kept (owner, attempt, effects, bytes)
-  SELECT NEW.task_id, NEW.attempt, 1, COALESCE(NEW.size, octet_length(NEW.value)) WHERE true
+  SELECT NEW.task_id, NEW.attempt, 1, COALESCE(NEW.size, length(CAST(NEW.value AS BLOB))) WHERE true
   ON CONFLICT (owner, attempt) DO UPDATE SET effects = effects + 1, bytes = bytes + excluded.bytes;
   INSERT INTO holdfast_kept (owner, attempt, effects, bytes)
-  SELECT COALESCE(run_id, id), 0, 1, COALESCE(NEW.size, octet_length(NEW.value))
+  SELECT COALESCE(run_id, id), 0, 1, COALESCE(NEW.size, length(CAST(NEW.value AS BLOB)))
   FROM holdfast_task WHERE id = NEW.task_id
   ON CONFLICT (owner, attempt) DO UPDATE SET effects = effects + 1, bytes = bytes + excluded.bytes;
 END;
