@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -34,6 +34,7 @@ from holdfast.worker.tenure import AttemptEnded, insist
 from holdfast.worker.waits import Asking, Suspended, Waits
 
 LONGEST = 200 * 365 * 86_400
+_OF_CHILD = tuple(each.name for each in fields(NewTask))
 
 T = TypeVar("T")
 Asked = Future[Any] | Awaitable[Any] | Callable[[], Any]
@@ -224,7 +225,7 @@ class Memory:
             self._refuse_to_wait(name)
             for task in tasks:
                 with as_said():
-                    self._keep(Kind.CHILD, asdict(task))
+                    self._keep(Kind.CHILD, [getattr(task, each) for each in _OF_CHILD])
             with as_said():
                 made = yield from self._tell(self._engine.work.spawn.submit, tasks, name=place)
             known[place] = made.value
