@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.errors import StoreUnwritable
 from holdfast.worker import state_path
 from holdfast.worker.private_files import open_private, read_private, write_private
 from holdfast.worker.spool import Spool, append
+from holdfast.worker.state_path import StatePath
 
 WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
@@ -96,10 +98,10 @@ def test_a_file_of_another_user_is_neither_read_nor_written(
 
 
 def test_the_log_of_an_attempt_is_written_through_no_link(home: Path, tmp_path: Path) -> None:
-    path = home / "logs" / "t_1" / "1.log"
-    path.symlink_to(tmp_path / "victim" / "1.log")
-    with Spool(path, home) as spool:
+    place = StatePath(home) / "logs" / "t_1" / "1.log"
+    place.path.symlink_to(tmp_path / "victim" / "1.log")
+    with Spool(place) as spool:
         spool.write(b"said")
-    with pytest.raises(OSError, match="a symbolic link, which is not followed"):
-        append(path, home, b"said")
+    with pytest.raises(StoreUnwritable, match="a symbolic link, which is not followed"):
+        append(place, b"said")
     assert (tmp_path / "victim" / "1.log").read_text() == "as it was"
