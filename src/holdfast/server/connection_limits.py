@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from holdfast.server.limits import address_of
+
 KIBIBYTE = 1024
 # Of all descriptors, so many are left to the store, to logs and to steps.
 RESERVE = 200
@@ -94,6 +96,10 @@ class Connections:
     def crowded(self) -> bool:
         """Whether so many have just come that those are to be heard before others are taken in."""
         return len(self._new) >= self._most_silent
+
+    def address_of(self, client: tuple[str, int]) -> str:
+        """Whom a connection is counted for: a proxy by itself, anybody else with its network."""
+        return client[0] if self._is_proxy(client[0]) else address_of(client)
 
     def admit(self, address: str) -> str | None:
         """Make room for one more; where there is none, whose connections are too many."""

@@ -61,4 +61,6 @@ def address_of(client: tuple[str, int] | None) -> str:
         return client[0]
     if found.version == 4:  # noqa: PLR2004 - the version of a protocol
         return client[0]
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
     return str(ipaddress.ip_network((int(found), NETWORK), strict=False))

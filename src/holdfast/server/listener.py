@@ -11,7 +11,6 @@ from math import inf
 
 from holdfast.server.connection import Connection, problem_text
 from holdfast.server.connection_limits import GRACE, Connections
-from holdfast.server.limits import address_of
 
 # How many silent connections are closed to make room, and how often it is told.
 ROOM = 8
@@ -62,7 +61,7 @@ class Listener:
                 self._make_room(error)
                 break
             made.settimeout(0)
-            self._take(made, address_of(name[:2]))
+            self._take(made, self._connections.address_of(name[:2]))
         self._loop.remove_reader(self._socket)
         self._again = self._loop.call_later(
             GRACE, self._loop.add_reader, self._socket, self._accept

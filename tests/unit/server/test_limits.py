@@ -42,6 +42,7 @@ def test_failures_are_counted_by_address_and_of_ipv6_by_network() -> None:
     assert address_of(("192.0.2.7", 1)) == "192.0.2.7"
     assert address_of(("2001:db8::1", 1)) == address_of(("2001:db8::ffff:1", 2))
     assert address_of(("2001:db8::1", 1)) != address_of(("2001:db8:0:1::1", 1))
+    assert address_of(("::ffff:192.0.2.7", 1)) == "192.0.2.7"
     assert address_of(("a socket", 0)) == "a socket"
     assert address_of(None) == "unknown"
 
