@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from holdfast.model.declared import Declared
 from holdfast.model.graph import Step, Workflow
 from holdfast.model.task import Task
 from holdfast.model.work import Work
-from holdfast.service.attempt_calls import calls_to
+from holdfast.service.attempt_calls import AttemptCalls
 from holdfast.worker.executors import Executors
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.secrets import Secrets
@@ -46,7 +47,7 @@ class FileSteps:
         executors = Executors(
             hf.engine,
             Registry(lambda: hf.engine),
-            calls_to(hf.engine),
+            partial(AttemptCalls, hf.engine),
             state=self.state,
             secrets=Secrets(hf.settings.url, environment),
         )

@@ -19,7 +19,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.model.task import Assignment
-from holdfast.service.attempt_calls import calls_to
+from holdfast.service.attempt_calls import AttemptCalls
 from holdfast.threads import SystemThreads
 from holdfast.worker import attempt_listener
 from holdfast.worker.attempt_addresses import AttemptAddress, AttemptAddresses
@@ -42,8 +42,8 @@ class Desk:
         self.state = State(root=folder)
         self.secrets = secrets = Secrets(hf.settings.url, {"HORSE": HORSE})
         secrets.get("HORSE")
-        carrier = calls_to(hf.engine)
-        self.addresses = AttemptAddresses(SystemThreads(), lambda: carrier(self.state), secrets)
+        calls = AttemptCalls(hf.engine, self.state)
+        self.addresses = AttemptAddresses(SystemThreads(), lambda: calls, secrets)
 
     def attempt(self) -> Assignment:
         return take(self.hf.engine, create(self.hf.engine))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -122,11 +121,6 @@ class AttemptCalls:
         wanted = [read_new_task(each.given(), self._engine.settings) for each in body.tasks]
         told = self._protocol.spawn(task_id, body.token, wanted, body.name or "children")
         return Reply(status=200 if told["repeated"] else 201, body=told)
-
-
-def calls_to(engine: Engine) -> Callable[[State], AttemptCalls]:
-    """Takes the calls of commands to a store; their worker says where it keeps its state."""
-    return partial(AttemptCalls, engine)
 
 
 def _ok(told: View) -> Reply:
