@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import socket
+import string
 import sys
 import threading
 from collections.abc import Iterator
@@ -42,9 +43,8 @@ class Desk:
         self.state = State(root=folder)
         self.secrets = secrets = Secrets(hf.settings.url, {"HORSE": HORSE})
         secrets.get("HORSE")
-        self.addresses = AttemptAddresses(
-            SystemThreads(), lambda: AttemptCalls(hf.engine, self.state), secrets
-        )
+        calls = AttemptCalls(hf.engine, self.state)
+        self.addresses = AttemptAddresses(SystemThreads(), lambda: calls, secrets)
 
     def attempt(self) -> Assignment:
         return take(self.hf.engine, create(self.hf.engine))
@@ -256,6 +256,18 @@ def test_the_end_of_a_log_that_may_begin_a_secret_is_written_when_the_attempt_en
         assert call(address, path, token=held.token, chunk=f"{HORSE[9:]} b corr")[0] == 200
         assert log.read_text() == "a [secret HORSE] b "
     assert log.read_text() == "a [secret HORSE] b corr"
+
+
+def test_a_line_is_not_held_back_for_the_token_of_an_address(desk: Desk) -> None:
+    held = desk.attempt()
+    without = desk.secrets.also({"A": held.token})()
+    lines = [f"zz {letter}\n".encode() for letter in string.ascii_letters + string.digits]
+    for _ in range(10):
+        with desk.addresses.open(held) as address:
+            present = address.present()
+            assert [present.split(each) for each in lines] == [
+                without.split(each) for each in lines
+            ]
 
 
 def test_a_report_writes_the_end_of_the_log_and_one_that_is_refused_parts_what_follows(

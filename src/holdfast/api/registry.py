@@ -17,7 +17,6 @@ from holdfast.model.feedback import in_words
 from holdfast.model.hook import hook_name
 from holdfast.model.reference import Reference, Unresolved
 from holdfast.model.task import Assignment
-from holdfast.worker.attempt_requests import Carrier
 from holdfast.worker.context import Context
 from holdfast.worker.durable import feedback_before
 from holdfast.worker.execution import Invocation, UnknownFunction
@@ -26,6 +25,8 @@ from holdfast.worker.state import State
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
+    from holdfast.worker.attempt_requests import Carrier
+    from holdfast.worker.state import State
 
 
 class NoVerdict(HoldfastError):
@@ -216,10 +217,10 @@ def _values(member: Member, assignment: Assignment, feedback: object) -> dict[st
 def executors_of(engine: Engine, functions: Registry) -> Executors:
     """What a worker on a store of its own runs; its commands reach that store through it."""
 
-    def carry_to(state: State) -> Carrier:
-        # Imported with the first command: most programs run none.
+    def carrier(state: State) -> Carrier:
+        # Imported here: most programs have no commands.
         from holdfast.service.attempt_calls import AttemptCalls  # noqa: PLC0415
 
         return AttemptCalls(engine, state)
 
-    return Executors(engine, functions, carry_to)
+    return Executors(engine, functions, carrier)

@@ -152,6 +152,10 @@ class Memory:
         plain = encode_effect(place, result)
         try:
             self._keep(Kind.EFFECT, plain)
+        except InvalidInput as error:
+            give = "what stands for the secret instead"
+            raise InvalidEffect(place, f"what it gave {error.reason}", give) from error
+        try:
             return (yield from self._remember(place, plain))
         except InvalidInput as error:
             raise InvalidEffect(place, f"what it gave {error.reason}") from error

@@ -8,12 +8,15 @@ from holdfast.errors import InvalidInput
 
 _AS_IT_IS = frozenset({type(None), bool, int, float, str})
 
+PLAIN = "text, numbers, lists, dicts, a dataclass or a pydantic model"
+
 
 class InvalidEffect(InvalidInput):
     """What an effect gave cannot be remembered; as it was done, it is not tried again."""
 
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"effect {name!r}", f"{reason}; it was done, so it is not tried again")
+    def __init__(self, name: str, reason: str, give: str = PLAIN) -> None:
+        advice = f"it was done, so it is not tried again: have it give {give}"
+        super().__init__(f"effect {name!r}", f"{reason}; {advice}")
 
 
 def encode_effect(name: str, value: object) -> object:
@@ -25,6 +28,4 @@ def encode_effect(name: str, value: object) -> object:
         return TypeAdapter(type(value)).dump_python(value, mode="json", warnings="none")
     except Exception as error:
         kind = type(value).__name__
-        advice = "have it give text, numbers, lists, dicts, a dataclass or a pydantic model"
-        reason = f"it gave a {kind}, which is not JSON: {error}; {advice}"
-        raise InvalidEffect(name, reason) from error
+        raise InvalidEffect(name, f"it gave a {kind}, which is not JSON: {error}") from error
