@@ -342,7 +342,7 @@ def _snapshot(folder: Path) -> set[str]:
 def _look_at_state(home: Path) -> list[str]:
     """What is in the folder of the worker's state, and should not be."""
     forms = (
-        r"\.gitignore|remote|remote/(logs|files|processes|artifacts)|remote/worker-1\.lock"
+        r"\.gitignore|identities|remote|remote/(logs|files|processes|artifacts)|remote/worker-1\.lock"
         r"|remote/logs/t_[0-7][0-9a-z]{19}(/[1-9][0-9]*\.log)?"
     )
     names = (str(each.relative_to(home)) for each in home.rglob("*"))

@@ -21,7 +21,7 @@ FURTHER = 60
 # As many different parts of the whole at least are what a killed import left.
 SEEN = 4
 # When it was written, and in which order.
-LEFT = {"at", "changed_at", "created_at", "started_at", "finished_at", "seq"}
+LEFT = {"at", "changed_at", "created_at", "started_at", "finished_at", "leased_at", "seq"}
 # What each store has of its own.
 OWN = {"holdfast_meta", "holdfast_migration"}
 

@@ -17,6 +17,8 @@ _LINE = 16
 # Of the two alphabets, the standard one is looked for.
 ONE_ALPHABET = bytes.maketrans(b"-_", b"+/")
 SHORT = 64
+# So many letters of a secret that is encoded are no chance.
+SURE = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +73,15 @@ def _sharing(value: int, *, low: int = 6, high: int = 6) -> frozenset[int]:
 def ends_with_lead(data: bytes, leads: Collection[int], breaks: bytes) -> bool:
     """Whether the last letter may be shared with a secret that follows, on the next line too."""
     text = data.rstrip(breaks)
-    if not text or text[-1] not in leads:
-        return False
+    return bool(text) and text[-1] in leads and may_go_on(data, breaks)
+
+
+def may_go_on(data: bytes, breaks: bytes) -> bool:
+    """Whether what follows may belong to its last line: that is not over, or is encoded text.
+
+    Else the last letters of most lines would wait for the next line, as a secret may begin so.
+    """
+    text = data.rstrip(breaks)
     line = text[-_LINE:]
     return len(text) == len(data) or (len(line) == _LINE and _KNOWN.issuperset(line))
 

@@ -10,10 +10,12 @@ from typing import Any
 from holdfast.errors import InvalidInput
 from holdfast.worker.encoded import (
     ONE_ALPHABET,
+    SURE,
     Beginnings,
     Encoded,
     encodings,
     ends_with_lead,
+    may_go_on,
     places,
 )
 from holdfast.worker.spellings import Span, Spellings
@@ -123,9 +125,9 @@ class Redaction:
         flat = [place for place, byte in enumerate(end) if byte not in _BREAKS] if size else []
         if size and size < len(flat) and end[flat[-size - 1]] in self._leads:
             size += 1
-        if size:
+        if size and (size >= SURE or may_go_on(end, _BREAKS)):
             begun = min(begun, len(data) - len(end) + flat[-size])
-        elif ends_with_lead(end, self._leads, _BREAKS):
+        elif not size and ends_with_lead(end, self._leads, _BREAKS):
             begun = min(begun, len(data.rstrip(_BREAKS)) - 1)
         return begun
 

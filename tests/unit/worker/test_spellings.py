@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import codecs
 import csv
+import hashlib
 import html
 import io
 import json
@@ -285,3 +286,10 @@ def test_a_secret_in_a_long_text_is_found_wherever_it_is_cut(secret: str) -> Non
         cuts = range(len(filler), len(filler) + len(spelled.encode()), 3)
         assert {pieces(data, [cut], redaction) for cut in cuts} == {clean}
         assert redaction.clean(data) == clean
+
+
+def test_a_line_of_prose_that_is_over_waits_for_no_further_one() -> None:
+    redaction = Redaction({f"KEY_{n}": hashlib.sha256(bytes([n])).hexdigest() for n in range(20)})
+    for letter in string.ascii_letters + string.digits:
+        line = f"it is running {letter}\n".encode()
+        assert Stream(lambda: redaction).feed(line) == line
