@@ -104,10 +104,22 @@ def test_an_address_is_checked_with_what_is_filled_in_last() -> None:
         permitted(work, prompt="admin")
 
 
-def test_the_header_that_names_another_host_is_refused() -> None:
-    call = HttpCall(url="http://h.example/public/x", headers={"hOST": "admin.example"})
-    with pytest.raises(NotAllowed, match="Host"):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hOST",
+        "X-Original-URL",
+        "x-rewrite-url",
+        "Content-Length",
+        "TRANSFER-ENCODING",
+        "Connection",
+    ],
+)
+def test_a_header_by_which_a_server_reads_another_request_is_refused(name: str) -> None:
+    call = HttpCall(url="http://h.example/public/x", headers={name: "9"})
+    with pytest.raises(NotAllowed, match=name):
         permitted(Work(http=call))
+    assert permitted(Work(http=call), Allowed(anything=True)).http == call
 
 
 @pytest.mark.parametrize("text", ["http://a/x?y", "http://a/x#y", "http://b@a/", "ftp://a/", "://"])
