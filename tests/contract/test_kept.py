@@ -71,6 +71,26 @@ def test_an_attempt_keeps_so_many_bytes_and_what_lies_beside_counts(few: Engine)
     assert remember(few, attempt, "other", "aaa").answer.ok
 
 
+def test_what_children_are_given_counts_as_bytes_of_the_attempt_that_makes_them(
+    store_url: str, clock: ManualClock
+) -> None:
+    settings = Settings(url=store_url, max_kept=20_000, max_run_kept=25_000)
+    with opened(store_url, clock=clock, settings=settings) as engine:
+        task = create(engine)
+        attempt = take(engine, task)
+        children = [NewTask(title="child", payload="x" * 9_000)]
+        first = engine.work.spawn(task, attempt.token, children, name="first")
+        assert engine.work.spawn(task, attempt.token, children, name="second").answer.ok
+        with pytest.raises(TooMuchKept, match="max_kept"):
+            engine.work.spawn(task, attempt.token, children, name="third")
+        assert engine.work.spawn(task, attempt.token, children, name="first").value == first.value
+        assert engine.work.release(task, attempt.token).ok
+        again = take(engine, task)
+        with pytest.raises(TooMuchKept, match="max_run_kept"):
+            engine.work.spawn(task, again.token, children, name="third")
+        assert len(engine.tasks.list()) == 3
+
+
 def test_a_run_keeps_no_more_than_it_may_however_its_attempts_share_it(few: Engine) -> None:
     one, other = pair(few)
     for number in range(3):

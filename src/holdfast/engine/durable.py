@@ -139,7 +139,8 @@ def spawn(group: Group, report: Spawn) -> Recorded:
     if known.found or not known.answer.ok:
         return known
     ids = [task.id for task in report.tasks]
-    _demand_room(group, report, len(json.dumps(ids)))
+    value = json.dumps(ids)
+    _demand_room(group, report, len(value) + report.size)
     parent = group.tx.read("live_attempts", rows=[(report.task_id, report.fence)])[0]
     tasks = [
         replace(task, parent_id=parent["id"], parent_epoch=parent["epoch"], run_id=parent["run_id"])
@@ -148,7 +149,8 @@ def spawn(group: Group, report: Spawn) -> Recorded:
     creation.insert_tasks(
         group, [(task, report.actor) for task in tasks], {}, run_holds=parent["run_holds"]
     )
-    effect = (report.task_id, report.fence, report.name, json.dumps(ids), 0)
+    # What the children were given is kept beside their ids, by the attempt that gave it.
+    effect = (report.task_id, report.fence, report.name, value, report.size)
     keep(group.tx, group.bounds, [effect])
     return replace(known, value=ids, found=True)
 

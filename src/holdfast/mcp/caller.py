@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from holdfast.model.access import Access
+from holdfast.model.access import Access, Role
 from holdfast.model.task import Assignment
 from holdfast.service import audit
 from holdfast.service.protocol import Offer
@@ -28,6 +28,11 @@ class Caller:
     wait: Callable[[Offer, Ask, float], Awaitable[list[Assignment]]]
     access: Access | None = None
     is_gone: Callable[[], Awaitable[bool]] | None = None
+
+    @property
+    def looks(self) -> bool:
+        """Whether they may look at tasks that they have not claimed."""
+        return self.access is None or self.access.role is not Role.WORKER
 
     def note(self, tool: str, told: str, about: str = "") -> None:
         """Keep in the audit what they changed, or tried to: of long names, the beginning."""

@@ -12,6 +12,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
+from holdfast.ids import parse_task_id
 from holdfast.mcp.caller import Asking
 from holdfast.service.naming import renamed
 from holdfast.service.refused import Refused
@@ -55,7 +56,12 @@ class Toolbox:
         raise InvalidInput("task_id", "give either task_id or run_id, one of both")
 
     def task(self, task_id: str) -> str:
-        """The id of the task that a call is about."""
+        """The id of the task that a call is about.
+
+        To find one by less than its id is to look: what is not found is told with what there is.
+        """
+        if not self.asking().looks:
+            return parse_task_id(task_id)
         with _named("task_id"):
             return self.service.addresses.task(task_id)
 

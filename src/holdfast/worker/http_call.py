@@ -16,6 +16,7 @@ from holdfast.model.shape import misfits
 from holdfast.model.task import Assignment
 from holdfast.model.work import HttpCall, Work
 from holdfast.tracing import write_header
+from holdfast.worker.answer_bytes import ACCEPTED, AnswerBytes
 from holdfast.worker.context import Context
 from holdfast.worker.execution import StepFailed
 from holdfast.worker.hushed import hushed
@@ -95,16 +96,16 @@ class HttpStep:
                     content=None if call.body is None else json.dumps(call.body).encode(),
                 ) as response,
             ):
-                body = b""
-                async for piece in response.aiter_bytes():
-                    body += piece
-                    if len(body) > limit:
+                received = AnswerBytes(response.headers, limit)
+                async for piece in response.aiter_raw():
+                    if not received.add(piece):
                         message = f"{call.method} {call.url} answered more than {limit} bytes"
                         raise HttpFailed(message, retryable=False)
-                return response.status_code, response.headers, body
+                return response.status_code, response.headers, bytes(received.content)
 
     def _headers(self, call: HttpCall, name: str) -> httpx.Headers:
         headers = httpx.Headers(dict(call.headers))
+        headers.setdefault("Accept-Encoding", ACCEPTED)
         if call.body is not None:
             headers.setdefault("Content-Type", "application/json")
         headers["Idempotency-Key"] = self._context.effect_id(name)

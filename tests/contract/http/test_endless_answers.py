@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -19,6 +21,7 @@ from holdfast.worker.remote.allowed import Allowed, RemoteExecutors
 from holdfast.worker.remote.client import Client
 from holdfast.worker.remote.office import RemoteOffice
 from holdfast.worker.state import State
+from tests.contract.http_service import Reply, service
 
 SESSION = b'HTTP/1.1 200 OK\r\nContent-Length: 29\r\n\r\n{"name":"w","role":"worker"} '
 TOKEN = "hf_token-of-far"
@@ -75,6 +78,24 @@ def test_an_answer_that_is_too_long_is_none(monkeypatch: pytest.MonkeyPatch) -> 
         pytest.raises(StoreUnreachable, match="more than 5 bytes"),
     ):
         asking.post("/claims", {})
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_answer_that_is_packed_is_unpacked_no_further_than_it_may_be_long(times: int) -> None:
+    body = bytes(100_000_000)
+    for _ in range(times):
+        body = gzip.compress(body)
+    coding = ", ".join(["gzip"] * times)
+    with (
+        service(Reply(body=body, headers={"Content-Encoding": coding})) as to,
+        closing(Client(to.url, TOKEN)) as asking,
+    ):
+        tracemalloc.start()
+        with pytest.raises(StoreUnreachable):
+            asking.post("/claims", {})
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert most < 2.5 * client.MOST
 
 
 @pytest.mark.parametrize("place", ENDS)

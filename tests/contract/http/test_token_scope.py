@@ -159,6 +159,29 @@ def test_no_tool_of_a_narrowed_token_touches_a_task_of_another_agent(story: Stor
     assert story.seen() == before
 
 
+def test_a_tool_of_a_workers_token_tells_nothing_of_tasks_that_are_named_by_less_than_an_id(
+    story: Story,
+) -> None:
+    server = story.server
+    step = {"id": "hidden", "agent": "beta", "prompt": "x"}
+    flow = {"name": "quiet", "steps": [step], "agents": {"beta": {"external": True}}}
+    assert server().post("/workflows", json=flow).status_code == 201
+    run = server().post("/runs", json={"workflow": "quiet"}).json()["id"]
+    names = ("t_0", "r_0", run, f"{run}:hidden", f"{run}:no", "@last", "@last:no", "t_" + "0" * 20)
+
+    async def play(token: str) -> list[str]:
+        async with enter(server, token) as worker:
+            calls = [worker.client.call_tool("claim", {"task_id": each}) for each in names]
+            return [str((await each).content) for each in calls]
+
+    for token in (story.tokens["alpha"], server.tokens["worker"]):
+        for name, said in zip(names, asyncio.run(asyncio.wait_for(play(token), 60)), strict=True):
+            others = said.replace(name, "")
+            assert not [each for each in ("hidden", "for beta", "quiet", "t_0") if each in others]
+            assert "r_" not in others, said
+    assert len(story.beta.post("/claims", json={"worker": "b"}).json()["assignments"]) == 1
+
+
 def test_without_the_token_of_the_attempt_another_token_for_the_same_agent_is_refused(
     story: Story,
 ) -> None:

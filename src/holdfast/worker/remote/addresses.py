@@ -14,6 +14,10 @@ DEEPEST = 5
 PORTS = {"http": 80, "https": 443}
 _SEPARATORS = re.compile(r"[/\\]")
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+# As some servers of old read it beside the other escapes.
+_UNICODE_ESCAPE = re.compile("%[uU][0-9A-Fa-f]{4}")
+# Where some servers end a part before they look at it, once it is decoded.
+_ENDS = re.compile("[;?#]")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 
 
@@ -99,9 +103,11 @@ def _plain(escape: re.Match[str]) -> str:
 def _refuse_ways_up(path: str) -> None:
     if not path.isprintable():
         raise Ambiguous("its path holds control characters")
+    if _UNICODE_ESCAPE.search(path):
+        raise Ambiguous("its path holds escapes that not every server reads alike, as %u002e")
     for part in _SEPARATORS.split(unicodedata.normalize("NFKC", path)):
-        # Some servers cut off what follows a semicolon, and blanks at the end, before they look.
-        if part.partition(";")[0].strip() == "..":
+        # Blanks at the end some servers cut off, too.
+        if _ENDS.split(part, maxsplit=1)[0].strip() == "..":
             raise Ambiguous("its path leads up, by two dots")
 
 

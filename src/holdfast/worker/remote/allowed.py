@@ -33,6 +33,10 @@ PAUSE = 0.5
 # Not what its commands have under HOLDFAST_TOKEN.
 TOKEN = "WORKER_TOKEN"  # noqa: S105 - a name
 SHOWN = 200
+# By these a server finds another request than the one that was checked: at another address, or in
+# the body of that one, where two servers do not agree on its end.
+_MISLEADING = frozenset({"host", "x-original-url", "x-rewrite-url", "content-length"})
+_MISLEADING |= {"transfer-encoding", "te", "trailer", "connection", "upgrade"}
 
 log = logging.getLogger("holdfast.worker")
 
@@ -115,11 +119,13 @@ class Allowed(Permission):
             ) from error
         if not any(each.leads_to(url) for each in self._addresses):
             raise self._refuse(http.url, "address")
-        if any(name.strip().lower() == "host" for name in http.headers):
-            raise NotAllowed(
-                "the step sets the header Host, which leads to another server than its address "
-                "says, and is left to others; only --allow-any allows that"
-            )
+        for name in http.headers:
+            if name.strip().lower() in _MISLEADING:
+                raise NotAllowed(
+                    f"the step sets the header {shown(name)}, by which a server may find another "
+                    "request than its address says, and is left to others; only --allow-any "
+                    "allows that"
+                )
         # What was read is what is sent: no other reading of the text comes after the check.
         return replace(http, url=str(url))
 

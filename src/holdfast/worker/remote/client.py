@@ -15,6 +15,7 @@ from holdfast.model.access import Role
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import Status
 from holdfast.tracing import write_header
+from holdfast.worker.answer_bytes import ACCEPTED, AnswerBytes
 from holdfast.worker.hushed import hushed
 from holdfast.worker.problem import PROBLEM, Reply
 from holdfast.worker.remote.wire import AWAY, INVALID
@@ -39,7 +40,7 @@ class Client:
     """Safe to use from several threads."""
 
     def __init__(self, url: str, token: str) -> None:
-        headers = {"Authorization": f"Bearer {token}"}
+        headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": ACCEPTED}
         timeout = httpx.Timeout(READ, connect=CONNECT)
         limits = httpx.Limits(max_connections=64, max_keepalive_connections=16)
         self.url = url.rstrip("/").removesuffix("/api/v1")
@@ -102,16 +103,15 @@ class Client:
             raise StoreUnreachable(f"{self.url} does not answer: {_said(error)}") from error
 
     def _receive(self, answer: httpx.Response) -> bytes:
-        until, content = time.monotonic() + LONGEST_ANSWER, bytearray()
+        until, received = time.monotonic() + LONGEST_ANSWER, AnswerBytes(answer.headers, MOST)
         # As it comes: to wait for a chunk of some size is to wait for ever on one that drips.
-        for piece in answer.iter_bytes():
-            content += piece
-            if len(content) > MOST or time.monotonic() > until:
+        for piece in answer.iter_raw():
+            if not received.add(piece) or time.monotonic() > until:
                 raise self.strange(
                     f"an answer of more than {MOST} bytes or {LONGEST_ANSWER:g} s",
                     answer.status_code,
                 )
-        return bytes(content)
+        return bytes(received.content)
 
     def strange(self, told: str, status: int = 200) -> Strange:
         """What to raise of an answer that cannot be a Holdfast server's."""
