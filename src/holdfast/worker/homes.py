@@ -16,9 +16,9 @@ from os import geteuid
 from pathlib import Path
 
 from holdfast.errors import NotTrusted, StoreUnreachable
+from holdfast.store.database import IDENTITIES
 from holdfast.worker.git_tracking import is_tracked
 from holdfast.worker.known_homes import (
-    IDENTITIES,
     KnownHome,
     KnownHomes,
     known_homes,
