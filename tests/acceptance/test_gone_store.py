@@ -139,3 +139,4 @@ def test_nothing_acknowledged_is_missing_in_what_a_lost_store_leaves(
     there = {each["id"] for each in json.loads(listed.stdout)["items"]}
     missing = set(writers.acknowledged) - there
     assert not missing
+    assert (project / ".holdfast").stat().st_mode & 0o077 == 0

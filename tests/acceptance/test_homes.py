@@ -89,6 +89,37 @@ def test_up_in_a_clone_takes_neither_its_commands_nor_its_token(
     assert not ran.exists()
 
 
+def test_a_store_that_is_named_does_not_take_the_token_that_a_clone_has_beside_it(
+    tmp_path: Path, state: dict[str, str]
+) -> None:
+    made = tmp_path / "theirs"
+    (made / "shop.db.state").mkdir(parents=True)
+    (made / "shop.db.state" / "token").write_text(
+        "hf_known-to-whoever-can-push-to-the-repository\n"
+    )
+    git = [shutil.which("git") or "git", "-c", "user.name=Eve", "-c", "user.email=e@example.org"]
+    for words in (["init", "-q"], ["add", "-f", "."], ["commit", "-q", "-m", "Begin"]):
+        subprocess.run([*git, "-C", str(made), *words], check=True, capture_output=True)
+    subprocess.run([*git, "clone", "-q", str(made), str(tmp_path / "clone")], check=True)
+    code, said = typed(tmp_path / "clone", "up", "--db", "shop.db", "--port", "0", **state)
+    assert code == 5, said
+    assert "clone/shop.db.state is tracked by git" in said
+
+
+def test_what_is_kept_beside_a_store_that_is_named_is_remembered(
+    tmp_path: Path, state: dict[str, str]
+) -> None:
+    for folder in ("store", "copy"):
+        (tmp_path / folder).mkdir()
+    assert holdfast(tmp_path / "store", "token", "--db", "shop.db", **state).returncode == 0
+    beside = tmp_path / "store" / "shop.db.state"
+    assert holdfast(tmp_path / "store", "token", "--db", "shop.db", **state).returncode == 0
+    shutil.copytree(beside, tmp_path / "copy" / "shop.db.state")
+    code, said = typed(tmp_path / "copy", "token", "--db", "shop.db", **state)
+    assert code == 5
+    assert f"copy/shop.db.state is a copy of {beside}" in said
+
+
 def test_a_home_from_an_earlier_version_is_told_of_once(tmp_path: Path) -> None:
     home = tmp_path / "project" / ".holdfast"
     home.parent.mkdir()

@@ -53,6 +53,16 @@ def test_a_call_carries_its_fence_and_gives_its_json(store_url: str, tmp_path: P
         assert heard.headers["content-type"] == "application/json"
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_an_answer_in_utf_16_tells_no_secret(encoding: str, steps: FileSteps) -> None:
+    said = f"you sent {SECRETS['API_KEY']}".encode(encoding)
+    with service(Reply(body=said)) as to:
+        output = steps.done(call(to, headers={"X": "{{ secret.API_KEY }}"})).output
+    assert isinstance(output, dict)
+    assert "[secret API_KEY]" in output["text"]
+    assert "b�a�t�t�e�r�y" not in output["text"]
+
+
 def test_what_is_logged_of_a_call_tells_no_secret(
     steps: FileSteps, caplog: pytest.LogCaptureFixture
 ) -> None:

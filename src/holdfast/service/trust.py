@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.errors import InvalidInput
 from holdfast.service.project import NAME
 from holdfast.service.views import View
-from holdfast.worker.homes import HOME, Trusted, trust_home, trust_settings, trust_store
+from holdfast.worker.homes import BESIDE, HOME, Trusted, trust_home, trust_settings, trust_store
 from holdfast.worker.state import state_of
 
 
@@ -22,7 +22,7 @@ def _trust(path: Path) -> Iterator[Trusted]:
         yield trust_settings(path)
     elif path.is_file():
         yield trust_store(path, state_of(f"sqlite:///{path}", {}).root)
-    elif path.is_dir() and (path.name == HOME or path.suffix == ".state"):
+    elif path.is_dir() and (path.name == HOME or path.suffix == BESIDE):
         yield trust_home(path)
     else:
         home, settings = path / HOME, path / NAME

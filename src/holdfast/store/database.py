@@ -22,6 +22,9 @@ T = TypeVar("T")
 Row = dict[str, Any]
 Rows = Sequence[Sequence[object]]
 
+# The file by which a folder that keeps a store is known to its owner.
+IDENTITIES = "identities"
+
 _POSTGRESQL = re.compile(r"postgres(?:ql)?://")
 _SCHEME = re.compile(r"[a-z][a-z0-9+]{0,19}")
 

@@ -16,9 +16,9 @@ from os import geteuid
 from pathlib import Path
 
 from holdfast.errors import NotTrusted, StoreUnreachable
+from holdfast.store.database import IDENTITIES
 from holdfast.worker.git_tracking import is_tracked
 from holdfast.worker.known_homes import (
-    IDENTITIES,
     KnownHome,
     KnownHomes,
     known_homes,
@@ -29,6 +29,8 @@ from holdfast.worker.known_homes import (
 from holdfast.worker.private_files import open_private, read_private
 
 HOME = ".holdfast"
+# What the folder beside a store that is in no home ends with.
+BESIDE = ".state"
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 ROOT = 0
 TRACKED = "is tracked by git, so it came with the repository"
@@ -196,7 +198,8 @@ def make_home(home: Path) -> None:
 def private(directory: Path) -> Path:
     """Make a directory that only its owner can look into; a home is remembered as made here."""
     for each in (directory, *directory.parents):
-        if each.name == HOME and not each.exists():
+        kept = each.name == HOME or (each == directory and each.suffix == BESIDE)
+        if kept and not each.exists():
             make_home(each)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     return directory

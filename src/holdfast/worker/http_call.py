@@ -22,6 +22,7 @@ from holdfast.worker.execution import StepFailed
 from holdfast.worker.hushed import hushed
 from holdfast.worker.post import InvalidOutput, Post, own_reads
 from holdfast.worker.questions import questions_of
+from holdfast.worker.redaction import Redaction
 from holdfast.worker.waits import Suspended
 
 CONNECT = 10.0
@@ -76,7 +77,7 @@ class HttpStep:
             raise HttpFailed(f"{call.method} {call.url}: {told}", retryable=not final) from error
         clean = self._post.secrets.redaction
         if httpx.codes.is_success(status):
-            return clean.value(_read(body))
+            return _read(body, clean)
         self._wait_if_told(status, headers)
         final = status in _CLIENT_ERRORS and status not in _AGAIN
         said = clean.clean(body).decode("utf-8", "replace")[:SHOWN].strip()
@@ -128,14 +129,17 @@ class HttpStep:
             raise Suspended(Wait(until=until))
 
 
-def _read(body: bytes) -> Any:  # noqa: ANN401 - JSON is any value
-    """The output in an answer: its JSON, or its text where it is none."""
+def _read(body: bytes, clean: Redaction) -> Any:  # noqa: ANN401 - JSON is any value
+    """The output in an answer without secrets: its JSON, or its text where it is none."""
     if not body.strip():
         return {}
     try:
-        return json.loads(body)
+        found = json.loads(body)
     except (ValueError, RecursionError):
-        return {"text": body.decode("utf-8", "replace").replace("\x00", "�")}
+        # Before it is made readable: a secret in UTF-16 is no longer recognised after that.
+        text = clean.clean(body).decode("utf-8", "replace").replace("\x00", "�")
+        return {"text": text}
+    return clean.value(found)
 
 
 def _seconds(told: str) -> float | None:

@@ -21,7 +21,6 @@ from pathlib import Path
 from holdfast.errors import NotTrusted
 
 FOLDER, FILE, LOCK = "holdfast", "homes", "homes.lock"
-IDENTITIES = "identities"
 MOST = 2_000
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OPEN = os.O_NOFOLLOW | os.O_CLOEXEC

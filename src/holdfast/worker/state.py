@@ -9,7 +9,7 @@ from pathlib import Path
 
 from holdfast.engine import checks
 from holdfast.store.database import is_postgresql, sqlite_path
-from holdfast.worker.homes import HOME, usable_home
+from holdfast.worker.homes import BESIDE, HOME, accept_home, usable_home
 from holdfast.worker.state_path import StatePath
 
 
@@ -62,7 +62,7 @@ def _number(attempt: int) -> int:
 def state_of(url: str, environment: Mapping[str, str] = os.environ) -> State:
     """The state of a store: `HOLDFAST_HOME`, or beside its file, or `.holdfast` from here up.
 
-    A `.holdfast` that is found, and may be another's, is refused.
+    A `.holdfast` that is found, or a folder beside the file, that may be another's is refused.
     """
     home = environment.get("HOLDFAST_HOME")
     if home:
@@ -71,5 +71,8 @@ def state_of(url: str, environment: Mapping[str, str] = os.environ) -> State:
         here = Path.cwd()
         return State(root=usable_home(here, environment) or here / HOME)
     path = sqlite_path(url).absolute()
-    beside = path.parent if path.parent.name == HOME else path.with_name(f"{path.name}.state")
-    return State(root=beside)
+    if path.parent.name == HOME:
+        return State(root=path.parent)
+    beside = path.with_name(f"{path.name}{BESIDE}")
+    # Whoever names a store has not said so of what came with it.
+    return State(root=accept_home(beside) if os.path.lexists(beside) else beside)

@@ -10,6 +10,7 @@ from holdfast.engine.engine import Engine
 from holdfast.service.artifacts import keep_artifact
 from holdfast.service.place import Place
 from holdfast.worker.artifacts import is_of
+from holdfast.worker.homes import private
 from holdfast.worker.state import state_of
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import create, finish, start, take
@@ -17,7 +18,7 @@ from tests.contract.stages import create, finish, start, take
 
 def leave(url: str, kind: str, task: str, age: float, store: str = "") -> Path:
     """A file of a task, in the state directory of a store, that nobody wrote to for so long."""
-    folder = state_of(url).root / kind / task
+    folder = private(state_of(url).root) / kind / task
     folder.mkdir(parents=True)
     (folder / ".store").write_text(store)
     moment = time.time() - age

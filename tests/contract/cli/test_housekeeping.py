@@ -13,6 +13,7 @@ from holdfast.engine.engine import Engine
 from holdfast.model.effect import Wait
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
+from holdfast.worker.homes import private
 from holdfast.worker.state import state_of
 from tests.contract.cli.typed import Typed
 from tests.contract.raw import raw
@@ -50,7 +51,7 @@ def test_the_doctor_warns_of_a_full_disk_of_who_stops_for_it_and_of_logs_to_thro
     assert begun is not None
     engine.workers.announce("w", begun["started_at"], "the disk is full")
     assert "the disk is full" in typed.ok("workers")
-    logs = state_of(engine.settings.url).root / "logs" / "t_old"
+    logs = private(state_of(engine.settings.url).root) / "logs" / "t_old"
     logs.mkdir(parents=True)
     os.utime(logs, (0, 0))
     (tmp_path / "holdfast.yaml").write_text("least_disk: 9000TB\nkeep: {logs: 3d}\n")

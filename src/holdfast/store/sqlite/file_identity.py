@@ -20,7 +20,12 @@ import apsw
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreError, StoreGone
-from holdfast.store.sqlite.saved_copy import save_again, save_copy, tell_restore
+from holdfast.store.sqlite.saved_copy import (
+    read_identities,
+    save_again,
+    save_copy,
+    tell_restore,
+)
 from holdfast.threads import Threads
 
 logger = logging.getLogger("holdfast.store")
@@ -48,6 +53,7 @@ class FileIdentity:
         self._connection: apsw.Connection | None = None
         self._files = ("", "", "")
         self._known: _Seen | None = None
+        self._identities = b""
         self._told = ""
         self._copy: Path | None = None
         self._try_again = -inf
@@ -67,6 +73,7 @@ class FileIdentity:
         log = connection.filename_wal
         self._files = (str(self._path), log, f"{log.removesuffix('-wal')}-shm")
         self._known = self._look()
+        self._identities = read_identities(self._path)
         self._connection = connection
         self.verify(connection)
 
@@ -147,7 +154,7 @@ class FileIdentity:
         self._try_again = now + TRY_AGAIN
         gone = f"the file of the store is gone: {self._path} was removed or replaced while open"
         try:
-            self._copy = save_copy(self._connection, self._path)
+            self._copy = save_copy(self._connection, self._path, self._identities)
         except StoreError as error:
             self._told = (
                 f"{gone}; what was in it cannot be saved, and is lost when this process ends; "
@@ -170,7 +177,7 @@ class FileIdentity:
         while self._copy is not None and self._clock.monotonic() < until:
             if not self._copy.exists():
                 try:
-                    save_again(source, self._copy)
+                    save_again(source, self._copy, self._identities)
                 except StoreError as error:
                     logger.error("%s", error)  # noqa: TRY400 - the error says it all
                 until = self._clock.monotonic() + SETTLED

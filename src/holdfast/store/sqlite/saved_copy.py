@@ -15,10 +15,25 @@ from shlex import quote
 import apsw
 
 from holdfast.errors import StoreError, StoreGone
+from holdfast.store.database import IDENTITIES
 from holdfast.store.sqlite.backup import write_copy
 
+MODE = 0o700
+# Whoever has the store in a folder of others may find anything under that name.
+_CAREFUL = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MOST = 65_536
 
-def save_copy(source: apsw.Connection, store: Path) -> Path:
+
+def read_identities(store: Path) -> bytes:
+    """What tells whose home the folder of a store is; made again without, it would be refused."""
+    try:
+        with os.fdopen(os.open(store.parent / IDENTITIES, _CAREFUL), "rb") as file:
+            return file.read(_MOST) or b""
+    except OSError:
+        return b""
+
+
+def save_copy(source: apsw.Connection, store: Path, identities: bytes = b"") -> Path:
     """Write what a connection still reads to a new file, and give its name.
 
     It is beside the store's old place, in a folder that is made again where it is gone too; else
@@ -27,7 +42,7 @@ def save_copy(source: apsw.Connection, store: Path) -> Path:
     problems: list[str] = []
     for folder in _folders(store.parent):
         try:
-            _make(folder)
+            _make(folder, identities)
             return _save_in(folder, source, store.name)
         except (OSError, apsw.Error, StoreError) as error:
             problems.append(f"{folder}: {error}")
@@ -53,10 +68,10 @@ def tell_restore(copy: Path, store: Path) -> str:
     return f"holdfast db restore {quote(str(copy))} --db {quote(str(store))}"
 
 
-def save_again(source: apsw.Connection, copy: Path) -> None:
+def save_again(source: apsw.Connection, copy: Path, identities: bytes = b"") -> None:
     """Write a saved copy once more, which somebody has removed with its folder."""
     try:
-        _make(copy.parent)
+        _make(copy.parent, identities)
         write_copy(source, copy)
     except (OSError, apsw.Error) as error:
         raise StoreError(f"{copy} was removed, and cannot be written again: {error}") from error
@@ -68,13 +83,16 @@ def _folders(beside: Path) -> Iterator[Path]:
     yield Path(tempfile.gettempdir())
 
 
-def _make(folder: Path) -> None:
+def _make(folder: Path, identities: bytes) -> None:
     if folder.exists():
         return
-    folder.mkdir(parents=True)
+    folder.mkdir(mode=MODE, parents=True)
     # It holds the store's secret, and no longer what had kept the folder out of version control.
     with suppress(OSError):
         (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+        if identities:
+            (folder / IDENTITIES).touch(mode=0o600)
+            (folder / IDENTITIES).write_bytes(identities)
 
 
 def _save_in(folder: Path, source: apsw.Connection, store: str) -> Path:
