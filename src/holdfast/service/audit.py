@@ -17,8 +17,8 @@ from pathlib import Path
 
 from holdfast.errors import InvalidInput
 from holdfast.worker.homes import private
-from holdfast.worker.private_files import open_private
 from holdfast.worker.state import state_of
+from holdfast.worker.state_path import open_private
 
 FILE = "audit.log"
 MOST_BYTES = 10_000_000

@@ -13,8 +13,8 @@ from holdfast.model.access import Access, Role, digest_secret
 from holdfast.service.links import Links
 from holdfast.service.views import View, present, tell_time
 from holdfast.worker.homes import private
-from holdfast.worker.private_files import open_private, read_private
 from holdfast.worker.state import state_of
+from holdfast.worker.state_path import open_private, read_private
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from holdfast.worker.origin import Origin
-from holdfast.worker.private_files import read_private, write_private
 from holdfast.worker.state import state_of
+from holdfast.worker.state_path import read_private, write_private
 
 FILE = "server"
 # Who listens everywhere is asked here.

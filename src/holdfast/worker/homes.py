@@ -17,7 +17,7 @@ from pathlib import Path
 
 from holdfast.errors import NotTrusted, StoreUnreachable
 from holdfast.store.database import IDENTITIES
-from holdfast.worker.git_tracking import is_tracked
+from holdfast.worker.git_index import is_tracked
 from holdfast.worker.known_homes import (
     KnownHome,
     KnownHomes,
@@ -26,7 +26,7 @@ from holdfast.worker.known_homes import (
     registry_path,
     remember,
 )
-from holdfast.worker.private_files import open_private, read_private
+from holdfast.worker.state_path import open_private, read_private
 
 HOME = ".holdfast"
 # What the folder beside a store that is in no home ends with.

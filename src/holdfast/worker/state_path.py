@@ -174,3 +174,22 @@ class Made:
     @classmethod
     def of(cls, found: os.stat_result) -> Made:
         return cls(found.st_dev, found.st_ino)
+
+
+def open_private(path: Path, flags: int, home: Path) -> int:
+    """Open a file below a home; what is made, with the folders on the way, is its owner's alone."""
+    return _place(path, home).open(flags, make=bool(flags & os.O_CREAT))
+
+
+def read_private(path: Path, home: Path) -> bytes:
+    """What a file below a home holds."""
+    return _place(path, home).read()
+
+
+def write_private(path: Path, text: str, home: Path) -> None:
+    """Have a file below a home hold a text and nothing else, at one moment for whoever reads it."""
+    _place(path, home).write(text.encode())
+
+
+def _place(path: Path, home: Path) -> StatePath:
+    return StatePath(home, path.relative_to(home).parts)

@@ -1,4 +1,4 @@
-"""Git tracking: whether git keeps a path, told without running what its repository configures."""
+"""The git index: whether git keeps a path, told without running what its repository configures."""
 
 from __future__ import annotations
 

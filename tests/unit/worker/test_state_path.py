@@ -9,9 +9,8 @@ import pytest
 
 from holdfast.errors import StoreUnwritable
 from holdfast.worker import state_path
-from holdfast.worker.private_files import open_private, read_private, write_private
 from holdfast.worker.spool import Spool, append
-from holdfast.worker.state_path import StatePath
+from holdfast.worker.state_path import StatePath, open_private, read_private, write_private
 
 WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
