@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import json
+import resource
 import socket
 import string
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -191,6 +193,55 @@ def test_many_who_say_nothing_keep_nobody_out_for_long(desk: Desk) -> None:
             len([*Path("/proc/self/fd").iterdir()]) - files - 3 * attempt_listener.MOST_CONNECTIONS
         )
         assert own < attempt_listener.MOST_CONNECTIONS + 20
+
+
+CROWD = """
+import http.client, json, socket, sys
+port, path, token, attempt = sys.argv[1:]
+input()
+crowd = [socket.create_connection(("127.0.0.1", int(port)), timeout=9) for _ in range(60)]
+caller = http.client.HTTPConnection("127.0.0.1", int(port), timeout=9)
+headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+caller.request("POST", path, json.dumps({"token": attempt}), headers)
+print(caller.getresponse().status)
+"""
+
+
+def test_a_crowd_takes_neither_all_files_nor_the_log_of_a_worker_that_may_open_few(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    held = desk.attempt()
+    path = f"{CLAIMS}/{held.task_id}/guard"
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with desk.addresses.open(held) as address:
+        port = address.variables["HOLDFAST_SERVER"].rpartition(":")[2]
+        told = [port, path, address.variables["HOLDFAST_TOKEN"], held.token]
+        crowd = subprocess.Popen(
+            [sys.executable, "-c", CROWD, *told],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        used = {int(each.name) for each in Path("/proc/self/fd").iterdir()}
+        free = [number for number in range(len(used) + 12) if number not in used]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free[-1] + 1, hard))
+        try:
+            assert crowd.communicate(b"\n", timeout=30)[0] == b"200\n"
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(caplog.records) <= 1
+
+
+def test_strangers_have_a_share_of_the_files_that_a_worker_may_open(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (40, 40))
+    held = desk.attempt()
+    files = len([*Path("/proc/self/fd").iterdir()])
+    with ExitStack() as silent, desk.addresses.open(held) as address:
+        for _ in range(50):
+            silent.enter_context(closing(dial(address)))
+        assert call(address, f"{CLAIMS}/{held.task_id}/guard", token=held.token)[0] == 200
+        assert len([*Path("/proc/self/fd").iterdir()]) - files - 50 < 30
 
 
 def test_one_who_drips_a_head_or_a_body_is_dropped(

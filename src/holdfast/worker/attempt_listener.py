@@ -10,13 +10,15 @@ import asyncio
 import json
 import logging
 import re
+import resource
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from holdfast.threads import Threads
 from holdfast.worker.attempt_requests import Request
@@ -24,6 +26,11 @@ from holdfast.worker.problem import Reply, problem
 
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 128
+# Of all files that the worker may open, this part at most; where they run out all the same, so
+# many of the oldest connections go, and nobody is taken in for a moment.
+SHARE = 0.25
+ROOM = 8
+PAUSE = 0.05
 MOST_HEAD = 16 * 1024
 MOST_BODY = 16 * 1024 * 1024
 # What is read, unseen, of a body that is refused, so that its sender hears why.
@@ -94,6 +101,8 @@ class AttemptListener:
         # The oldest first, and those that have shown a good token are not among them.
         self._strangers: dict[asyncio.StreamWriter, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._most = max(ROOM, min(MOST_CONNECTIONS, int(_files() * SHARE)))
+        self._told = False
         self._loop = asyncio.new_event_loop()
         self._ending = asyncio.Event()
         self._pool = ThreadPoolExecutor(AT_ONCE, "holdfast-address")
@@ -122,21 +131,60 @@ class AttemptListener:
             self._loop.close()
 
     async def _serve(self, place: socket.socket) -> None:
-        server = await asyncio.start_server(self._connect, sock=place, limit=MOST_HEAD)
-        await self._ending.wait()
-        # Whoever was accepted just now is among the connections a few turns later, if the server
-        # is still there then.
-        self._loop.remove_reader(place.fileno())
-        await _turns()
-        server.close()
+        with place:
+            place.settimeout(0)
+            self._listen(place)
+            await self._ending.wait()
+            # Whoever was accepted just now is among the connections a few turns later.
+            self._loop.remove_reader(place)
+            await _turns()
         for writer in self._connections:
             writer.transport.abort()
         for task in self._tasks:
             task.cancel()
         await _turns()
 
+    def _listen(self, place: socket.socket) -> None:
+        if not self._ending.is_set():
+            self._loop.add_reader(place, self._accept, place)
+
+    def _accept(self, place: socket.socket) -> None:
+        """Take one in: whoever came before is heard before the next."""
+        try:
+            taken, _ = place.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            self._make_room(error)
+            self._loop.remove_reader(place)
+            self._loop.call_later(PAUSE, self._listen, place)
+            return
+        taken.settimeout(0)
+        self._begin(self._take(taken))
+
+    async def _take(self, taken: socket.socket) -> None:
+        reader = asyncio.StreamReader(limit=MOST_HEAD)
+        protocol = asyncio.StreamReaderProtocol(reader, self._connect)
+        try:
+            await self._loop.connect_accepted_socket(lambda: protocol, taken)
+        except OSError:
+            taken.close()
+
+    def _begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _make_room(self, error: OSError) -> None:
+        if not self._told:
+            log.warning("calls of commands wait: %s; `ulimit -n` allows more", error.strerror)
+        self._told = True
+        for oldest in [*self._strangers][:ROOM]:
+            oldest.transport.abort()
+            self._forget(oldest)
+
     def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._connections) >= MOST_CONNECTIONS:
+        if len(self._connections) >= self._most:
             # The one that came first has had its time; where all are known, there is no room.
             oldest = next(iter(self._strangers), writer)
             oldest.transport.abort()
@@ -145,9 +193,7 @@ class AttemptListener:
                 return
         self._connections.add(writer)
         self._strangers[writer] = None
-        task = self._loop.create_task(self._hear(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._begin(self._hear(reader, writer))
 
     async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -218,6 +264,11 @@ class AttemptListener:
         writer.write("\r\n".join([*lines, "", ""]).encode() + text)
         async with asyncio.timeout(HEAD_SECONDS):
             await writer.drain()
+
+
+def _files() -> int:
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS * 8 if most == resource.RLIM_INFINITY else most
 
 
 async def _turns() -> None:
