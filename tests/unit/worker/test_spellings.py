@@ -285,3 +285,31 @@ def test_a_secret_in_a_long_text_is_found_wherever_it_is_cut(secret: str) -> Non
         cuts = range(len(filler), len(filler) + len(spelled.encode()), 3)
         assert {pieces(data, [cut], redaction) for cut in cuts} == {clean}
         assert redaction.clean(data) == clean
+
+
+@pytest.mark.parametrize("outer", ["JSON", "HTML", "a URL", "repr"])
+@pytest.mark.parametrize("inner", ["shlex", "CSV", "SQL"])
+def test_quotes_that_one_encoder_doubled_and_another_spelled_are_found(
+    inner: str, outer: str
+) -> None:
+    secret = "a'b\"cd''e\"\"f"
+    inside = {
+        "shlex": shlex.quote(secret),
+        "CSV": secret.replace('"', '""'),
+        "SQL": secret.replace("'", "''"),
+    }[inner]
+    outside = {
+        "JSON": json.dumps(inside),
+        "HTML": html.escape(inside),
+        "a URL": quote(inside),
+        "repr": repr([inside]),
+    }[outer]
+    found = Redaction({"API": secret}).clean(outside.encode())
+    assert b"[secret API]" in found
+    assert b"cd" not in found
+
+
+def test_quotes_that_a_shell_gathered_are_found() -> None:
+    # As dash lists its variables.
+    written = b"S='it'\"''\"'s all'\n"
+    assert Redaction({"API": "it''s all"}).clean(written) == b"S='[secret API]'\n"
