@@ -14,6 +14,8 @@ from holdfast.service.place import Place
 from holdfast.service.quiet import opened_engine, refuse_served, refuse_while_busy
 from holdfast.service.views import View
 from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.worker.homes import make_home
+from holdfast.worker.state import state_of
 
 _REFUSED = "the restore would be refused: "
 
@@ -54,6 +56,8 @@ def restore(asked: Restore) -> View:
             prepare_copy(backup, Path(folder) / "copy.db", _prepare)
     else:
         place.make()
+        # Whoever names a store has said so: it is used from then on, also where settings name it.
+        make_home(state_of(place.url, {}).root)
         replaced = replace(backup, target, kept, _prepare)
     told = {"target": str(target), "backup": str(backup), "dry_run": asked.dry_run}
     return told | ({"kept": str(kept)} if replaced else {})

@@ -18,6 +18,7 @@ from holdfast.worker.homes import (
     find_home,
     make_home,
     named_home,
+    refuse_planted,
     usable_home,
 )
 from holdfast.worker.state import state_of
@@ -90,6 +91,7 @@ def find_place(*, db: str | None, environment: Mapping[str, str], here: Path) ->
         # Whoever names a store has said so, whatever lies around here.
         home = named_home(environment) or find_home(here) or here.absolute() / HOME
         url = read_url(db or environment["HOLDFAST_DB"])
+        _refuse_planted(url)
         return Place(url=url, home=home, settled=not db)
     project = find_project(here, {})
     found = usable_home(here, environment)
@@ -100,8 +102,14 @@ def find_place(*, db: str | None, environment: Mapping[str, str], here: Path) ->
     settled = found is not None or project.database is not None
     named = _of_project(project)
     if named is not None:
+        _refuse_planted(named)
         _accept_named(named, project.folder / NAME)
     return Place(url=named or _default(home), home=home, settled=settled, rooted=True)
+
+
+def _refuse_planted(url: str) -> None:
+    if not is_postgresql(url):
+        refuse_planted(sqlite_path(url))
 
 
 def _accept_named(url: str, settings: Path) -> None:

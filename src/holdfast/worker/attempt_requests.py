@@ -200,7 +200,7 @@ class AttemptRequests:
         with self._lock:
             if self._ended:
                 return _ENDED
-            whole = self._held + chunk.encode(errors="replace")
+            whole = self._held + chunk.encode(errors="surrogatepass")
             clean, held = self._present().split(whole)
             reply = self._carry_log({**body, "chunk": clean.decode(errors="replace")})
             # Whoever is refused may send the same piece again.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import sys
 from pathlib import Path
 
@@ -13,6 +14,8 @@ _SIGNATURE, _PLAIN = b"DIRC", (b"\0\0\0\2", b"\0\0\0\3")
 # Extensions by which an index keeps names elsewhere, or has folders stand for what is in them.
 _ELSEWHERE = (b"link", b"sdir")
 _PATIENCE = 20.0
+# Of a larger index git is asked. It reads none that belongs to somebody else.
+_MOST = 512 * 1024 * 1024
 # Nothing that a repository configures is run: no monitor, no hook, no way to another machine.
 _HARMLESS = (
     "core.fsmonitor=false",
@@ -62,9 +65,12 @@ def _folder_of(git: Path) -> Path:
 
 
 def _read_file(path: Path) -> bytes:
-    """What a file holds; a pipe would keep whoever reads it waiting."""
-    if path.exists() and not path.is_file():
+    """What a file holds; a pipe would keep whoever reads it waiting, and a large one full."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "is no file", str(path))
+    if found.st_size > _MOST:
+        raise OSError(errno.EFBIG, "is too large", str(path))
     return path.read_bytes()
 
 
@@ -80,7 +86,9 @@ def _ask_git(repository: Path, path: Path) -> bool | None:
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
     chosen = [word for setting in _HARMLESS for word in ("-c", setting)]
     within = os.path.relpath(Path(os.path.realpath(path.parent)) / path.name, repository)
-    asked = [git, *chosen, "--literal-pathspecs", "-C", str(repository), "ls-files", "-z", "--"]
+    # Its settings may say that its files lie elsewhere, where the path would be none of them.
+    where = ["-C", str(repository), "--work-tree=."]
+    asked = [git, *chosen, "--literal-pathspecs", *where, "ls-files", "-z", "--"]
     try:
         told = subprocess.run(  # noqa: S603 - the program is git, its arguments are ours
             [*asked, within],

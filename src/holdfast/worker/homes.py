@@ -12,6 +12,7 @@ import pwd
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from glob import escape
 from os import geteuid
 from pathlib import Path
 
@@ -279,6 +280,19 @@ def accept_store(file: Path, home: Path) -> None:
     if reason is not None:
         raise refusal(file, reason)
     make_home(home)
+
+
+def refuse_planted(file: Path) -> None:
+    """Refuse what looks like a saved copy of a store that is gone, and came with a repository."""
+    if file.exists():
+        return
+    for copy in file.parent.glob(f"{escape(file.name)}.saved-*.db"):
+        owner = copy.lstat().st_uid
+        others = None if owner == geteuid() else f"belongs to {user_name(owner)}"
+        reason = others or _why_tracked(copy)
+        if reason is not None:
+            advice = f"and is not what was saved of {file}: move it elsewhere"
+            raise NotTrusted(f"{copy} {reason}, {advice}")
 
 
 @dataclass(frozen=True, kw_only=True)

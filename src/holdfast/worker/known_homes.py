@@ -14,16 +14,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from fcntl import LOCK_EX, flock
 from pathlib import Path
+from typing import Any
 
 from holdfast.errors import NotTrusted
 
 FOLDER, FILE, LOCK = "holdfast", "homes", "homes.lock"
 MOST = 2_000
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-_OPEN = os.O_NOFOLLOW | os.O_CLOEXEC
+# A pipe in the place of a file is not waited for.
+_OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,13 +144,21 @@ def _read(file: Path) -> KnownHomes:
         told = opened.read()
     try:
         said = json.loads(told)
-        homes = [KnownHome(**each) for each in said["homes"]]
+        homes = [_read_home(each) for each in said["homes"]]
         return KnownHomes(file=file, since=int(said["since"]), homes=homes)
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
         raise NotTrusted(
             f"{file}, where it is remembered which homes are yours, is damaged: remove it, and "
             "`holdfast trust PATH` each home that is refused then"
         ) from error
+
+
+def _read_home(told: dict[str, Any]) -> KnownHome:
+    home = KnownHome(**told)
+    for each in fields(home):
+        if type(getattr(home, each.name)).__name__ != each.type:
+            raise TypeError(each.name)
+    return home
 
 
 def _write(known: KnownHomes) -> KnownHomes:

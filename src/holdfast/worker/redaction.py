@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from holdfast.errors import InvalidInput
@@ -38,7 +39,7 @@ class Redaction:
         for name, value in secrets.items():
             mark = f"[secret {check_secret(name, value)}]".encode()
             for text in {value, *(line for line in value.splitlines() if len(line) >= LEAST)}:
-                spelled[text.encode("utf-8", "surrogatepass")] = mark
+                spelled.update(dict.fromkeys(_as_bytes(text), mark))
                 hexadecimal.update(dict.fromkeys(_in_hexadecimal(text), mark))
                 utf_16.update(dict.fromkeys(_in_utf_16(text), mark))
                 for data in _encoded_words(text):
@@ -160,15 +161,23 @@ def check_secret(name: str, value: str) -> str:
     return name
 
 
+def _as_bytes(text: str) -> Iterator[bytes]:
+    """As a string has it; and what is no UTF-8, also as the environment and as readers have it."""
+    yield text.encode("utf-8", "surrogatepass")
+    with suppress(UnicodeEncodeError):
+        raw = text.encode("utf-8", "surrogateescape")
+        yield from (raw, raw.decode("utf-8", "replace").encode())
+
+
 def _in_hexadecimal(text: str) -> Iterator[bytes]:
-    data = text.encode("utf-8", "surrogatepass").hex()
-    yield from (data.encode(), data.upper().encode())
+    for data in map(bytes.hex, _as_bytes(text)):
+        yield from (data.encode(), data.upper().encode())
 
 
 def _encoded_words(text: str) -> Iterator[bytes]:
     """What of a text may have been encoded: itself, and as JSON writes it."""
     forms = {text, *(json.dumps(text, ensure_ascii=each)[1:-1] for each in (True, False))}
-    yield from (form.encode("utf-8", "surrogatepass") for form in forms)
+    yield from {each for form in forms for each in _as_bytes(form)}
     yield from _in_utf_16(text)
 
 

@@ -20,6 +20,10 @@ _Reading = tuple[bytes, int]
 _QUOTES = frozenset(b"'\"")
 # By these a spelling begins that is not the letter itself.
 _BEGINS = frozenset(b"\\&%'\"+\r")
+# What follows a quote, by letters: as shells leave and enter quotes, and SQL and CSV double it.
+_Quoted = Mapping[bytes, tuple[tuple[bytes, ...], ...]]
+_SHELLS: _Quoted = {b"'": ((b"\\", b"'", b"'"), (b'"', b"'", b'"', b"'"))}
+_QUOTED: _Quoted = {b"'": ((b"'",), *_SHELLS[b"'"]), b'"': ((b'"',),)}
 _ANY_BEGIN = rb"\\&%'\"+\r"
 # How often one encoder may have followed the other.
 _LAYERS = 4
@@ -51,6 +55,7 @@ _PERCENTS = [
     for layer in range(_LAYERS)
 ]
 _QUOTE_IN_SHELL = re.compile(rb"'(?:\\{1,16}''|\\{0,16}\"'\\{0,16}\"')")
+_QUOTES_IN_SHELL = re.compile(rb"'\"('{2,16})\"'")
 _CONTROL_IN_SHELL = re.compile(rb"'\$'((?:\\(?:[abefnrtvE]|[0-3][0-7]{2})){1,16})''")
 _ONE_CONTROL = re.compile(rb"\\([abefnrtvE]|[0-3][0-7]{2})")
 # Letters of a word that are looked for as they are. Encoders leave them alone, or spell them so:
@@ -176,8 +181,22 @@ class _Text:
 
     def readings(self, place: int) -> list[_Reading]:
         if place not in self._readings:
-            self._readings[place] = list(_readings(self.data, place))
+            read = list(_readings(self.data, place))
+            # What is no other spelling than the letter itself is doubled there as it is.
+            plain = self.data[place] in _QUOTES
+            more = self._quotes(read[:1], _SHELLS) if plain else self._quotes(read, _QUOTED)
+            self._readings[place] = [*read, *more]
         return self._readings[place]
+
+    def _quotes(self, read: list[_Reading], known: _Quoted) -> Iterator[_Reading]:
+        """Quotes that SQL, CSV or a shell wrote as several letters, then spelled by another."""
+        for quote, place in read:
+            for rest in known.get(quote, ()):
+                ends = {place}
+                for letter in rest:
+                    each = [found for end in ends for found in _readings(self.data, end)]
+                    ends = {end for reading, end in each if reading == letter}
+                yield from ((quote, end) for end in ends)
 
     def is_unfinished(self, place: int) -> bool:
         near = len(self.data) - place <= _LONGEST
@@ -214,6 +233,8 @@ def _in_shell(data: bytes, place: int) -> Iterator[_Reading]:
         yield b"'", place + 2
     if quote := _QUOTE_IN_SHELL.match(data, place):
         yield b"'", quote.end()
+    if quotes := _QUOTES_IN_SHELL.match(data, place):
+        yield quotes[1], quotes.end()
     if found := _CONTROL_IN_SHELL.match(data, place):
         names = _ONE_CONTROL.findall(found[1])
         yield bytes(_NAMED[n[0]] if len(n) == 1 else int(n, 8) for n in names), found.end()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.errors import NotTrusted
 from holdfast.worker import homes, known_homes
 from holdfast.worker.homes import accept_home, make_home
 from holdfast.worker.known_homes import KnownHome, KnownHomes
@@ -127,3 +128,25 @@ def test_a_home_whose_gitignore_is_a_link_writes_nothing_where_that_leads(tmp_pa
     (home / ".gitignore").symlink_to(tmp_path / "victim")
     make_home(home)
     assert not (tmp_path / "victim").exists()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "",
+        "[" * 100_000,
+        '{"since": 1e400, "homes": []}',
+        '{"since": 1, "homes": 5}',
+        '{"since": 1, "homes": [{"path": null, "owner": 0}]}',
+        '{"since": 1, "homes": [{"path": "/x", "owner": 0, "id": ["y"]}]}',
+    ],
+)
+def test_a_file_of_homes_that_is_damaged_in_any_way_is_told_of(told: str) -> None:
+    file = _known().file
+    file.write_text(told)
+    with pytest.raises(NotTrusted, match="is damaged"):
+        known_homes.known_homes()
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(NotTrusted, match="is damaged"):
+        known_homes.known_homes()

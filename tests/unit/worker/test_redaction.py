@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shlex
 from dataclasses import dataclass
 from itertools import pairwise
@@ -155,3 +156,17 @@ def test_a_secret_that_cannot_be_kept_is_refused_without_being_shown(
     with pytest.raises(InvalidInput, match=reason) as refused:
         Redaction({name: value})
     assert value not in str(refused.value)
+
+
+@pytest.mark.parametrize("errors", ["surrogateescape", "surrogatepass"])
+def test_a_secret_that_is_no_utf_8_is_found_in_bytes_and_in_what_was_read_of_them(
+    errors: str,
+) -> None:
+    secret = os.fsdecode(b"p\xe4sswort-in-latin-1")
+    redaction = Redaction({"API": secret})
+    data = secret.encode("utf-8", errors)
+    read = data.decode("utf-8", "replace").encode()
+    for each in (data, data.hex().encode(), base64.b64encode(data), repr(data).encode()):
+        assert b"[secret API]" in redaction.clean(each)
+    if errors == "surrogateescape":
+        assert redaction.clean(read) == b"[secret API]"

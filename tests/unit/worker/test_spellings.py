@@ -293,3 +293,31 @@ def test_a_line_of_prose_that_is_over_waits_for_no_further_one() -> None:
     for letter in string.ascii_letters + string.digits:
         line = f"it is running {letter}\n".encode()
         assert Stream(lambda: redaction).feed(line) == line
+
+
+@pytest.mark.parametrize("outer", ["JSON", "HTML", "a URL", "repr"])
+@pytest.mark.parametrize("inner", ["shlex", "CSV", "SQL"])
+def test_quotes_that_one_encoder_doubled_and_another_spelled_are_found(
+    inner: str, outer: str
+) -> None:
+    secret = "a'b\"cd''e\"\"f"
+    inside = {
+        "shlex": shlex.quote(secret),
+        "CSV": secret.replace('"', '""'),
+        "SQL": secret.replace("'", "''"),
+    }[inner]
+    outside = {
+        "JSON": json.dumps(inside),
+        "HTML": html.escape(inside),
+        "a URL": quote(inside),
+        "repr": repr([inside]),
+    }[outer]
+    found = Redaction({"API": secret}).clean(outside.encode())
+    assert b"[secret API]" in found
+    assert b"cd" not in found
+
+
+def test_quotes_that_a_shell_gathered_are_found() -> None:
+    # As dash lists its variables.
+    written = b"S='it'\"''\"'s all'\n"
+    assert Redaction({"API": "it''s all"}).clean(written) == b"S='[secret API]'\n"

@@ -67,6 +67,17 @@ def test_a_home_that_git_has_come_to_track_is_refused(typed: Typed, tmp_path: Pa
     assert "is tracked by git" in typed.refused(5, "runs")
 
 
+def test_a_repository_that_says_its_files_lie_elsewhere_hides_no_home(
+    typed: Typed, tmp_path: Path
+) -> None:
+    typed.ok("init", "--bare")
+    git(Path(), "init", "-q")
+    git(Path(), "add", "-f", ".holdfast/holdfast.db")
+    git(Path(), "config", "core.worktree", str(tmp_path))
+    looked_at_afresh()
+    assert "is tracked by git" in typed.refused(5, "runs")
+
+
 @pytest.mark.usefixtures("known")
 def test_nothing_that_a_repository_configures_is_run_to_ask_whether_git_tracks_a_home(
     typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -90,7 +101,7 @@ def test_nothing_that_a_repository_configures_is_run_to_ask_whether_git_tracks_a
     assert not ran.exists()
 
 
-@pytest.mark.parametrize("junk", ["pipe", "pipe in it", "text", "nul", "folder"])
+@pytest.mark.parametrize("junk", ["pipe", "pipe in it", "text", "nul", "folder", "huge"])
 def test_a_repository_that_is_none_is_told_of_and_keeps_nobody_waiting(
     junk: str, typed: Typed, tmp_path: Path
 ) -> None:
@@ -98,9 +109,12 @@ def test_a_repository_that_is_none_is_told_of_and_keeps_nobody_waiting(
     repository = tmp_path / "project" / ".git"
     if junk == "pipe":
         os.mkfifo(repository)
-    elif junk.startswith("pipe") or junk == "folder":
+    elif junk.startswith("pipe") or junk in {"folder", "huge"}:
         repository.mkdir()
-        if junk != "folder":
+        if junk == "huge":
+            (repository / "index").touch()
+            os.truncate(repository / "index", 1 << 40)
+        elif junk != "folder":
             os.mkfifo(repository / "index")
     else:
         repository.write_text("nothing" if junk == "text" else "gitdir: \0")

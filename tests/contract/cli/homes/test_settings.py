@@ -48,6 +48,36 @@ def test_settings_of_another_are_refused_here_and_above(
 
 
 @pytest.mark.usefixtures("known")
+@pytest.mark.parametrize("named", [["runs"], ["runs", "--db", "data/jobs.db"]])
+def test_a_committed_copy_is_not_told_of_as_what_was_saved_here(
+    named: list[str], typed: Typed, tmp_path: Path
+) -> None:
+    home = cloned(typed, tmp_path)
+    Path("data").mkdir()
+    shutil.move(home / "holdfast.db", "data/jobs.db.saved-20260101-000000-1.db")
+    shutil.rmtree(home)
+    Path("holdfast.yaml").write_text(SETTINGS.format("data/jobs.db"))
+    git(Path(), "add", "-f", ".")
+    refused = typed.refused(5, *named)
+    assert "is tracked by git" in refused
+    assert "db restore" not in refused
+
+
+@pytest.mark.usefixtures("known")
+def test_a_store_that_settings_name_is_used_once_it_is_restored(
+    typed: Typed, tmp_path: Path
+) -> None:
+    Path("data").mkdir()
+    Path("holdfast.yaml").write_text(SETTINGS.format("data/jobs.db"))
+    typed.ok("task", "add", "one")
+    typed.ok("db", "backup", str(tmp_path / "copy.db"))
+    shutil.rmtree("data")
+    Path("data").mkdir()
+    typed.ok("db", "restore", str(tmp_path / "copy.db"), "--db", "data/jobs.db")
+    assert "one" in typed.ok("tasks")
+
+
+@pytest.mark.usefixtures("known")
 @pytest.mark.parametrize("named", ["data/jobs.db", ".holdfast/holdfast.db"])
 def test_a_committed_store_that_committed_settings_name_is_refused(
     named: str, typed: Typed, tmp_path: Path
