@@ -9,6 +9,8 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 MOST = 10_000
 MOST_WAIT = 120.0
+# A worker that asks is remembered, with all that it offers.
+MOST_OFFERED = 200
 
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
 Count = Annotated[int, Field(ge=1, le=1_000)]
@@ -174,9 +176,13 @@ class Reordered(Body):
 class Claim(Body):
     worker: str
     agents: Annotated[
-        list[str] | None, Field(description="The roles it works as, one or more; else `default`")
+        list[str] | None,
+        Field(
+            max_length=MOST_OFFERED,
+            description="The roles it works as, one or more; else `default`",
+        ),
     ] = None
-    tags: list[str] | None = None
+    tags: Annotated[list[str] | None, Field(max_length=MOST_OFFERED)] = None
     max: Count | None = None
     wait_seconds: Annotated[float, Field(ge=0, le=MOST_WAIT)] | None = None
     lease_seconds: Seconds | None = None

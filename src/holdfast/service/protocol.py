@@ -14,7 +14,7 @@ from holdfast.model.duration import Moment
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, Renewal, Result
-from holdfast.model.text import clean_key, clean_name, digest
+from holdfast.model.text import clean_key, clean_name, clean_text, digest
 from holdfast.service.artifacts import keep_artifact
 from holdfast.service.assignments import view_assignment
 from holdfast.service.effects import page_of_effects
@@ -46,6 +46,10 @@ class Offer:
     token: str | None = None
 
     def __post_init__(self) -> None:
+        clean_name("worker", self.worker)
+        validation.tags(self.tags)
+        if self.process is not None:
+            clean_text("process", self.process)
         if self.agents is not None:
             validation.agents(self.agents)
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.contract.http.served import Served, served
 from tests.race.racers import eventually
 
@@ -47,6 +49,27 @@ def test_who_works_for_nobody_is_told_what_to_send(quick_server: Served) -> None
     told = server("viewer").get("/workers").json()["items"]
     assert "nobody" not in [each["name"] for each in told]
     assert [each["task"]["id"] for each in server.claim(agents=["default"])] == [task["id"]]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("worker", "x" * 201),
+        ("process", "x" * 10_001),
+        ("process", "\0"),
+        ("agents", [f"a{number}" for number in range(201)]),
+        ("tags", [f"t{number}" for number in range(201)]),
+        ("tags", ["x" * 201]),
+    ],
+)
+def test_what_a_worker_says_of_itself_is_short_or_nothing_of_it_is_kept(
+    quick_server: Served, field: str, value: str | list[str]
+) -> None:
+    server = quick_server
+    refused = server("worker").post("/claims", json={"worker": "long", field: value})
+    assert (refused.status_code, refused.json()["field"]) == (422, field)
+    assert not server.application.serving.visitors.keep("long", token="worker")
+    assert "xxx" not in str(vars(server.application.serving.visitors))
 
 
 def test_a_long_poll_is_answered_as_soon_as_work_is_ready(server: Served) -> None:
