@@ -6,7 +6,6 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from starlette.types import ASGIApp
 
 from holdfast.engine.engine import Engine
 from holdfast.server import problems, routing
@@ -70,7 +69,7 @@ class Application:
         vars(self.app)["openapi"] = self._describe
         self._document: dict[str, Any] | None = None
         quick = Direct(self.app, self.serving, (tasks.table, claims.table))
-        self.gate: ASGIApp = Gate(Traced(quick), self.serving, chosen)
+        self.gate = Gate(Traced(quick), self.serving, chosen)
 
     def _describe(self) -> dict[str, Any]:
         if self._document is None:

@@ -38,6 +38,7 @@ class ConnectionLimits:
     - `idle_time`, `answer_time`: how long nothing may be asked, and nothing of an answer be taken
     - `pipelined`: how many requests may wait for the answer to one before them
     - `streams`: how many event streams one token may read at once
+    - `bodies`: how many bytes of bodies one token may have under way
     """
 
     connections: int = 5_000
@@ -52,6 +53,7 @@ class ConnectionLimits:
     answer_time: float = 60.0
     pipelined: int = 100
     streams: int = 100
+    bodies: int = 128 * 1024 * KIBIBYTE
 
 
 class Limited(Protocol):

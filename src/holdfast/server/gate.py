@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -95,9 +97,15 @@ class Gate:
         self._app = app
         self._serving = serving
         self._rules = rules
+        self._under_way: Counter[str] = Counter()
         self._asked = Limiter(rules.rate, serving.engine.clock.monotonic)
         self._tries = Tries(serving.tokens, rules.failures)
         self._recognition = Recognition(serving.tokens, self._tries)
+
+    @property
+    def under_way(self) -> int:
+        """How many bytes of bodies are held for calls that have not ended."""
+        return self._under_way.total()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -117,7 +125,24 @@ class Gate:
         except (HoldfastError, Problem) as error:
             await show_problem(scope, self._serving, error)(scope, receive, send)
             return
-        await self._app(scope, _Measured(receive, limit), send)
+        body = _Measured(scope, receive, limit, self._take_room)
+        try:
+            await self._app(scope, body, send)
+        finally:
+            self._take_room(scope, -body.got)
+
+    def _take_room(self, scope: Scope, size: int) -> None:
+        """Count what a token has under way; raises `Problem` where that is too much."""
+        access: Access | None = scope.get(ACCESS)
+        if access is None or not size:
+            return
+        most = self._rules.connections.bodies
+        if size > 0 and self._under_way[access.name] + size > most:
+            said = f"this token has bodies of {most} bytes under way, and may have no more at once"
+            raise too_many(said, 1)
+        self._under_way[access.name] += size
+        if not self._under_way[access.name]:
+            del self._under_way[access.name]
 
     def _look_at(self, headers: Headers, limit: int) -> None:
         host = headers.get(b"host", "")
@@ -168,18 +193,28 @@ def _single(headers: list[tuple[bytes, bytes]]) -> Headers:
 
 
 class _Measured:
-    """A body that is cut off where it grows too long."""
+    """A body that is cut off where it grows too long, or its token has too much under way."""
 
-    def __init__(self, receive: Receive, limit: int) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        limit: int,
+        take_room: Callable[[Scope, int], None],
+    ) -> None:
+        self._scope = scope
         self._receive = receive
         self._limit = limit
-        self._got = 0
+        self._take_room = take_room
+        self.got = 0
 
     async def __call__(self) -> Message:
         message = await self._receive()
-        self._got += len(message.get("body", b""))
-        if self._got > self._limit:
+        size = len(message.get("body", b""))
+        if self.got + size > self._limit:
             raise Problem(413, "too_large", too_large(self._limit))
+        self._take_room(self._scope, size)
+        self.got += size
         return message
 
 

@@ -17,12 +17,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from fcntl import LOCK_EX, flock
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from holdfast.errors import NotTrusted
 
 FOLDER, FILE, LOCK = "holdfast", "homes", "homes.lock"
 MOST = 2_000
+# Of which nothing counts as from before homes were remembered.
+_EMPTY = '{"since": 0, "homes": []}'
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 # A pipe in the place of a file is not waited for.
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -147,9 +150,10 @@ def _read(file: Path) -> KnownHomes:
         homes = [_read_home(each) for each in said["homes"]]
         return KnownHomes(file=file, since=int(said["since"]), homes=homes)
     except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
+        anew = f"rm -f {quote(str(file))}; echo '{_EMPTY}' > {quote(str(file))}"
         raise NotTrusted(
-            f"{file}, where it is remembered which homes are yours, is damaged: remove it, and "
-            "`holdfast trust PATH` each home that is refused then"
+            f"{file}, where it is remembered which homes are yours, is damaged: "
+            f"`{anew}` begins it anew, and then `holdfast trust PATH` each home that is yours"
         ) from error
 
 

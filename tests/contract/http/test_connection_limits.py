@@ -222,6 +222,30 @@ def test_a_body_that_comes_steadily_may_take_its_time(server: Served) -> None:
         assert heard(connection).startswith(b"HTTP/1.1 201")
 
 
+@pytest.mark.parametrize("limits", [replace(LIMITS, bodies=20_000, body_time=30.0)])
+def test_one_token_has_only_so_many_bytes_of_bodies_under_way(server: Served) -> None:
+    body = b'{"title": "' + b"a" * 15_000
+
+    def begin() -> socket.socket:
+        connection = connect(server)
+        connection.sendall(
+            b"POST /api/v1/tasks HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+            b"Authorization: Bearer " + server.tokens["operator"].encode() + b"\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 16000\r\n\r\n" + body
+        )
+        return connection
+
+    with begin() as first:
+        assert eventually(lambda: server.application.gate.under_way > len(body) - 1)
+        with begin() as second:
+            assert heard(second).startswith(b"HTTP/1.1 429")
+        # Another token has room of its own.
+        assert server("admin").post("/tasks", json={"title": "b" * 200}).status_code == 201
+        first.shutdown(socket.SHUT_WR)
+    assert eventually(lambda: server.application.gate.under_way == 0)
+    assert server("operator").post("/tasks", json={"title": "b" * 200}).status_code == 201
+
+
 @pytest.mark.parametrize("limits", [replace(LIMITS, pipelined=1_000)])
 def test_who_takes_no_answer_is_cut_off(server: Served) -> None:
     token = server.tokens["viewer"].encode()

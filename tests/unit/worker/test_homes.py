@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from collections.abc import Callable
 from fcntl import flock
@@ -148,5 +149,10 @@ def test_a_file_of_homes_that_is_damaged_in_any_way_is_told_of(told: str) -> Non
         known_homes.known_homes()
     file.unlink()
     os.mkfifo(file)
-    with pytest.raises(NotTrusted, match="is damaged"):
+    with pytest.raises(NotTrusted, match="is damaged") as damaged:
         known_homes.known_homes()
+    typed = str(damaged.value).split("`")[1]
+    subprocess.run(["/bin/sh", "-c", typed], check=True)
+    begun = known_homes.known_homes()
+    assert begun is not None
+    assert (begun.since, begun.homes) == (0, [])
