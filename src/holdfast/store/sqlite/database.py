@@ -248,7 +248,7 @@ class SqliteDatabase:
     def _transact(self, work: Callable[[Transaction], T]) -> T:
         connection = self._opened_writer()
         # What is refused after its commit is in the saved copy all the same: the less the better.
-        self._identity.check()
+        self._identity.check_again()
         # Before it and not after: whoever waits for the last one has its answer.
         self._checkpoints.step(connection)
         self._gathering.begin(connection)
@@ -307,7 +307,7 @@ class SqliteDatabase:
         return found
 
     def _view(self, work: Callable[[Transaction], T]) -> T:
-        self._identity.check()
+        self._identity.check_again()
         with self._views.borrow() as connection:
             connection.execute("BEGIN")
             try:

@@ -56,7 +56,7 @@ class FileIdentity:
         self._identities = b""
         self._told = ""
         self._copy: Path | None = None
-        self._try_again = -inf
+        self._try_again = self._looked_at = -inf
         self._listeners: list[Callable[[StoreGone], None]] = []
         # Whether it was found to be gone, which stays so.
         self.lost = False
@@ -79,8 +79,15 @@ class FileIdentity:
 
     def check(self) -> None:
         """Refuse to go on where the file at the path is not the one that is open."""
+        self._looked_at = self._clock.monotonic()
         if self.lost or self._look() != self._known:
             self._lose()
+
+    def check_again(self) -> None:
+        """The same, unless somebody has looked just now: a look gives the interpreter away."""
+        since = self._clock.monotonic() - self._looked_at
+        if self.lost or not 0 < since < LOOK_EVERY:
+            self.check()
 
     def verify(self, connection: apsw.Connection) -> None:
         """Refuse a connection that was just opened, and has another file than the others."""
