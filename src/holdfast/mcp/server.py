@@ -126,7 +126,12 @@ def _tell_unknown(name: str, known: list[str]) -> str:
     """Why a tool is not there: it is of another role, or of none."""
     role = next((role for role, box in _OF.items() if name in box), None)
     if role is not None:
-        return f"forbidden: {name} is of the role {role}; `--as {role}` or /mcp?as={role} has it"
+        token = role if role == "worker" else "operator"
+        return (
+            f"forbidden: {name} is of the role {role}; `holdfast mcp --as {role}` has it, or "
+            f"/mcp?as={role} with a token that may use it: at the server, "
+            f"`holdfast token create NAME --role {token}` makes one"
+        )
     close = get_close_matches(name, known, n=1)
     more = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
     return f"not_found: there is no tool {ascii(name)[:60]}; {more}"

@@ -150,7 +150,7 @@ def shown(text: str) -> str:
 def _advice(option: str, value: str) -> str:
     plain = value.isprintable() and len(value) <= SHOWN
     typed = shlex.quote(value) if plain else "…"
-    return f"holdfast worker --server … {option} {typed}"
+    return f"to have it run here, start this worker again with `{option} {typed}` besides"
 
 
 class NoFunctions:
