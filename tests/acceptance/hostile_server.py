@@ -262,6 +262,8 @@ def _work(folder: Path, scene: Scene, hostile: Hostile) -> list[str]:
         "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
         "HOME": str(folder / "home"),
         "TMPDIR": str(folder / "tmp"),
+        # Where the worker remembers that it has made its home.
+        "XDG_STATE_HOME": str(folder / "known"),
         "HOLDFAST_TOKEN": TOKEN,
         "HOLDFAST_SECRETS": str(folder / "secrets"),
         "WORKER_SECRET": SECRET,
@@ -330,7 +332,7 @@ def _prepare(folder: Path, server: str, elsewhere: str) -> Scene:
 
 def _snapshot(folder: Path) -> set[str]:
     """All that is there but what the worker and its command may write, each with its content."""
-    own = (folder / "work" / ".holdfast", folder / "greeted", folder / "said")
+    own = tuple(folder / each for each in ("work/.holdfast", "known", "greeted", "said"))
     found = set()
     for each in folder.rglob("*"):
         if not any(each == mine or mine in each.parents for mine in own):
