@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.operations import Claim, ExpireRun, Operation, RaiseBudget, Renew
+from holdfast.engine.asked import Operation
+from holdfast.engine.operations import Claim, ExpireRun, RaiseBudget, Renew
 from holdfast.model.budget import Budget
 from holdfast.model.declared import Declared
 from holdfast.model.graph import Concurrency, Step, Workflow

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.operations import (
-    CancelRun,
-    Claim,
-    Complete,
-    Fail,
-    HoldRun,
-    Operation,
-    RetryRun,
-)
+from holdfast.engine.asked import Operation
+from holdfast.engine.operations import CancelRun, Claim, Complete, Fail, HoldRun, RetryRun
 from holdfast.model.graph import OnFailure, Step
 from holdfast.model.status import Hold
 from tests.chaos.people_plans import ACTOR, break_for_good

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.engine.asked import Operation
 from holdfast.engine.durable_operations import RecordEffect, SendSignal, Spawn, Suspend, TakeSignal
-from holdfast.engine.operations import Claim, Complete, Operation, ReopenTask
+from holdfast.engine.operations import Claim, Complete, ReopenTask
 from holdfast.model.graph import Step
 from tests.chaos.people_plans import about
 from tests.chaos.plans import group_of

@@ -10,9 +10,11 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from holdfast.clock import ManualClock
+from holdfast.engine.asked import Operation
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import Operation, Pull
+from holdfast.engine.operations import Pull
 from holdfast.engine.picker import Claimed
+from holdfast.engine.taking import Taker
 from holdfast.randomness import SeededRandomness
 from tests.chaos import leaky
 from tests.chaos.boundaries import Boundary, watch
@@ -53,6 +55,7 @@ def submit(engine: Engine, operations: Sequence[Operation]) -> list[Future[Any]]
     """Have the next group hold some operations, and serve whoever pulls among them."""
     for each in operations:
         if isinstance(each, Pull):
+            assert isinstance(each.taker, Taker)
             engine.work.take(each.taker)
     return engine.commits.submit_many(operations)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.engine.asked import Operation
 from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.operations import (
     CancelRun,
@@ -12,7 +13,6 @@ from holdfast.engine.operations import (
     Complete,
     CreateTasks,
     Fail,
-    Operation,
     Release,
     RetryRun,
     StartRun,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast.engine.asked import Operation
 from holdfast.engine.expect_operations import ExpectRun, ExpectTask, Meant
 from holdfast.engine.operations import (
     AdvanceRun,
@@ -16,7 +17,6 @@ from holdfast.engine.operations import (
     EnqueueTask,
     HoldRun,
     HoldTask,
-    Operation,
     ReopenTask,
     ResetTask,
     RetryRun,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.engine.asked import Operation
 from holdfast.engine.operations import (
     CancelTask,
     Claim,
@@ -12,7 +13,6 @@ from holdfast.engine.operations import (
     DeleteTask,
     Fail,
     FinalizePlan,
-    Operation,
     ReopenTask,
     ReorderPlan,
     ResetTask,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.operations import Operation
+from holdfast.engine.asked import Operation
 from holdfast.engine.worker_operations import (
     AnnounceWorker,
     ForgetWorker,

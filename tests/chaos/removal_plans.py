@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.operations import Operation
+from holdfast.engine.asked import Operation
 from holdfast.engine.removal_desk import DELETED, RUNS, TASKS
 from holdfast.engine.removal_operations import RemoveDeleted, RemoveRuns, RemoveTasks
 from holdfast.model.task import NewTask

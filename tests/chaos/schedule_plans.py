@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.operations import Claim, Complete, Operation
+from holdfast.engine.asked import Operation
+from holdfast.engine.operations import Claim, Complete
 from holdfast.engine.schedule_operations import (
     PauseSchedule,
     PutSchedule,

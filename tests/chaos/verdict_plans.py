@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.engine.asked import Operation
 from holdfast.engine.durable_operations import Ask
-from holdfast.engine.operations import (
-    AnswerTask,
-    Claim,
-    Complete,
-    Fail,
-    Lose,
-    Operation,
-    RetryRun,
-    SettleTask,
-)
+from holdfast.engine.operations import AnswerTask, Claim, Complete, Fail, Lose, RetryRun, SettleTask
 from holdfast.model.graph import OnFailure, Step
 from holdfast.model.retry import RetryPolicy
 from tests.chaos.people_plans import ACTOR, about, break_for_good

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.engine.asked import Operation
 from holdfast.engine.limit_operations import LiftLimit
-from holdfast.engine.operations import Claim, Complete, Fail, Lose, Operation, Pull, Release, Renew
+from holdfast.engine.operations import Claim, Complete, Fail, Lose, Pull, Release, Renew
 from holdfast.engine.picker import Claimed
 from holdfast.model.graph import Concurrency, Step
 from holdfast.model.retry import RetryPolicy

@@ -13,8 +13,8 @@ from typing import Any
 import psycopg
 
 from holdfast.clock import ManualClock
+from holdfast.engine.asked import Operation
 from holdfast.engine.kept import Bounds
-from holdfast.engine.operations import Operation
 from holdfast.engine.picker import Claimed
 from holdfast.engine.taking import Taker, Takers
 from holdfast.engine.writer import Writer

@@ -7,13 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.operations import (
-    AdvanceRun,
-    CancelRun,
-    HoldRun,
-    Operation,
-    RetryRun,
-)
+from holdfast.engine.asked import Operation
+from holdfast.engine.operations import AdvanceRun, CancelRun, HoldRun, RetryRun
 from holdfast.model.graph import OnFailure, Step
 from holdfast.model.status import Hold
 from tests.race.explorer import Plans, Stage

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.engine.operations import EditTask, HoldRun, Operation
+from holdfast.engine.asked import Operation
+from holdfast.engine.operations import EditTask, HoldRun
 from holdfast.model.graph import Step
 from holdfast.model.status import Hold
 from tests.race.explorer import Outcome, Plans, Stage

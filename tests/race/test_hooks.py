@@ -6,14 +6,9 @@ from collections.abc import Sequence
 
 import psycopg
 
+from holdfast.engine.asked import Operation
 from holdfast.engine.hook_operations import RegisterHooks
-from holdfast.engine.operations import (
-    AdvanceRun,
-    Complete,
-    Fail,
-    Operation,
-    RetryRun,
-)
+from holdfast.engine.operations import AdvanceRun, Complete, Fail, RetryRun
 from holdfast.model.graph import Step
 from holdfast.model.hook import hook_step
 from holdfast.model.text import digest

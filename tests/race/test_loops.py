@@ -7,14 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.operations import (
-    AdvanceRun,
-    CancelTask,
-    HoldRun,
-    Operation,
-    ReopenTask,
-    RetryRun,
-)
+from holdfast.engine.asked import Operation
+from holdfast.engine.operations import AdvanceRun, CancelTask, HoldRun, ReopenTask, RetryRun
 from holdfast.model.graph import Step
 from holdfast.model.status import Hold
 from tests.race.explorer import Plans, Stage

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engine.asked import Report
+from holdfast.engine.asked import Operation, Report
 from holdfast.engine.operations import (
     Complete,
     Fail,
     Lose,
-    Operation,
     Release,
     Renew,
     ReopenTask,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.engine.asked import Operation
 from holdfast.engine.durable_operations import Ask
-from holdfast.engine.operations import AnswerTask, HoldRun, Lose, Operation, RetryRun, SettleTask
+from holdfast.engine.operations import AnswerTask, HoldRun, Lose, RetryRun, SettleTask
 from holdfast.model.graph import OnFailure, Step
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Hold

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.engine import operations
-from holdfast.engine.asked import Sized, TaskRow
+from holdfast.engine.asked import Operation, TaskRow
 from holdfast.engine.operations import Complete, CreateTasks, EditTask, Fail, Renew
 from holdfast.engine.schedule_operations import PutSchedule, Tick
 
@@ -55,7 +55,7 @@ ROW = TaskRow(
         Tick(name="s", version=1, ticks=(1,), next_at=2, input_size=len(LONG)),
     ],
 )
-def test_a_long_text_counts(operation: Sized) -> None:
+def test_a_long_text_counts(operation: Operation) -> None:
     assert len(LONG) < operation.size < 2 * len(LONG)
 
 

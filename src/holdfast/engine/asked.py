@@ -15,13 +15,19 @@ Keys = tuple[str, ...]
 Look = Callable[[str], Row]
 
 
-class Sized:
-    """Something asked of the writer; `size` is about how many bytes it has to send."""
+class Operation:
+    """A change that is asked of the writer, about the rows that `keys` names."""
 
     __slots__ = ()
 
     @property
+    def keys(self) -> Keys:
+        """The tasks and runs that it is about: one group holds at most one operation for each."""
+        return ()
+
+    @property
     def size(self) -> int:
+        """About how many bytes it has to send."""
         size = LEAST
         for text in self.texts:
             if text is not None:
@@ -35,7 +41,7 @@ class Sized:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TaskOperation(Sized):
+class TaskOperation(Operation):
     task_id: str
 
     @property
@@ -44,7 +50,7 @@ class TaskOperation(Sized):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunOperation(Sized):
+class RunOperation(Operation):
     run_id: str
 
     @property

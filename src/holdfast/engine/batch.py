@@ -7,8 +7,8 @@ from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, TypeVar
 
+from holdfast.engine.asked import Operation
 from holdfast.engine.group import Group
-from holdfast.engine.operations import Operation
 from holdfast.errors import HoldfastError
 
 O = TypeVar("O")  # noqa: E741 - an operation

@@ -7,10 +7,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from holdfast.engine.asked import Operation
 from holdfast.engine.edge import then
-from holdfast.engine.joining import Joining
-from holdfast.engine.operations import Operation
-from holdfast.engine.taking import Takers
 from holdfast.ids import Ids
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
@@ -34,6 +32,23 @@ class Commits(Protocol):
     def enter(
         self, entry: Entry[Operation], entered: Callable[[], None], *, here: bool = False
     ) -> None: ...
+
+
+class Joining(Protocol):
+    """The writer in a transaction that the application began and will end."""
+
+    def ask(self, operation: Operation, connection: object) -> Future[Any]: ...
+
+    def ask_all(
+        self, asked: Sequence[tuple[Operation, Future[Any]]], connection: object
+    ) -> None: ...
+
+
+class Takers(Protocol):
+    """The standing claims of this process."""
+
+    # A standing claim is made in a room above this one.
+    def add(self, taker: Any) -> Callable[[], None]: ...  # noqa: ANN401 - see above
 
 
 @dataclass(frozen=True, kw_only=True)

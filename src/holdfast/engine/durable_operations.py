@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.engine.asked import Keys, Report, Sized, TaskRow
+from holdfast.engine.asked import Keys, Operation, Report, TaskRow
 from holdfast.engine.sheet import measure
 
 # Names, each with its JSON.
@@ -69,7 +69,7 @@ class Spawn(Report):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SendSignal(Sized):
+class SendSignal(Operation):
     id: str
     target: str
     signal: str

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.engine.asked import Keys, Sized
+from holdfast.engine.asked import Keys, Operation
 from holdfast.model.hook import hook_step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RegisterHooks(Sized):
+class RegisterHooks(Operation):
     """Each a name, its ends, what it is about, and the template of its tasks."""
 
     hooks: tuple[tuple[str, str, str | None, str], ...]
@@ -20,7 +20,7 @@ class RegisterHooks(Sized):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RemoveHook(Sized):
+class RemoveHook(Operation):
     name: str
 
     @property

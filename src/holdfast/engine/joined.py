@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from holdfast.engine.desk import Commits, Desk
+from holdfast.engine.asked import Operation
+from holdfast.engine.desk import Commits, Desk, Joining
 from holdfast.engine.edge import gather, then
 from holdfast.engine.expect_desk import Expectations
-from holdfast.engine.joining import Joining
-from holdfast.engine.operations import Operation
 from holdfast.engine.run_desk import Runs
 from holdfast.engine.signal_desk import Signals
 from holdfast.engine.tasks import Tasks

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from holdfast.engine.operations import Operation
+from holdfast.engine.asked import Operation
 from holdfast.engine.writer import Writer
 from holdfast.errors import InvalidInput
 from holdfast.store.database import Database, Transaction

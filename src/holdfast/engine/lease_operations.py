@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.engine.asked import Keys, Sized
+from holdfast.engine.asked import Keys, Operation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AcquireLease(Sized):
+class AcquireLease(Operation):
     key: str
     owner: str
     ttl: int
@@ -16,7 +16,7 @@ class AcquireLease(Sized):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RenewLease(Sized):
+class RenewLease(Operation):
     key: str
     fence: int
     ttl: int
@@ -24,7 +24,7 @@ class RenewLease(Sized):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ReleaseLease(Sized):
+class ReleaseLease(Operation):
     key: str
     fence: int
     keys: Keys = ()

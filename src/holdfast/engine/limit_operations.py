@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.engine.asked import Keys, Sized
+from holdfast.engine.asked import Keys, Operation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LiftLimit(Sized):
+class LiftLimit(Operation):
     agent: str
 
     @property

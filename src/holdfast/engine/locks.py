@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from holdfast.engine import heirs
-from holdfast.engine.asked import RunOperation, TaskOperation
+from holdfast.engine.asked import Operation, RunOperation, TaskOperation
 from holdfast.engine.durable_operations import SendSignal
 from holdfast.engine.group import Group
 from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
@@ -17,7 +17,6 @@ from holdfast.engine.operations import (
     Complete,
     CreateTasks,
     FinalizePlan,
-    Operation,
     ReopenTask,
     ReorderPlan,
     ResetTask,

@@ -4,34 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from holdfast.engine.access_operations import AccessOperation
-from holdfast.engine.asked import Bounds, Keys, Report, RunOperation, Sized, TaskOperation, TaskRow
-from holdfast.engine.browser_operations import BrowserOperation
-from holdfast.engine.durable_operations import (
-    Ask,
-    RecordEffect,
-    SendSignal,
-    Spawn,
-    Suspend,
-    TakeSignal,
+from holdfast.engine.asked import (
+    Bounds,
+    Keys,
+    Operation,
+    Report,
+    RunOperation,
+    TaskOperation,
+    TaskRow,
 )
-from holdfast.engine.expect_operations import ExpectRun, ExpectTask
-from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
-from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
-from holdfast.engine.limit_operations import LiftLimit
-from holdfast.engine.removal_operations import Removal
-from holdfast.engine.schedule_operations import ScheduleOperation
 from holdfast.engine.sheet import measure
-from holdfast.engine.worker_operations import NoteStop, WorkerOperation
-from holdfast.engine.workflow_operations import AddWorkflow
 from holdfast.model.status import Hold
 from holdfast.model.trace import Trace
 
 if TYPE_CHECKING:
     from holdfast.engine.asked import Look
-    from holdfast.engine.taking import Taker
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -236,7 +225,7 @@ class AdvanceRun(RunOperation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CreateTasks(Sized):
+class CreateTasks(Operation):
     tasks: tuple[TaskRow, ...]
     actor: str
     keys: Keys = ()
@@ -257,7 +246,7 @@ class Caller:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StartRun(Sized):
+class StartRun(Operation):
     run_id: str
     workflow: str
     workflow_version: str
@@ -299,7 +288,7 @@ class Past:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Import(Sized):
+class Import(Operation):
     """One run of an older store, or one tree of its tasks, with the past of each task."""
 
     run: StartRun | None = None
@@ -317,7 +306,7 @@ class Import(Sized):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Claim(Sized):
+class Claim(Operation):
     worker: str
     agents: tuple[str, ...]
     tags: str
@@ -336,11 +325,18 @@ class Claim(Sized):
         return () if self.request is None else (self.request,)
 
 
+class StandingClaim(Protocol):
+    """A worker's claim that the writer serves by itself whenever work becomes ready."""
+
+    @property
+    def worker(self) -> str: ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pull(Sized):
+class Pull(Operation):
     """Have a standing claim served, though nothing in this process says that work is there."""
 
-    taker: Taker
+    taker: StandingClaim
     keys: Keys = ()
 
 
@@ -354,47 +350,7 @@ class ClaimById(TaskOperation):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sweep(Sized):
+class Sweep(Operation):
     """Whatever time alone brings: scheduled tasks, limits that lift, keys with room."""
 
     keys: Keys = ()
-
-
-Operation = (
-    Complete
-    | Fail
-    | Release
-    | Renew
-    | Ask
-    | RecordEffect
-    | Suspend
-    | TakeSignal
-    | Spawn
-    | SendSignal
-    | Lose
-    | Controlled
-    | ControlledRun
-    | AdvanceRun
-    | CreateTasks
-    | AddWorkflow
-    | StartRun
-    | Import
-    | Claim
-    | Pull
-    | ClaimById
-    | Sweep
-    | LiftLimit
-    | AcquireLease
-    | RenewLease
-    | ReleaseLease
-    | ScheduleOperation
-    | RegisterHooks
-    | RemoveHook
-    | WorkerOperation
-    | NoteStop
-    | AccessOperation
-    | ExpectTask
-    | ExpectRun
-    | Removal
-    | BrowserOperation
-)

@@ -7,9 +7,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from holdfast.engine.asked import Operation
 from holdfast.engine.desk import Desk
 from holdfast.engine.joined import Joined, join_by
-from holdfast.engine.operations import Operation
 from holdfast.engine.writer import Writer
 from holdfast.store.database import Row, Rows, Transaction
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.engine.asked import ID, LEAST, Keys, Sized
+from holdfast.engine.asked import ID, LEAST, Keys, Operation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Removal(Sized):
+class Removal(Operation):
     """Each of the `members` is named with what it is removed with, or stays with."""
 
     members: tuple[tuple[str, str], ...]

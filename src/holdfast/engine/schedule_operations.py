@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.engine.asked import LEAST, Keys, Sized
+from holdfast.engine.asked import LEAST, Keys, Operation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ScheduleOperation(Sized):
+class ScheduleOperation(Operation):
     name: str
 
     @property

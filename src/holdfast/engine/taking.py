@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -154,7 +155,7 @@ class Takers:
         self._failing, self._offered = False, None
         return handed
 
-    def _claim(self, group: Group, chosen: set[Taker], started: list[Row]) -> Handed:
+    def _claim(self, group: Group, chosen: AbstractSet[object], started: list[Row]) -> Handed:
         handed: Handed = []
         # Where one of a kind found too little, the others of it would find nothing.
         sated: set[object] = set()

@@ -10,19 +10,13 @@ from typing import Any
 
 from holdfast.engine import picker, validation
 from holdfast.engine.answers import answer_guard, answer_write
-from holdfast.engine.asked import Report
+from holdfast.engine.asked import Operation, Report
 from holdfast.engine.desk import Desk
 from holdfast.engine.durable_operations import Spawn, TakeSignal
 from holdfast.engine.edge import ask_each, gather, operation, reading
 from holdfast.engine.effects import Effects
 from holdfast.engine.expiry import take_back
-from holdfast.engine.operations import (
-    Claim,
-    ClaimById,
-    Operation,
-    Pull,
-    Renew,
-)
+from holdfast.engine.operations import Claim, ClaimById, Pull, Renew
 from holdfast.engine.picker import Claimed
 from holdfast.engine.records import read_child, read_given
 from holdfast.engine.reports import Reports, small, used

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.engine.asked import Keys, Report, Sized
+from holdfast.engine.asked import Keys, Operation, Report
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class WorkerOperation(Sized):
+class WorkerOperation(Operation):
     name: str
 
     @property

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from math import inf
 
 from holdfast.engine import advance, durable, limits, locks, phases, pulls, slots
+from holdfast.engine.asked import Operation
 from holdfast.engine.batch import Batch
 from holdfast.engine.facts import Facts
 from holdfast.engine.graphs import Graphs
 from holdfast.engine.group import Group
 from holdfast.engine.kept import Bounds
-from holdfast.engine.operations import Complete, Controlled, ControlledRun, Operation, Pull, Sweep
+from holdfast.engine.operations import Complete, Controlled, ControlledRun, Pull, Sweep
 from holdfast.engine.taking import Handed, Takers
 from holdfast.ids import Ids
 from holdfast.store.database import Transaction

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
-from holdfast.engine.operations import Operation
+from holdfast.engine.asked import Operation
 from holdfast.engine.reports import Held, Told
 from holdfast.errors import (
     InvalidInput,

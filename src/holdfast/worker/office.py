@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.clock import Clock
+from holdfast.engine.asked import Operation
 from holdfast.engine.edge import Call, Read
-from holdfast.engine.operations import Operation
 from holdfast.engine.picker import Claimed
 from holdfast.engine.reports import Reports
 from holdfast.engine.taking import Taker

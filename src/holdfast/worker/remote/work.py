@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 from holdfast.clock import Clock
 from holdfast.engine import validation
+from holdfast.engine.asked import Operation
 from holdfast.engine.durable_operations import RecordEffect
 from holdfast.engine.edge import operation, reading
-from holdfast.engine.operations import Operation
 from holdfast.engine.picker import Claimed
 from holdfast.engine.reports import Held, Reports
 from holdfast.engine.taking import Taker
