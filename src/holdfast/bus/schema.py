@@ -9,8 +9,8 @@ from holdfast.ids import ALPHABET
 from holdfast.model.text import MAX_NAME
 from holdfast.model.trace import SPAN_ID, TRACE_ID
 
-_KEY = {"type": "string", "minLength": 1, "maxLength": MAX_NAME}
-_NAME = {**_KEY, "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*$"}
+_KEY_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_NAME}
+_NAME = {**_KEY_SCHEMA, "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*$"}
 _PLACE = f"[0-7][{ALPHABET}]{{19}}"
 
 
@@ -22,11 +22,14 @@ def make_schema() -> dict[str, Any]:
         "type": "object",
         "required": list(REQUIRED),
         "properties": {
-            "message_id": {**_KEY, "description": "What makes two deliveries one message"},
+            "message_id": {**_KEY_SCHEMA, "description": "What makes two deliveries one message"},
             "trace_id": _hexadecimal(TRACE_ID, "The W3C trace it belongs to"),
             "span_id": _hexadecimal(SPAN_ID, "Its own W3C span"),
-            "causation_id": {**_KEY, "description": "The message that caused this one"},
-            "correlation_id": {**_KEY, "description": "What all messages of one matter share"},
+            "causation_id": {**_KEY_SCHEMA, "description": "The message that caused this one"},
+            "correlation_id": {
+                **_KEY_SCHEMA,
+                "description": "What all messages of one matter share",
+            },
             "run_id": {"type": "string", "pattern": f"^r_{_PLACE}$"},
             "task_id": {"type": "string", "pattern": f"^t_{_PLACE}$"},
             "step": {"type": "string", "maxLength": MAX_NAME},

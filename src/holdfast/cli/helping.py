@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.worker.pool import Worker
 
 View = dict[str, Any]
-LOOK_EVERY = 1.0
+LOOK_FOR_WORKERS_EVERY = 1.0
 
 
 class Helper(Beside):
@@ -46,7 +46,7 @@ class Helper(Beside):
 
     def look(self) -> None:
         now = time.monotonic()
-        if self._looked is not None and now < self._looked + LOOK_EVERY:
+        if self._looked is not None and now < self._looked + LOOK_FOR_WORKERS_EVERY:
             return
         later, self._looked = self._looked is not None, now
         missing = self._missing()

@@ -17,10 +17,10 @@ def hold_spent(group: Group) -> None:
     """Hold those of the runs whose attempts ended or told of their usage that are at a limit."""
     if group.used:
         used, group.used = group.used, set()
-        hold(group, group.facts.of(group.tx, used).values())
+        hold_runs_at_budget(group, group.facts.of(group.tx, used).values())
 
 
-def hold(group: Group, runs: Iterable[RunFacts]) -> None:
+def hold_runs_at_budget(group: Group, runs: Iterable[RunFacts]) -> None:
     """Hold those of some runs, and of what called them, that are at a limit, with all below."""
     limits = {limit for run in runs for limit in run.limits}
     if not limits:

@@ -9,7 +9,7 @@ from holdfast.engine.limit_operations import LiftLimit
 from holdfast.model.result import TransitionResult
 
 
-def hold(group: Group) -> None:
+def hold_limited_tasks(group: Group) -> None:
     """Hold the tasks that met a limit, before anybody claims.
 
     Nobody else's row is written: a claim asks for the limit itself, and so does who looks.

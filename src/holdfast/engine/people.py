@@ -11,9 +11,9 @@ def not_waiting(task: Task, *, answered: bool) -> str:
     if task.terminal:
         return f"it has ended {task.status}, and waits for nobody"
     if answered:
-        return f"it asks nothing now: nothing was asked, or it was answered{_instead(task)}"
+        return f"it asks nothing now: nothing was asked, or it was answered{_describe_wait(task)}"
     if task.kind is not Kind.APPROVAL:
-        return f"it is not waiting for approval{_instead(task)}"
+        return f"it is not waiting for approval{_describe_wait(task)}"
     look = f'hf.why("{task.id}") tells more'
     if task.blocked:
         return f"it cannot be settled yet: what it needs is not done; {look}"
@@ -22,7 +22,7 @@ def not_waiting(task: Task, *, answered: bool) -> str:
     return f"it cannot be settled yet: its run is held: {', '.join(task.run_holds.names)}; {look}"
 
 
-def _instead(task: Task) -> str:
+def _describe_wait(task: Task) -> str:
     if task.holds & Hold.QUESTION:
         return f'; it waits for an answer: hf.answer("{task.id}", …)'
     if task.holds & Hold.APPROVAL or task.kind is Kind.APPROVAL:

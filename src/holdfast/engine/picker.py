@@ -91,7 +91,7 @@ def _take(group: Group, request: Claim | ClaimById) -> Taken:
         pulls.note(group, request.request, rows)
     runs = group.facts.of(group.tx, {row["run_id"] for row in rows if row["run_id"] is not None})
     # At once: whoever claims next in this group is to find the hold.
-    budgets.hold(group, runs.values())
+    budgets.hold_runs_at_budget(group, runs.values())
     look = request.look if isinstance(request, Claim) else None
     return Taken(rows, runs, repeated=known is not None, look=look)
 

@@ -78,7 +78,7 @@ def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> 
         case RetryTask():
             detail = _not_retried(group, task)
         case ReopenTask() if status not in TERMINAL:
-            detail = _instead(group, task) or f"it has not ended; it is {status}"
+            detail = _describe_live_task(group, task) or f"it has not ended; it is {status}"
         case BlockTask() | UnblockTask():
             how = f"it has ended {status}" if status in TERMINAL else "it has begun"
             detail = f"{how}, and waits for nothing more"
@@ -122,10 +122,10 @@ def _not_retried(group: Group, task: Row) -> str:
     """Why a task is not tried again: it has not failed."""
     if task["status"] == "done":
         return f'it is done; hf.tasks.reopen("{task["id"]}") does it again'
-    return _instead(group, task) or f"it has not failed; it is {task['status']}"
+    return _describe_live_task(group, task) or f"it has not failed; it is {task['status']}"
 
 
-def _instead(group: Group, task: Row) -> str:
+def _describe_live_task(group: Group, task: Row) -> str:
     """What would have an open task go on of which an attempt has failed, or which asks somebody."""
     named = task["id"]
     if task["holds"] & Hold.QUESTION:

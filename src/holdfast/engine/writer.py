@@ -83,7 +83,7 @@ class Writer:
         steered = batch.has(Controlled, ControlledRun)
         looks = self._parked or steered or group.room
         self._parked = looks and slots.unpark(group)
-        limits.hold(group)
+        limits.hold_limited_tasks(group)
         batch.carry_out(group, phases.CLAIMS)
         self.handed = self._takers.serve(group, batch.of(Pull))
         parked = slots.park(group)

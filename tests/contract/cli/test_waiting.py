@@ -102,7 +102,7 @@ def test_a_worker_that_died_is_waited_for_only_until_its_time_is_up(
 def test_who_waits_for_functions_is_told_once_that_no_worker_serves_them(
     url: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("holdfast.cli.helping.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("holdfast.cli.helping.LOOK_FOR_WORKERS_EVERY", 0.0)
     engine.workers.register("one", agents=["default"])
     poem = Workflow.define("poem", (Step(id="write", agent="poet"),))
     with Helper(service_on(url, engine), poem) as helper:

@@ -40,13 +40,13 @@ def write_copy(old: apsw.Connection, target: Path) -> None:
     aside = target.with_name(f".{target.name}.{os.getpid()}")
     os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_RDWR, MODE))
     try:
-        _copy(old, aside)
+        _copy_file(old, aside)
         os.link(aside, target)
     finally:
         aside.unlink(missing_ok=True)
 
 
-def _copy(old: apsw.Connection, target: Path) -> None:
+def _copy_file(old: apsw.Connection, target: Path) -> None:
     with closing(apsw.Connection(str(target))) as new:
         old.set_busy_timeout(5_000)
         # At one moment: a copy that others write beside begins again after each of their commits.

@@ -45,7 +45,7 @@ def restore(backup: Path, target: Path, kept: Path, prepare: Callable[[Path], No
             with closing(_alone(target)) as store, closing(apsw.Connection(str(scratch))) as new:
                 if readable:
                     _keep(store, kept)
-                _copy(new, store)
+                _copy_pages(new, store)
         except apsw.BusyError as error:
             raise _open_elsewhere(target) from error
         except apsw.Error as error:
@@ -135,11 +135,11 @@ def _alone(path: Path) -> apsw.Connection:
 def _keep(store: apsw.Connection, path: Path) -> None:
     create(path)
     with closing(apsw.Connection(str(path))) as new:
-        _copy(store, new)
+        _copy_pages(store, new)
         new.pragma("journal_mode", "delete")
 
 
-def _copy(source: apsw.Connection, target: apsw.Connection) -> None:
+def _copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
     with target.backup("main", source, "main") as copying:
         while not copying.done:
             copying.step(PAGES)
