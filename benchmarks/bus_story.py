@@ -37,8 +37,8 @@ from holdfast.bus import (
 )
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.trace import derive_trace_id
+from holdfast.model.workflow.graph import Step, Workflow
 from tests import servers
 
 ROLES = {"agent": 2, "effects": 2}

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from holdfast.clock import SystemClock
 from holdfast.ids import Ids
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.text import digest
+from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.randomness import SystemRandomness
 
 STEPS = ("fetch", "clean", "train", "check", "ship")

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.model.fill import fill
+from holdfast.model.frozen_record import fill
 from holdfast.model.result import Refusal
 from holdfast.model.task import Assignment, Task
 from holdfast.model.token import make_token
-from holdfast.model.work import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, Work
 from holdfast.worker.remote.wire import Around, pack
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

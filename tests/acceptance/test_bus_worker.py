@@ -25,8 +25,8 @@ from holdfast.bus import (
     result_handler,
 )
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import NewRun
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.acceptance.terminals import ROOT
 from tests.engines import healthy
 from tests.race.racers import eventually

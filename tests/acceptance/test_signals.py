@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
 from tests.acceptance.watching import alive
 from tests.contract.file_steps import enqueue
 from tests.programs import running
@@ -22,7 +22,7 @@ PATIENCE = 30
 PROGRAM = """
 import asyncio, logging, sys, threading
 from holdfast import Holdfast
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
 from tests.acceptance.watching import alive
 
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(levelname)s %(message)s")

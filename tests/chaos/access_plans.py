@@ -8,7 +8,7 @@ from holdfast.engine.access_operations import GrantAccess, RevokeAccess
 from holdfast.engine.asked import Operation
 from holdfast.engine.browser_operations import EnterByLink, LeaveBrowser, MakeLink
 from holdfast.engine.operations import Claim
-from holdfast.model.access import digest_secret
+from holdfast.model.token import digest_secret
 from tests.chaos.plans import group_of
 from tests.race.worlds import World
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from holdfast.engine.asked import Operation
 from holdfast.engine.operations import Claim, ExpireRun, RaiseBudget, Renew
 from holdfast.model.budget import Budget
-from holdfast.model.declared import Declared
-from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.run import NewRun
+from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from tests.chaos.plans import group_of
 from tests.race.worlds import LEASE, World
 

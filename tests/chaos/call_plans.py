@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from holdfast.engine.asked import Operation
 from holdfast.engine.operations import CancelRun, Claim, Complete, Fail, HoldRun, RetryRun
-from holdfast.model.graph import OnFailure, Step
 from holdfast.model.status import Hold
+from holdfast.model.workflow.graph import OnFailure, Step
 from tests.chaos.people_plans import ACTOR, break_for_good
 from tests.chaos.plans import group_of
 from tests.chaos.worker_plans import fail

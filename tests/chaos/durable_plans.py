@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.engine.asked import Operation
 from holdfast.engine.durable_operations import RecordEffect, SendSignal, Spawn, Suspend, TakeSignal
 from holdfast.engine.operations import Claim, Complete, ReopenTask
-from holdfast.model.graph import Step
+from holdfast.model.workflow.graph import Step
 from tests.chaos.people_plans import about
 from tests.chaos.plans import group_of
 from tests.race.test_waits import family, listen, signal, wait, wait_for_children

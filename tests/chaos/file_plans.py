@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from holdfast.engine.asked import Operation
 from holdfast.engine.operations import Claim, Complete
-from holdfast.model.graph import Step
-from holdfast.model.shape import Schema
-from holdfast.model.work import Work
+from holdfast.model.json_schema import Schema
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.graph import Step
 from tests.chaos.plans import group_of
 from tests.race.worlds import World
 

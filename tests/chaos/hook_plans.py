@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.engine.asked import Operation
 from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
 from holdfast.engine.operations import CancelRun, Claim, Complete, Fail
-from holdfast.model.graph import Step
+from holdfast.model.workflow.graph import Step
 from tests.chaos.people_plans import ACTOR
 from tests.chaos.plans import group_of
 from tests.chaos.worker_plans import fail

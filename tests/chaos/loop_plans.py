@@ -14,8 +14,8 @@ from holdfast.engine.operations import (
     RetryRun,
     StartRun,
 )
-from holdfast.model.graph import OnFailure, Step
-from holdfast.model.reference import Reference
+from holdfast.model.workflow.graph import OnFailure, Step
+from holdfast.model.workflow.reference import Reference
 from tests.chaos.people_plans import ACTOR, about, break_for_good
 from tests.chaos.plans import group_of
 from tests.chaos.worker_plans import fail

@@ -19,7 +19,7 @@ from holdfast.engine.operations import (
     Sweep,
 )
 from holdfast.engine.workflow_operations import AddWorkflow
-from holdfast.model.graph import Step, Workflow
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.chaos.people_plans import ACTOR, break_for_good, start_keyed_run
 from tests.chaos.plans import group_of
 from tests.chaos.worker_plans import fail

@@ -26,9 +26,9 @@ from holdfast.engine.operations import (
     UnholdRun,
     UnholdTask,
 )
-from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from tests.chaos.plans import group_of
 from tests.chaos.worker_plans import fail
 from tests.contract.raw import raw

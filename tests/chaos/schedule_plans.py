@@ -13,9 +13,9 @@ from holdfast.engine.schedule_operations import (
     ResumeSchedule,
     Tick,
 )
-from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from tests.chaos.plans import group_of
 from tests.race.test_schedules import put, tick
 from tests.race.worlds import HOUR, World

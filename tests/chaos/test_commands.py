@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast import Holdfast
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
 from tests.acceptance.watching import alive
 from tests.chaos.journal import Journal
 from tests.contract.file_steps import enqueue

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from holdfast.engine.asked import Operation
 from holdfast.engine.durable_operations import Ask
 from holdfast.engine.operations import AnswerTask, Claim, Complete, Fail, Lose, RetryRun, SettleTask
-from holdfast.model.graph import OnFailure, Step
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.workflow.graph import OnFailure, Step
 from tests.chaos.people_plans import ACTOR, about, break_for_good
 from tests.chaos.plans import group_of
 from tests.chaos.worker_plans import fail

@@ -8,9 +8,9 @@ from holdfast.engine.asked import Operation
 from holdfast.engine.limit_operations import LiftLimit
 from holdfast.engine.operations import Claim, Complete, Fail, Lose, Pull, Release, Renew
 from holdfast.engine.picker import Claimed
-from holdfast.model.graph import Concurrency, Step
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import digest
+from holdfast.model.workflow.graph import Concurrency, Step
 from tests.chaos.plans import group_of
 from tests.race.scenarios import CHAIN, JOIN
 from tests.race.worlds import LEASE, World

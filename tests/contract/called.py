@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import Run
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.stages import StartedRun, start
 
 SHIP = Workflow.define("shipping", (Step(id="pack"), Step(id="send", needs=("pack",))))

@@ -10,10 +10,9 @@ from typing import Any
 
 from holdfast import Holdfast, NewRun, RetryPolicy, Worker
 from holdfast.api.registry import Registry
-from holdfast.model.declared import Declared
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.task import Task
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Declared, Work
+from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.service.attempt_calls import AttemptCalls
 from holdfast.worker.executors import Executors
 from holdfast.worker.options import WorkerOptions

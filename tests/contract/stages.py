@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import NewRun
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask, Task
+from holdfast.model.workflow.graph import Step, Workflow
 
 NOT_GENUINE = "1." + "0" * 32
 MISSING_TASK = "t_" + "0" * 20

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import NewRun
+from holdfast.model.workflow.graph import Step, Workflow
 
 CHAIN = Workflow.define(
     "chain", (Step(id="plan"), Step(id="work", needs=("plan",)), Step(id="review", needs=("work",)))

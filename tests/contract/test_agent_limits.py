@@ -12,8 +12,8 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
-from holdfast.model.step import Concurrency
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.step import Concurrency
 from holdfast.service import statistics
 from holdfast.service.explaining import explain
 from holdfast.service.previews import Previews

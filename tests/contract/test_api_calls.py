@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, InvalidDefinition, InvalidInput, Verdict, needs
-from holdfast.model.graph import Workflow
+from holdfast.model.workflow.graph import Workflow
 
 TOWN = """\
 name: town

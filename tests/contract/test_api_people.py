@@ -20,7 +20,7 @@ from holdfast import (
     WorkflowBuilder,
     needs,
 )
-from holdfast.model.graph import Workflow
+from holdfast.model.workflow.graph import Workflow
 from tests.race.racers import eventually
 
 PATIENCE = 30

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import OnFailure, Step
 from holdfast.model.result import Refusal
 from holdfast.model.status import Hold
+from holdfast.model.workflow.graph import OnFailure, Step
 from tests.contract.stages import break_for_good, take
 from tests.contract.test_loops import begin, of
 from tests.contract.test_verifiers import do

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import OnFailure, Step
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.workflow.graph import OnFailure, Step
 from holdfast.service.refused import accepted
 from tests.contract.raw import dump
 from tests.contract.stages import break_for_good, create, finish, start, take

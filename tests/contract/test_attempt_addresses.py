@@ -14,7 +14,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.model.task import Task
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
 from holdfast.worker.remote import polling
 from tests.contract.file_steps import ONCE, enqueue, file_steps
 from tests.contract.http.served import served

@@ -5,8 +5,8 @@ from __future__ import annotations
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.effect import Wait
-from holdfast.model.graph import OnFailure, Step
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.workflow.graph import OnFailure, Step
 from tests.contract.stages import take
 from tests.contract.test_linked_loops import named
 from tests.contract.test_loops import begin, loop

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidDefinition, InvalidInput, KeyConflict
-from holdfast.model.graph import MAX_STEPS, Concurrency, Step, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
+from holdfast.model.workflow.graph import MAX_STEPS, Concurrency, Step, Workflow
 from tests.contract.bad_values import (
     BAD_KEYS,
     BAD_NAMES,

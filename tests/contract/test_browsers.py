@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.access import digest_secret
+from holdfast.model.token import digest_secret
 from tests.contract.raw import dump
 
 TOKEN = "hf_" + "a" * 40

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import OnFailure, Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.result import Refusal
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.graph import OnFailure, Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.contract.called import LAST, begin, below, call, child, get, in_items, of
 from tests.contract.stages import finish
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import OnFailure, Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.workflow.graph import OnFailure, Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.contract.called import LAST, SHIP, begin, call, child, in_items, of
 from tests.contract.stages import StartedRun, break_for_good, finish
 

@@ -6,9 +6,9 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.model.budget import Budget
-from holdfast.model.declared import Declared
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.result import Refusal
+from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.called import LAST, SHIP, call, get, of
 from tests.contract.stages import StartedRun, start
 from tests.contract.statements import write

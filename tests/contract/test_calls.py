@@ -10,11 +10,10 @@ from holdfast.engine import validation
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import Ids
-from holdfast.model.declared import Declared
-from holdfast.model.graph import Concurrency, Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.run import NewRun
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Declared, Work
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.contract.called import LAST, SHIP, begin, below, call, child, get, in_items, of
 from tests.contract.stages import StartedRun, finish, start
 from tests.contract.statements import complete, write

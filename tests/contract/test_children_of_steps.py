@@ -7,9 +7,9 @@ import pytest
 from holdfast import Context, Holdfast, TaskFailed, needs
 from holdfast.engine.engine import Engine
 from holdfast.model.effect import Wait
-from holdfast.model.graph import OnFailure, Step
 from holdfast.model.status import Hold, Status
 from holdfast.model.task import Assignment, NewTask
+from holdfast.model.workflow.graph import OnFailure, Step
 from tests.contract.stages import break_for_good, finish, take
 from tests.contract.test_loops import begin, loop, of
 

@@ -13,8 +13,8 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Concurrency
 from holdfast.model.status import Status
+from holdfast.model.workflow.graph import Concurrency
 from holdfast.store.database import Row
 from tests.contract.raw import Raw, raw
 from tests.contract.stages import bring, create, start, take

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from holdfast.engine.engine import Engine
 from holdfast.model.budget import Budget
-from holdfast.model.declared import Declared
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.task import Assignment
+from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.stages import create, finish, start
 from tests.engines import healthy
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
 from tests.acceptance.watching import alive, program
 from tests.contract.file_steps import ONCE, FileSteps, file_steps, shell
 from tests.race.racers import eventually

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Concurrency, Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.task import Assignment
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.contract.raw import raw
 from tests.contract.stages import CHAIN, StartedRun, create, start, take
 

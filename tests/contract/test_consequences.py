@@ -13,11 +13,11 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.operations import Sweep
 from holdfast.errors import InvalidInput, NotFound
-from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from tests.contract.stages import break_for_good, create, finish, start, take
 
 SIDE_BY_SIDE = Workflow.define("pair", (Step(id="left"), Step(id="right")))

@@ -11,9 +11,9 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.model.event import fold
-from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.run import NewRun
 from holdfast.model.task import Renewal
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from tests.contract.called import SHIP, begin, call, of
 from tests.contract.stages import CHAIN, start, take
 from tests.race.racers import eventually

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import OnFailure, Step
+from holdfast.model.workflow.graph import OnFailure, Step
 from tests.contract.stages import break_for_good, finish
 from tests.contract.test_loops import begin, of, ready
 from tests.contract.test_verifiers import do

@@ -12,8 +12,8 @@ from holdfast.bus import Channel, Consumer, ConsumerOptions, Handler, SqlBus, Su
 from holdfast.clock import ManualClock
 from holdfast.engine.doctor import CHECKS, Diagnosis
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Concurrency
 from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Status
+from holdfast.model.workflow.graph import Concurrency
 from holdfast.store.queries import load
 from tests.contract.raw import Raw, drop_guards, raw
 from tests.contract.stages import bring, create, finish, start

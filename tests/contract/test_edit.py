@@ -7,11 +7,11 @@ import pytest
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.effect import Wait
-from holdfast.model.graph import Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.result import Refusal
 from holdfast.model.retry import MAX_COUNT, RetryPolicy
 from holdfast.model.run import NewRun
+from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.contract.raw import dump
 from tests.contract.stages import create, finish, start, take
 

@@ -10,11 +10,11 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import KeyConflict
 from holdfast.model.effect import Recorded, Wait
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.stages import (
     MISSING_RUN,
     MISSING_TASK,

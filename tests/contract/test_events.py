@@ -7,10 +7,10 @@ from collections import Counter
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.event import FOLDED, RUN_FOLDED, fold
-from holdfast.model.graph import Concurrency
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.task import Renewal
+from holdfast.model.workflow.graph import Concurrency
 from tests.contract.raw import Row, dump
 from tests.contract.stages import FORK, bring, create, finish, start, take
 

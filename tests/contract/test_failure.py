@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.stages import FORK, break_for_good, bring, create, finish, start, take
 
 WIDE = Workflow.define(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step
+from holdfast.model.workflow.graph import Step
 from tests.contract.stages import take
 from tests.contract.test_loops import begin, loop
 from tests.contract.test_verifiers import REJECT, current, do, judge

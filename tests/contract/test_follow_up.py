@@ -6,9 +6,9 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.result import Refusal
 from holdfast.model.task import Assignment, NewTask
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.stages import start
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import OnFailure, Step
-from holdfast.model.reference import Reference
+from holdfast.model.workflow.graph import OnFailure, Step
+from holdfast.model.workflow.reference import Reference
 from tests.contract.called import LAST, begin, call, of
 from tests.contract.stages import StartedRun, create
 from tests.contract.statements import complete, fail, write

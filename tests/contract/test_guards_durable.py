@@ -9,13 +9,12 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.durable_operations import TakeSignal
 from holdfast.engine.engine import Engine
-from holdfast.model.awaited import CHILDREN
-from holdfast.model.effect import Wait
-from holdfast.model.graph import Step, Workflow
-from holdfast.model.reference import Reference
+from holdfast.model.effect import CHILDREN, Wait
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
+from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from holdfast.service.health import heal
 from tests.contract.raw import raw
 from tests.contract.stages import MISSING_TASK, create, finish, start, take

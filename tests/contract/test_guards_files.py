@@ -6,9 +6,9 @@ import json
 import re
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.status import Status
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.store.database import is_postgresql
 from tests.contract.stages import MISSING_TASK, bring, create, start
 from tests.contract.statements import write

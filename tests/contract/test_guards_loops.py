@@ -9,11 +9,11 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.effect import Wait
-from holdfast.model.graph import Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.contract.raw import raw
 from tests.contract.stages import StartedRun, create, start, take
 from tests.contract.statements import complete, fail, keep, write

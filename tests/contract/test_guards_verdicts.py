@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.raw import raw
 from tests.contract.stages import StartedRun, bring, create, finish, start, take
 from tests.contract.statements import write

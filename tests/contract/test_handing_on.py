@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Concurrency, Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.status import Status
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.contract import test_claim_statements as clauses
 from tests.contract.raw import Raw, raw
 from tests.contract.stages import CHAIN, FORK, StartedRun, bring, create, start, take

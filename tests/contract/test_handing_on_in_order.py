@@ -13,11 +13,11 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.operations import Sweep
 from holdfast.model.budget import Budget
-from holdfast.model.graph import Concurrency, Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.run import NewRun
-from holdfast.model.step import OnFailure
 from holdfast.model.task import Assignment, NewTask
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
+from holdfast.model.workflow.reference import Reference
+from holdfast.model.workflow.step import OnFailure
 from holdfast.store.database import Transaction
 from tests.contract.called import call
 from tests.contract.stages import CHAIN

@@ -9,13 +9,13 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.declared import Declared
-from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.hook import RUN_ENDS, TASK_ENDS, NewHook
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from tests.contract.bad_values import Refuse
 from tests.contract.called import call as called
 from tests.contract.hooked import AGENT, ends, fired, hook

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.model.work import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, Work
 from tests.contract.file_steps import ONCE, FileSteps, file_steps
 from tests.contract.http_service import Reply, Service, service
 from tests.race.racers import eventually

@@ -10,10 +10,10 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine import loops
 from holdfast.engine.engine import Engine
 from holdfast.errors import NotFound
-from holdfast.model.graph import Step
-from holdfast.model.reference import Reference
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status
+from holdfast.model.workflow.graph import Step
+from holdfast.model.workflow.reference import Reference
 from tests.contract.stages import finish
 from tests.contract.test_loops import begin, loop, of, planned, work_off
 from tests.engines import opened

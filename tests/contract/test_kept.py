@@ -13,9 +13,9 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.kept import Bounds
 from holdfast.errors import HoldfastError, TooMuchKept
 from holdfast.model.effect import Recorded, Wait
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
+from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.settings import Settings
 from tests.contract.raw import raw
 from tests.contract.stages import create, start, take

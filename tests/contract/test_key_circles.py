@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.engine.engine import Engine
 from holdfast.engine.why_circle import find_circles
-from holdfast.model.graph import Concurrency, Step, Workflow
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.service.health import warn_of_circles
 from tests.contract.called import call, of
 from tests.contract.raw import raw

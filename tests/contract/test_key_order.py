@@ -11,8 +11,8 @@ import psycopg
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Concurrency
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Concurrency
 from holdfast.randomness import SeededRandomness
 
 # Should anyone wait for the rival after all, the server lets go of it: the test fails, not hangs.

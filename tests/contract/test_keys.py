@@ -9,11 +9,11 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, KeyConflict
-from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from tests.contract.raw import dump
 from tests.contract.stages import CHAIN, FORK, MISSING_TASK, bring, create
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import OnFailure, Step
+from holdfast.model.workflow.graph import OnFailure, Step
 from tests.contract.raw import raw
 from tests.contract.stages import finish, take
 from tests.contract.test_loops import begin, of, ready

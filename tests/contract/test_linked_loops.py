@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step
 from holdfast.model.result import Refusal
+from holdfast.model.workflow.graph import Step
 from tests.contract.stages import finish, take
 from tests.contract.statements import write
 from tests.contract.test_loops import begin, loop, of, ready, work_off

@@ -6,9 +6,9 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.model.graph import OnFailure, Step
-from holdfast.model.reference import Reference
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.workflow.graph import OnFailure, Step
+from holdfast.model.workflow.reference import Reference
 from tests.contract.stages import finish, take
 from tests.contract.test_linked_loops import named, statuses
 from tests.contract.test_loops import begin, loop, of, ready, work_off

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.model.graph import Step
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status
+from holdfast.model.workflow.graph import Step
 from tests.contract.raw import dump
 from tests.contract.stages import MISSING_TASK, bring, create, finish, take
 from tests.contract.test_loops import begin

@@ -9,8 +9,8 @@ import pytest
 from holdfast import NewRun, NewTask, Settings, StoreBusy
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.status import Hold
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.worker.heartbeat import Heartbeat
 from tests.contract.test_worker_leases import renewed
 from tests.contract.workers import execution_of

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.engine import loops
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step
+from holdfast.model.workflow.graph import Step
 from holdfast.store import queries
 from holdfast.store.postgresql.connection import Address, Connection
 from tests.contract.raw import raw

@@ -10,10 +10,10 @@ from holdfast.definition.reader import read_workflow_text
 from holdfast.engine import scripts
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.model.rendering import render_work
 from holdfast.model.run import NewRun
-from holdfast.model.template import MAX_RENDERED, Scope
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.step_template import render_work
+from holdfast.model.workflow.template import MAX_RENDERED, Scope
 
 LONG = "x" * (MAX_RENDERED // 2)
 

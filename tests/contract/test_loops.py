@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.run import NewRun
 from holdfast.model.status import Status
 from holdfast.model.task import Task
+from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.contract.stages import break_for_good, finish, take
 
 BODY = (Step(id="implement"), Step(id="test", needs=("implement",)))

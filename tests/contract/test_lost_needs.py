@@ -7,9 +7,9 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import Wait
-from holdfast.model.graph import Step
-from holdfast.model.reference import Reference
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step
+from holdfast.model.workflow.reference import Reference
 from tests.contract.stages import finish, take
 from tests.contract.test_children_of_steps import spawn
 from tests.contract.test_linked_loops import named

@@ -13,9 +13,9 @@ import pytest
 from holdfast import Holdfast, InvalidInput, NotFound, Refusal, StoreError, TaskFailed, goto
 from holdfast.engine.doctor import Check, Diagnosis, Violation
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.result import TransitionResult
+from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.contract.stages import MISSING_RUN, MISSING_TASK, break_for_good, create, start
 
 PATIENCE = 30

@@ -10,8 +10,8 @@ from holdfast import Holdfast
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, KeyConflict
-from holdfast.model.duration import Moment
 from holdfast.model.task import Assignment, NewTask
+from holdfast.model.units import Moment
 from tests.contract.stages import create, take
 
 START = 1_750_000_000 * MICROSECONDS

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.model.effect import Wait
-from holdfast.model.graph import Step
 from holdfast.model.result import Refusal
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step
 from holdfast.service.health import heal
 from tests.contract.raw import raw
 from tests.contract.stages import create, finish, take

@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.engine import slots
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Concurrency
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Concurrency
 from tests.contract import test_claim_statements as clauses
 from tests.contract.raw import Raw, raw
 from tests.contract.stages import bring, create, take

@@ -10,9 +10,9 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.records import read_task
-from holdfast.model.graph import Concurrency
 from holdfast.model.status import Status
 from holdfast.model.task import Renewal
+from holdfast.model.workflow.graph import Concurrency
 from holdfast.service.assignments import view_assignment
 from holdfast.service.plain import is_plain, view_plain
 from holdfast.service.queries import view_rows, view_tasks

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.status import Hold
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.stages import create, start, take
 from tests.engines import opened
 

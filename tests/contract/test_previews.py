@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import OnFailure, Step, Workflow
 from holdfast.model.status import Status
-from holdfast.model.step import Concurrency
+from holdfast.model.workflow.graph import OnFailure, Step, Workflow
+from holdfast.model.workflow.step import Concurrency
 from holdfast.service.commands import Commands
 from holdfast.service.previews import Previews
 from holdfast.service.queries import Queries

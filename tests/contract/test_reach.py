@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.status import Hold
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.raw import Row, raw
 from tests.contract.stages import StartedRun, create, start, take
 from tests.contract.statements import complete, fail, write

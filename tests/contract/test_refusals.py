@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.contract.stages import break_for_good, create, finish, start, take
 from tests.contract.test_planning import plan
 

@@ -11,10 +11,10 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.removal_desk import DELETED, RUNS, TASKS, Limits
 from holdfast.errors import KeyConflict, NotFound
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
 from holdfast.model.trace import Trace
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.called import begin, call, of
 from tests.contract.raw import Row, count_rows, raw
 from tests.contract.stages import CHAIN, break_for_good, create, finish, start, take

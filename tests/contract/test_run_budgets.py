@@ -10,12 +10,12 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.budget import Budget
-from holdfast.model.declared import Declared
 from holdfast.model.event import fold
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.task import Assignment, Renewal
+from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.stages import MISSING_RUN, StartedRun, start
 
 SOON = RetryPolicy(backoff=0, backoff_max=0)

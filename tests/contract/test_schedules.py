@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from holdfast import NewRun, NewTask, NotFound, Refusal
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.schedule import AT_ONCE, Missed
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.store.group import GROUP_BYTES
 from tests.contract.stages import start
 from tests.contract.timetable import DAY, HOUR, NINE, SUNDAY, daily, fired, keys, move_to

@@ -12,8 +12,8 @@ import pytest
 from holdfast import Holdfast, InvalidInput, NewRun, NewTask
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.schedule import Missed, Schedule
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.bad_values import Refuse
 from tests.contract.raw import drop_guards, raw
 from tests.contract.stages import MISSING_RUN

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Holdfast, InvalidInput, NewRun, TaskFailed
-from holdfast.model.graph import Step, Workflow
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.worker.execution import StepFailed
 from holdfast.worker.secrets import Secrets
 from tests.acceptance.watching import program

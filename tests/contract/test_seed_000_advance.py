@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.result import AdvanceResult, Refusal
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.crashes import put_status, take_back_an_unblocking, take_back_the_end
 from tests.contract.raw import dump
 from tests.contract.stages import FORK, MISSING_RUN, StartedRun, start

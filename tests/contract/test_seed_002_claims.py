@@ -9,10 +9,10 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import KeyConflict
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.result import Refusal
 from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, Renewal
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.raw import dump
 from tests.contract.stages import create, finish, start, take
 

@@ -10,9 +10,9 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.result import Refusal
 from holdfast.model.status import Hold, Status
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from tests.contract.raw import raw
 from tests.contract.stages import FORK, bring, create, finish, start, take
 from tests.contract.statements import write

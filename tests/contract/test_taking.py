@@ -13,9 +13,9 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.operations import CreateTasks
 from holdfast.engine.taking import Taker
 from holdfast.ids import Ids
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, NewTask
+from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.worker.execution import Answer, Courier
 from tests.contract import stages
 from tests.contract.raw import raw

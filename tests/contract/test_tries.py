@@ -10,7 +10,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import StoreBusy
-from holdfast.model.access import Access
+from holdfast.model.token import Access
 from holdfast.server.known_tokens import KnownTokens
 from holdfast.server.limits import Rate
 from holdfast.server.problems import Problem

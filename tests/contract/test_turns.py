@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.model.graph import Step
-from holdfast.model.reference import Reference
+from holdfast.model.workflow.graph import Step
+from holdfast.model.workflow.reference import Reference
 from tests.contract.stages import break_for_good, finish
 from tests.contract.test_linked_loops import named, statuses
 from tests.contract.test_links_across_loops import BODY, TURN

@@ -6,10 +6,10 @@ import pytest
 
 from holdfast import Holdfast, InvalidDefinition, Verdict, needs
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import OnFailure, Step
-from holdfast.model.reference import Reference
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
+from holdfast.model.workflow.graph import OnFailure, Step
+from holdfast.model.workflow.reference import Reference
 from tests.contract.stages import finish, take
 from tests.contract.statements import write
 from tests.contract.test_loops import begin, loop, of

@@ -8,10 +8,10 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import OnFailure, Step
-from holdfast.model.reference import Reference
 from holdfast.model.status import Hold, Status
 from holdfast.model.task import Task
+from holdfast.model.workflow.graph import OnFailure, Step
+from holdfast.model.workflow.reference import Reference
 from tests.contract.stages import finish
 from tests.contract.statements import write
 from tests.contract.test_guards_loops import blocked, cancelled, ripe

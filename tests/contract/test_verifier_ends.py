@@ -6,10 +6,10 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import OnFailure, Step
-from holdfast.model.reference import Reference
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.workflow.graph import OnFailure, Step
+from holdfast.model.workflow.reference import Reference
 from tests.contract.stages import break_for_good, finish, take
 from tests.contract.test_loops import begin, loop, ready
 from tests.contract.test_verifiers import REJECT, current, do, judge

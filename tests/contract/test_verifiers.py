@@ -8,12 +8,12 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import OnFailure, Step
-from holdfast.model.reference import Reference
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.task import Task
+from holdfast.model.workflow.graph import OnFailure, Step
+from holdfast.model.workflow.reference import Reference
 from tests.contract.stages import finish, take
 from tests.contract.test_loops import begin, of, ready
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Concurrency, Step, Workflow
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from tests.contract.raw import raw
 from tests.contract.stages import StartedRun, start
 from tests.contract.walking import cost_of

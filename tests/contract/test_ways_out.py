@@ -8,11 +8,11 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import Wait
-from holdfast.model.graph import OnFailure, Step
-from holdfast.model.reference import Reference
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
+from holdfast.model.workflow.graph import OnFailure, Step
+from holdfast.model.workflow.reference import Reference
 from tests.contract.stages import break_for_good, create, finish, take
 from tests.contract.test_loops import begin, loop, of, ready, work_off
 from tests.contract.test_planning import plan

@@ -9,12 +9,11 @@ from holdfast.definition.reader import read_workflow_text
 from holdfast.engine.engine import Engine
 from holdfast.engine.explanation import Clause, Explanation
 from holdfast.errors import NotFound
-from holdfast.model.declared import Declared
 from holdfast.model.effect import Wait
-from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Declared, Work
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.service.queries import view_tasks
 from tests.contract.stages import (
     CHAIN,

@@ -6,8 +6,8 @@ import pytest
 
 from holdfast import Holdfast, TaskFailed
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
-from holdfast.model.reference import Reference
+from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.contract.stages import break_for_good, create, finish, start, take
 from tests.contract.test_planning import plan
 

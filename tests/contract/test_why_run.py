@@ -11,8 +11,8 @@ from holdfast.engine import why_run
 from holdfast.engine.engine import Engine
 from holdfast.errors import NotFound
 from holdfast.model.effect import Wait
-from holdfast.model.graph import Step
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step
 from holdfast.service.queries import view_runs
 from tests.contract.stages import CHAIN, FORK, MISSING_RUN, finish, start
 from tests.contract.test_loops import loop, of, planned

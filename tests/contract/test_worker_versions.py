@@ -12,10 +12,9 @@ import pytest
 from holdfast import Holdfast, needs
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.declared import Declared
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.task import Assignment, NewTask
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Declared, Work
+from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.versions import LOOK_EVERY, Versions
 from tests.contract.raw import raw

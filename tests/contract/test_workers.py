@@ -12,7 +12,7 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.text import MAX_NAME
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
 from tests.acceptance.watching import alive
 from tests.contract.file_steps import file_steps
 from tests.contract.raw import count_rows

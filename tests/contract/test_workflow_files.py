@@ -10,11 +10,11 @@ from holdfast.clock import ManualClock
 from holdfast.definition.reader import read_workflow_text
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.model.graph import Workflow
 from holdfast.model.run import NewRun
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, Task
-from holdfast.model.work import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.model.workflow.graph import Workflow
 from tests.contract.raw import raw
 from tests.contract.stages import CHAIN
 from tests.contract.test_loops import of

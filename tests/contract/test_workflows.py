@@ -9,7 +9,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.model.graph import Step, Workflow
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.raw import raw
 from tests.contract.stages import CHAIN, FORK, start
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.past import PastRun, PastTask, PastTree
 from holdfast.model.run import NewRun
 from holdfast.model.status import PlanningPhase, Status
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.race.worlds import World
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from holdfast.engine.lease_operations import AcquireLease
 from holdfast.engine.operations import BlockTask, HoldRun, Lose, Renew, ReopenTask, ResetTask
-from holdfast.model.graph import Step
 from holdfast.model.status import Hold
+from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans
 from tests.race.worlds import LEASE, World
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.engine.operations import Complete, FinalizePlan, StartPlanning
-from holdfast.model.graph import Step, Workflow
-from holdfast.model.reference import Reference
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.race.worlds import World
 
 ACCEPT = '{"verdict":"accept"}'

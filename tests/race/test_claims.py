@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.engine.operations import CreateTasks, EditTask, HoldRun, HoldTask, Lose, Release
-from holdfast.model.graph import Step
 from holdfast.model.status import Hold
+from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import World
 

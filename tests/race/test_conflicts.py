@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from holdfast.engine.expect_operations import ExpectRun, ExpectTask, Meant
 from holdfast.engine.operations import EditTask, HoldRun
-from holdfast.model.graph import Step
 from holdfast.model.status import Hold
+from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import World
 

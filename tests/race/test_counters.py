@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.graph import Concurrency
+from holdfast.model.workflow.graph import Concurrency
 from tests.race.explorer import staged
 from tests.race.racers import COMMIT
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.operations import AdvanceRun
-from holdfast.model.graph import Step
+from holdfast.model.workflow.graph import Step
 from tests.contract.crashes import take_back_an_unblocking, take_back_the_end
 from tests.race.explorer import Plans, Stage
 from tests.race.scenarios import CHAIN

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Concurrency
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Concurrency
 from holdfast.store.database import is_postgresql
 from tests.race.drainer import Inside, drain
 from tests.race.explorer import count_deadlocks

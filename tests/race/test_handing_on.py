@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from holdfast.engine.asked import Operation
 from holdfast.engine.operations import EditTask, HoldRun
-from holdfast.model.graph import Step
 from holdfast.model.status import Hold
+from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Outcome, Plans, Stage
 from tests.race.test_hooks import statements_of
 from tests.race.worlds import World

@@ -9,9 +9,9 @@ import psycopg
 from holdfast.engine.asked import Operation
 from holdfast.engine.hook_operations import RegisterHooks
 from holdfast.engine.operations import AdvanceRun, Complete, Fail, RetryRun
-from holdfast.model.graph import Step
 from holdfast.model.hook import hook_step
 from holdfast.model.text import digest
+from holdfast.model.workflow.graph import Step
 from holdfast.store.database import Transaction
 from tests.contract import statements
 from tests.contract.hooked import hook

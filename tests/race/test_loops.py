@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.engine.asked import Operation
 from holdfast.engine.operations import AdvanceRun, CancelTask, HoldRun, ReopenTask, RetryRun
-from holdfast.model.graph import Step
 from holdfast.model.status import Hold
+from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans, Stage
 from tests.race.racers import Racer
 from tests.race.stories import LAST, STORIES, loop, planned_loop, running_items

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.engine.operations import RetryRun, RetryTask
 from holdfast.engine.removal_desk import RUNS, TASKS
 from holdfast.engine.removal_operations import Removal, RemoveRuns, RemoveTasks
-from holdfast.model.graph import Step
+from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import World
 

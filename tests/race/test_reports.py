@@ -15,8 +15,8 @@ from holdfast.engine.operations import (
     ResetTask,
     RetryRun,
 )
-from holdfast.model.graph import Step
 from holdfast.model.text import digest
+from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import LEASE, World
 

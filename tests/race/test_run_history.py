@@ -14,8 +14,8 @@ import pytest
 
 from holdfast.cli.live import watch
 from holdfast.engine.operations import CancelRun
-from holdfast.model.graph import Step
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step
 from holdfast.service import run_history
 from holdfast.service.place import Place
 from holdfast.service.queries import Queries

@@ -15,9 +15,9 @@ from holdfast.engine.operations import (
     RunNow,
     UnholdRun,
 )
-from holdfast.model.graph import Step
 from holdfast.model.status import Hold
 from holdfast.model.text import digest
+from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import World
 

@@ -13,10 +13,10 @@ from holdfast.engine.schedule_operations import (
     Tick,
 )
 from holdfast.ids import Ids
-from holdfast.model.graph import Step
 from holdfast.model.result import Refusal
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Outcome, Plans, Stage, staged
 from tests.race.worlds import HOUR, World
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.operations import Lose
-from holdfast.model.graph import Step
 from holdfast.model.run import Created
+from holdfast.model.workflow.graph import Step
 from tests.race import scenarios
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import World

@@ -7,9 +7,9 @@ import pytest
 from holdfast.engine.asked import Operation
 from holdfast.engine.durable_operations import Ask
 from holdfast.engine.operations import AnswerTask, HoldRun, Lose, RetryRun, SettleTask
-from holdfast.model.graph import OnFailure, Step
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Hold
+from holdfast.model.workflow.graph import OnFailure, Step
 from tests.race.explorer import Plans, Stage
 from tests.race.stories import ACCEPT, REJECT, judging, loop, verdict, verified
 from tests.race.test_runs import failure

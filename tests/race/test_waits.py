@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from holdfast.engine.durable_operations import SendSignal, Spawn, Suspend, TakeSignal
 from holdfast.engine.plan_operations import AdvancePlan
-from holdfast.model.awaited import CHILDREN, write_awaited
-from holdfast.model.graph import Step
+from holdfast.model.effect import CHILDREN, write_awaited
+from holdfast.model.workflow.graph import Step
 from holdfast.store.database import Transaction
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import World

@@ -21,12 +21,12 @@ from holdfast.engine.operations import (
 from holdfast.engine.schedule_operations import Fired
 from holdfast.ids import Ids
 from holdfast.model.effect import Recorded
-from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.result import AdvanceResult, TransitionResult
 from holdfast.model.run import Created, NewRun
 from holdfast.model.schedule import Schedule, tell_tick
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.text import digest
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.store.database import Row, Transaction
 
 LEASE = 30_000_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast.model.graph import OnFailure, Step, Workflow
-from holdfast.model.reference import Reference
-from holdfast.model.step import every
+from holdfast.model.workflow.graph import OnFailure, Step, Workflow
+from holdfast.model.workflow.reference import Reference
+from holdfast.model.workflow.step import every
 from tests.simulation.new_work import ONCE, ONE_AT_A_TIME, SHORT
 from tests.simulation.stories import ASK, SKIP, STORIES, loop
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from holdfast.model.attempts import read_attempts
+from holdfast.model.event import read_attempts
 from holdfast.model.status import Hold
 from tests.simulation import new_work, people_asks, worker_asks
 from tests.simulation.bench import Ask, Bench

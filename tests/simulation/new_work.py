@@ -7,10 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from holdfast.model.graph import Concurrency, Step, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import Created, NewRun
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from tests.simulation.bench import Ask, Bench, Phase
 from tests.simulation.kinds import kind, later, picks, seconds
 from tests.simulation.plain import creation

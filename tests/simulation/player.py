@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, NotFound
-from holdfast.model.graph import Concurrency
 from holdfast.model.result import TransitionResult
 from holdfast.model.run import Created
 from holdfast.model.task import Assignment, NamedLease
+from holdfast.model.workflow.graph import Concurrency
 from tests.simulation.bench import UNKNOWN_RUN, UNKNOWN_TASK
 
 T = TypeVar("T")

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.model.budget import Budget
-from holdfast.model.declared import Declared
 from holdfast.model.effect import Wait
-from holdfast.model.graph import Concurrency, OnFailure, Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask, Renewal
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Declared, Work
+from holdfast.model.workflow.graph import Concurrency, OnFailure, Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.simulation.new_work import ONCE, SHORT
 from tests.simulation.player import Kind, Player, Submit
 from tests.simulation.repertoire import REPERTOIRE

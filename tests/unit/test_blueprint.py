@@ -9,8 +9,8 @@ from holdfast.engine import validation
 from holdfast.engine.asked import TaskRow
 from holdfast.engine.blueprint import Place, draw
 from holdfast.ids import Ids
-from holdfast.model.graph import Step
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step
 from holdfast.randomness import SystemRandomness
 
 IDS = Ids(SystemClock(), SystemRandomness())

@@ -14,11 +14,11 @@ from holdfast.engine.asked import TaskRow
 from holdfast.engine.prepared import Edge, Prepared
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids
-from holdfast.model.graph import Concurrency
 from holdfast.model.hook import HOOK_PREFIX
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.task import NewTask
 from holdfast.model.trace import Trace
+from holdfast.model.workflow.graph import Concurrency
 from holdfast.randomness import SeededRandomness, SystemRandomness
 
 EDGE = Edge(ids=Ids(SystemClock(), SystemRandomness()), max_payload=100, now=ManualClock().now)

@@ -8,10 +8,10 @@ from holdfast.clock import ManualClock
 from holdfast.engine.blueprint import KEPT_STENCILS, Place, draw, draw_run
 from holdfast.engine.sheet import Drawn, Sheet, measure
 from holdfast.ids import Ids
-from holdfast.model.graph import Concurrency, Step
-from holdfast.model.reference import Reference
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.graph import Concurrency, Step
+from holdfast.model.workflow.reference import Reference
 from holdfast.randomness import SeededRandomness
 
 CHAIN = (Step(id="plan"), Step(id="build", needs=("plan",)), Step(id="ship", needs=("build",)))

@@ -14,11 +14,11 @@ from holdfast.api.options import KNOWN, check_count, refuse_unknown, step_option
 from holdfast.api.signature import Needs, Signature
 from holdfast.api.startable import Startable
 from holdfast.errors import InvalidDefinition, InvalidInput
-from holdfast.model.graph import Step
-from holdfast.model.reference import Reference
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.template import parse
 from holdfast.model.text import clean_name, clean_text
+from holdfast.model.workflow.graph import Step
+from holdfast.model.workflow.reference import Reference
+from holdfast.model.workflow.template import parse
 
 _COURSE = ("when", "on_failure", "verifies", "max_rounds")
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from holdfast.api.startable import Startable
 from holdfast.errors import InvalidInput
-from holdfast.model.graph import Workflow
-from holdfast.model.reference import Reference
-from holdfast.model.template import parse
 from holdfast.model.text import clean_name
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.graph import Workflow
+from holdfast.model.workflow.reference import Reference
+from holdfast.model.workflow.template import parse
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 from holdfast.api.options import check_count, nearest
 from holdfast.errors import InvalidInput
-from holdfast.model.graph import OnFailure
-from holdfast.model.step import Action
+from holdfast.model.workflow.graph import OnFailure
+from holdfast.model.workflow.step import Action
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeGuard, TypeVar
 from holdfast.engine.edge import reading, refuse_to_wait_in_writer, to_await
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, TaskFailed
-from holdfast.model.duration import parse_duration
 from holdfast.model.status import Kind, RunStatus, Status
 from holdfast.model.task import Task
+from holdfast.model.units import parse_duration
 from holdfast.store.holding import holds_store, is_inside, refuse_here
 
 T = TypeVar("T")

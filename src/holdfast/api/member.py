@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from holdfast.api.calling import Call
 from holdfast.api.options import StepOptions
 from holdfast.api.signature import Signature
-from holdfast.model.graph import OnFailure
-from holdfast.model.reference import Reference
-from holdfast.model.step import Step, givers, reach
-from holdfast.model.template import parse
 from holdfast.model.verdict import Verdict
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.graph import OnFailure
+from holdfast.model.workflow.reference import Reference
+from holdfast.model.workflow.step import Step, givers, reach
+from holdfast.model.workflow.template import parse
 
 if TYPE_CHECKING:
     from holdfast.api.body import Body

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 from typing import Any, TypedDict
 
 from holdfast.errors import InvalidInput
-from holdfast.model.duration import parse_duration
-from holdfast.model.graph import Concurrency
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
+from holdfast.model.units import parse_duration
+from holdfast.model.workflow.graph import Concurrency
 from holdfast.settings import RENEWALS, Settings
 
 

@@ -25,7 +25,6 @@ from holdfast.errors import (
     TaskFailed,
     UnknownOutcome,
 )
-from holdfast.model.graph import Concurrency
 from holdfast.model.hook import Ended
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
@@ -33,6 +32,7 @@ from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule, Schedule
 from holdfast.model.task import NewTask, Renewal
 from holdfast.model.verdict import Verdict
+from holdfast.model.workflow.graph import Concurrency
 from holdfast.settings import Settings
 from holdfast.worker.context import Context
 from holdfast.worker.pool import Worker

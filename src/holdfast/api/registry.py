@@ -13,10 +13,10 @@ from holdfast.api.signature import Signature
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.engine.hooks import read_payload
 from holdfast.errors import HoldfastError, InvalidInput
-from holdfast.model.feedback import in_words
 from holdfast.model.hook import hook_name
-from holdfast.model.reference import Reference, Unresolved
 from holdfast.model.task import Assignment
+from holdfast.model.verdict import in_words
+from holdfast.model.workflow.reference import Reference, Unresolved
 from holdfast.worker.context import Context
 from holdfast.worker.durable import feedback_before
 from holdfast.worker.execution import Invocation, UnknownFunction

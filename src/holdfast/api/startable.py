@@ -12,8 +12,8 @@ from holdfast.api.handle import RunHandle
 from holdfast.api.recurring import Recurring
 from holdfast.engine.edge import operation
 from holdfast.errors import InvalidInput
-from holdfast.model.graph import Workflow
 from holdfast.model.run import Created, NewRun
+from holdfast.model.workflow.graph import Workflow
 
 
 class Startable(Recurring):

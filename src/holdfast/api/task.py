@@ -15,7 +15,7 @@ from holdfast.engine.edge import operation, then
 from holdfast.engine.prepared import Prepared
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.ids import id_of
-from holdfast.model.fill import fill
+from holdfast.model.frozen_record import fill
 from holdfast.model.run import Created
 from holdfast.model.task import NewTask
 

@@ -10,9 +10,9 @@ from holdfast.api.calling import Call
 from holdfast.api.inputs import Inputs
 from holdfast.api.startable import Startable
 from holdfast.errors import InvalidDefinition
-from holdfast.model.graph import Concurrency, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
+from holdfast.model.workflow.graph import Concurrency, Workflow
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine

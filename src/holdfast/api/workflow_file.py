@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.startable import Startable
-from holdfast.model.calling import bad_calls
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import NewRun
-from holdfast.model.starting import place_paths
-from holdfast.model.work import Work
+from holdfast.model.workflow.call_checks import bad_calls
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.run_input import place_paths
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine

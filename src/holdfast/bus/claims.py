@@ -14,7 +14,7 @@ from holdfast.bus.replies import Replies, Reply, need_reply_to
 from holdfast.engine.engine import Engine
 from holdfast.engine.joined import Joined
 from holdfast.errors import InvalidInput
-from holdfast.model.shown import show_moment
+from holdfast.model.frozen_record import show_moment
 from holdfast.model.task import Assignment
 from holdfast.model.text import clean_key, digest
 

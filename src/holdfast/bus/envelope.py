@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.ids import ALPHABET, parse_run_id, parse_task_id
-from holdfast.model.shown import Shown, show_moment
+from holdfast.model.frozen_record import Shown, show_moment
 from holdfast.model.text import (
     MAX_DEPTH,
     MAX_NAME,

@@ -18,10 +18,10 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.expect_operations import Meant
 from holdfast.engine.joined import Joined
 from holdfast.errors import InvalidInput, KeyConflict, NotFound
-from holdfast.model.graph import Workflow, read_workflow
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
 from holdfast.model.task import Renewal
+from holdfast.model.workflow.graph import Workflow, read_workflow
 
 logger = logging.getLogger(__name__)
 

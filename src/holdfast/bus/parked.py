@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from holdfast.bus.envelope import Envelope, read_envelope
 from holdfast.engine.answers import refuse
 from holdfast.engine.engine import Engine
+from holdfast.model.frozen_record import Shown
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.shown import Shown
 from holdfast.store.database import Row
 
 PAGE = 100

@@ -16,7 +16,7 @@ from holdfast.cli.terminal import escape, note
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
     from holdfast.cli.program import Program
-    from holdfast.model.graph import Step, Workflow
+    from holdfast.model.workflow.graph import Step, Workflow
     from holdfast.service.service import Service
     from holdfast.worker.pool import Worker
 
@@ -89,7 +89,7 @@ def helped(service: Service, workflow: Workflow, program: Program | None) -> Ite
 
 
 def _start(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> Worker:
-    from holdfast.model.step import every
+    from holdfast.model.workflow.step import every
 
     steps = [step for flow in workflow.family for step in every(flow.steps)]
     tags = sorted({tag for step in steps for tag in step.tags})
@@ -107,7 +107,7 @@ def wanted_agents(workflow: Workflow) -> list[str]:
 
 
 def _wanted_steps(workflow: Workflow) -> list[Step]:
-    from holdfast.model.step import every
+    from holdfast.model.workflow.step import every
 
     return [
         step

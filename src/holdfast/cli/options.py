@@ -108,7 +108,7 @@ def _finite(text: str) -> float:
 
 def read_moment(field: str, text: str | None) -> Any:  # noqa: ANN401 - a datetime, or as it is
     """A moment as it is typed: a time without a zone is one of this place."""
-    from holdfast.model.duration import read_datetime
+    from holdfast.model.units import read_datetime
 
     moment = None if text is None else read_datetime(text)
     if moment is None:
@@ -150,7 +150,7 @@ def _read_file(name: str, path: str) -> str:
 
 def read_lease(text: str) -> dict[str, float]:
     """A worker's lease, and how often it is renewed."""
-    from holdfast.model.duration import parse_duration
+    from holdfast.model.units import parse_duration
 
     seconds = parse_duration("lease", text)
     if seconds < LEAST_LEASE:

@@ -14,14 +14,14 @@ from holdfast.cli.options import Inputs, Json, WorkflowName, read_pairs, read_va
 from holdfast.cli.registry import command
 from holdfast.cli.session import chosen_store, opened, place, serving, with_store
 from holdfast.cli.terminal import escape, note, say, say_json
-from holdfast.model.duration import parse_duration
+from holdfast.model.units import parse_duration
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
     from holdfast.api.workflow import WorkflowBuilder
     from holdfast.cli.program import Program
-    from holdfast.model.graph import Workflow
     from holdfast.model.run import NewRun
+    from holdfast.model.workflow.graph import Workflow
     from holdfast.service.service import Service
 
 FILES = {".yaml", ".yml", ".json"}
@@ -124,7 +124,7 @@ def prepared(
 def _of_workflow(workflow: Workflow, pairs: list[str]) -> NewRun:
     """The run of a file, or of what the store knows; its types say what is text and what a path."""
     from holdfast.model.run import NewRun
-    from holdfast.model.starting import place_paths
+    from holdfast.model.workflow.run_input import place_paths
 
     declared = None if workflow.declared is None else workflow.declared.input
     kinds = {} if declared is None else declared.get("properties", {})

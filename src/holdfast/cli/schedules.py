@@ -15,7 +15,7 @@ from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, note, paint, say, say_json, say_json_line
 from holdfast.cli.words import ago, now, one_line, span
 from holdfast.errors import InvalidInput
-from holdfast.model.duration import parse_duration
+from holdfast.model.units import parse_duration
 
 schedule = group("schedule", "Manage schedules.")
 lease = group("lease", "Acquire, renew and release named locks with a time limit.")

@@ -18,7 +18,7 @@ from holdfast.cli.session import chosen_server, opened, with_store
 from holdfast.cli.steering import say_answer
 from holdfast.cli.terminal import note, say, say_json, tell_json
 from holdfast.errors import InvalidInput
-from holdfast.model.duration import parse_duration
+from holdfast.model.units import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from holdfast.cli.session import with_store
 from holdfast.cli.spending import how_to_go_on
 from holdfast.cli.terminal import escape, paint, tell_json
 from holdfast.cli.words import SECOND, count, error_line, money, now, one_line, span
-from holdfast.model.awaited import read_awaited
+from holdfast.model.effect import read_awaited
 from holdfast.model.task import VERIFYING
 from holdfast.service.outline import Node
 from holdfast.service.views import View, read_time

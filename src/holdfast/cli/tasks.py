@@ -290,7 +290,7 @@ def _fields(
 
 
 def _seconds(text: str | None) -> float | None:
-    from holdfast.model.duration import parse_duration
+    from holdfast.model.units import parse_duration
 
     if text is None:
         return None

@@ -17,7 +17,7 @@ from holdfast.cli.terminal import escape, note, paint, say, say_json
 from holdfast.cli.words import ago
 
 if TYPE_CHECKING:
-    from holdfast.model.graph import Workflow
+    from holdfast.model.workflow.graph import Workflow
 
 workflow = group("workflow", "List, show, check and add workflows.")
 

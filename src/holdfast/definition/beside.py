@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from holdfast.errors import InvalidInput, InvalidWorkflowFile
-from holdfast.model.graph import MAX_DEPTH, Workflow
+from holdfast.model.workflow.graph import MAX_DEPTH, Workflow
 
 SUFFIXES = (".yaml", ".yml", ".json")
 Read = Callable[[Path, "Beside"], Workflow]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from holdfast.model.graph import Workflow
-from holdfast.model.step import Step, every
+from holdfast.model.workflow.graph import Workflow
+from holdfast.model.workflow.step import Step, every
 
 LONGEST = 60
 

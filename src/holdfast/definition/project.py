@@ -12,7 +12,7 @@ from holdfast.definition.nodes import Fields, Node, describe, plain
 from holdfast.definition.text_file import compose, read_text
 from holdfast.definition.values import read_section
 from holdfast.errors import InvalidInput, InvalidProjectFile
-from holdfast.model.size import parse_size
+from holdfast.model.units import parse_size
 from holdfast.settings import Keep, Project
 
 NAME = "holdfast.yaml"

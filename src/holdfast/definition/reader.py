@@ -15,12 +15,12 @@ from holdfast.definition.steps import Agents, Steps
 from holdfast.definition.text_file import MAX_BYTES, alone, compose, read_text, too_long
 from holdfast.definition.values import read_section
 from holdfast.errors import InvalidDefinition
-from holdfast.model.calling import bad_calls
-from holdfast.model.declared import Declared
-from holdfast.model.flaw import Flaw
-from holdfast.model.graph import Workflow
-from holdfast.model.graph_checks import find_flaws
-from holdfast.model.step import Step
+from holdfast.model.workflow.call_checks import bad_calls
+from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.flaw import Flaw
+from holdfast.model.workflow.graph import Workflow
+from holdfast.model.workflow.graph_checks import find_flaws
+from holdfast.model.workflow.step import Step
 
 
 def read_workflow_file(path: str | Path) -> Workflow:

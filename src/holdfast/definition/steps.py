@@ -10,11 +10,11 @@ from holdfast.definition.findings import Findings, Refused
 from holdfast.definition.keys import AGENT, STEP, Does
 from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe
 from holdfast.definition.values import read_name, read_section
-from holdfast.model.flaw import suggest
-from holdfast.model.graph import Workflow
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.step import Step
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.flaw import suggest
+from holdfast.model.workflow.graph import Workflow
+from holdfast.model.workflow.step import Step
 
 TIMEOUT = 1_800.0
 IDLE_TIMEOUT = 600.0

@@ -7,8 +7,8 @@ from typing import Any
 
 from holdfast.definition.findings import Findings
 from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe, plain
-from holdfast.model import shape
-from holdfast.model.flaw import suggest
+from holdfast.model import json_schema
+from holdfast.model.workflow.flaw import suggest
 
 Schema = dict[str, Any]
 SHORT: dict[str, Schema] = {
@@ -102,9 +102,9 @@ class _SchemaReader:
         for name, mark, inner in node.items():
             if name == "type":
                 continue
-            if name not in shape.KEYWORDS:
+            if name not in json_schema.KEYWORDS:
                 self._findings.add(mark, f"{name!r} is not checked here", self._hint(name))
-            elif name in shape.LIMITS:
+            elif name in json_schema.LIMITS:
                 schema[name] = self._limit(name, inner)
             else:
                 schema[name] = self._readers.get(name, plain)(inner)
@@ -113,12 +113,12 @@ class _SchemaReader:
         return schema
 
     def _default(self, node: Fields, schema: Schema) -> None:
-        for misfit in shape.misfits(schema, schema["default"], "the default"):
+        for misfit in json_schema.misfits(schema, schema["default"], "the default"):
             self._findings.add(node.nodes["default"].mark, misfit)
 
     def _hint(self, name: str) -> Callable[[], str]:
         advice = "a field called type: {type: object, properties: {type: string}}"
-        return lambda: suggest(name, shape.KEYWORDS) or advice
+        return lambda: suggest(name, json_schema.KEYWORDS) or advice
 
     def _type(self, node: Node) -> Schema:
         if isinstance(node, Items) and node.nodes:

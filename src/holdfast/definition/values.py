@@ -23,13 +23,13 @@ from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe, pla
 from holdfast.definition.types import read_fields
 from holdfast.errors import InvalidInput
 from holdfast.model.budget import Budget, to_millionths
-from holdfast.model.duration import parse_duration
-from holdfast.model.flaw import suggest
-from holdfast.model.graph_checks import MAX_PRIORITY
-from holdfast.model.reference import Reference
 from holdfast.model.retry import MAX_COUNT, positive_microseconds
-from holdfast.model.step import Concurrency, OnFailure
-from holdfast.model.work import HttpCall
+from holdfast.model.units import parse_duration
+from holdfast.model.workflow.declarations import HttpCall
+from holdfast.model.workflow.flaw import suggest
+from holdfast.model.workflow.graph_checks import MAX_PRIORITY
+from holdfast.model.workflow.reference import Reference
+from holdfast.model.workflow.step import Concurrency, OnFailure
 
 MAX_NAME = 100
 # No dots or slashes: a name is part of addresses and of paths.

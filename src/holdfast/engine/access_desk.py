@@ -12,10 +12,10 @@ from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation, reading
 from holdfast.engine.listing import Page
 from holdfast.errors import InvalidInput, NotFound
-from holdfast.model.access import Access, Role, digest_secret
-from holdfast.model.duration import parse_duration
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.text import clean_name, clean_text
+from holdfast.model.token import Access, Role, digest_secret
+from holdfast.model.units import parse_duration
 from holdfast.store.database import Row
 
 LEAST_SECRET = 32

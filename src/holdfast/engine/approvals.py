@@ -8,9 +8,9 @@ from dataclasses import replace
 from holdfast.engine.facts import Facts
 from holdfast.engine.graphs import Graphs
 from holdfast.engine.scripts import Script, gather
-from holdfast.model.reference import Unresolved
 from holdfast.model.status import Kind
 from holdfast.model.task import Task
+from holdfast.model.workflow.reference import Unresolved
 from holdfast.store.database import Row, Transaction
 
 

@@ -13,13 +13,13 @@ from holdfast.engine.asked import PLAIN, TaskRow
 from holdfast.engine.sheet import Drawn, Stencil
 from holdfast.engine.slots import TASK_PREFIX
 from holdfast.ids import Ids
-from holdfast.model.fill import fill
-from holdfast.model.reference import Unresolved
-from holdfast.model.rendering import is_uncertain, render_key, render_title
+from holdfast.model.frozen_record import fill
 from holdfast.model.retry import RetryPolicy, positive_microseconds, to_microseconds
 from holdfast.model.status import Kind
-from holdfast.model.step import Concurrency, Step, givers, links
-from holdfast.model.template import Scope
+from holdfast.model.workflow.reference import Unresolved
+from holdfast.model.workflow.step import Concurrency, Step, givers, links
+from holdfast.model.workflow.step_template import is_uncertain, render_key, render_title
+from holdfast.model.workflow.template import Scope
 
 KEPT = 1_000
 KEPT_STENCILS = 20

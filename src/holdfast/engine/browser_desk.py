@@ -10,8 +10,8 @@ from holdfast.engine.access_desk import read_access
 from holdfast.engine.browser_operations import EnterByLink, LeaveBrowser, MakeLink
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation, reading
-from holdfast.model.access import Access, digest_secret
 from holdfast.model.text import clean_name
+from holdfast.model.token import Access, digest_secret
 from holdfast.store.database import Row
 
 # How long a link waits for somebody to follow it, and how long they are in then.

@@ -14,7 +14,7 @@ from holdfast.engine.operations import CreateTasks
 from holdfast.engine.prepared import Edge, Prepared
 from holdfast.engine.tasks import USER
 from holdfast.engine.traced import Starting
-from holdfast.model.fill import fill
+from holdfast.model.frozen_record import fill
 from holdfast.model.run import Created
 
 T = TypeVar("T")

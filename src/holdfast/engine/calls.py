@@ -11,13 +11,13 @@ from holdfast.engine.group import Group
 from holdfast.engine.operations import Caller, StartRun
 from holdfast.engine.scripts import Script
 from holdfast.errors import HoldfastError
-from holdfast.model import shape
-from holdfast.model.graph import MAX_DEPTH, Workflow
-from holdfast.model.reference import Unresolved
+from holdfast.model import json_schema
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
-from holdfast.model.template import MAX_RENDERED
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.graph import MAX_DEPTH, Workflow
+from holdfast.model.workflow.reference import Unresolved
+from holdfast.model.workflow.template import MAX_RENDERED
 from holdfast.store.database import Row
 
 ACTOR = "advance"
@@ -157,7 +157,9 @@ def _problem(group: Group, row: Row, output: str | None) -> str | None:
         return str(row["error"] or CANCELLED)
     step = group.graphs.step(group.tx, row["workflow"], row["workflow_version"], row["step"])
     declared = None if step.work is None else step.work.outputs
-    misfits = [] if declared is None else shape.misfits(declared, json.loads(output), "output")
+    misfits = (
+        [] if declared is None else json_schema.misfits(declared, json.loads(output), "output")
+    )
     return json.dumps("; ".join(misfits)) if misfits else None
 
 

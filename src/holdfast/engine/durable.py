@@ -20,8 +20,7 @@ from holdfast.engine.durable_operations import (
 from holdfast.engine.group import Group
 from holdfast.engine.kept import keep, refusal
 from holdfast.errors import HoldfastError, KeyConflict
-from holdfast.model.awaited import read_awaited
-from holdfast.model.effect import Recorded
+from holdfast.model.effect import Recorded, read_awaited
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.model.graph import Workflow, read_workflow
-from holdfast.model.graph_text import read_steps
-from holdfast.model.reference import Unresolved
-from holdfast.model.rendering import wanted_steps
-from holdfast.model.shape import Schema
-from holdfast.model.step import Step, every
-from holdfast.model.work import Work
+from holdfast.model.json_schema import Schema
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.graph import Workflow, read_workflow
+from holdfast.model.workflow.graph_text import read_steps
+from holdfast.model.workflow.reference import Unresolved
+from holdfast.model.workflow.step import Step, every
+from holdfast.model.workflow.step_template import wanted_steps
 from holdfast.store.database import Transaction
 
 KEPT = 1_000

@@ -15,12 +15,12 @@ from holdfast.engine.group import Group
 from holdfast.engine.looking import number_of_item
 from holdfast.engine.records import read_value
 from holdfast.engine.scripts import Script, gather, tell_run
-from holdfast.model.reference import Unresolved
-from holdfast.model.rendering import render_title
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Kind
-from holdfast.model.step import Step
-from holdfast.model.template import SKIPPED
+from holdfast.model.workflow.reference import Unresolved
+from holdfast.model.workflow.step import Step
+from holdfast.model.workflow.step_template import render_title
+from holdfast.model.workflow.template import SKIPPED
 from holdfast.store.database import Row
 from holdfast.store.patience import Contended
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from holdfast.engine.answers import digest_misfit
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Complete, Fail
-from holdfast.model import shape
+from holdfast.model import json_schema
 
 
 def check(group: Group, reports: Sequence[Complete]) -> dict[str, Fail | None]:
@@ -22,7 +22,9 @@ def _check(group: Group, report: Complete, task: dict[str, str]) -> Fail | None:
     step = group.graphs.step(group.tx, task["workflow"], task["workflow_version"], task["step"])
     declared = None if step.work is None else step.work.outputs
     misfits = (
-        [] if declared is None else shape.misfits(declared, json.loads(report.output), "output")
+        []
+        if declared is None
+        else json_schema.misfits(declared, json.loads(report.output), "output")
     )
     return fail(report, "; ".join(misfits)) if misfits else None
 

@@ -15,12 +15,12 @@ from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
 from holdfast.engine.records import read_given, read_task, read_value
 from holdfast.engine.scripts import Script, gather, is_step
-from holdfast.model.feedback import nearest
-from holdfast.model.fill import fill
-from holdfast.model.reference import Unresolved
+from holdfast.model.frozen_record import fill
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
+from holdfast.model.verdict import nearest
+from holdfast.model.workflow.reference import Unresolved
 from holdfast.store.database import Row, Transaction
 
 DUE_AT_ONCE = 1_000

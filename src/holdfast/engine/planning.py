@@ -13,7 +13,7 @@ from holdfast.engine.looking import name_tasks
 from holdfast.engine.operations import FinalizePlan, ReorderPlan, StartPlanning
 from holdfast.engine.plan_operations import AdvancePlan
 from holdfast.errors import InvalidInput
-from holdfast.model.awaited import read_awaited
+from holdfast.model.effect import read_awaited
 from holdfast.model.event import read_data
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import PlanningPhase

@@ -11,7 +11,7 @@ from holdfast.engine import validation
 from holdfast.engine.asked import TaskRow
 from holdfast.errors import InvalidInput
 from holdfast.ids import TaskIds
-from holdfast.model.fill import fill
+from holdfast.model.frozen_record import fill
 from holdfast.model.task import NewTask
 from holdfast.model.text import digest, encode_json
 from holdfast.model.trace import Trace

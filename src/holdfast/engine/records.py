@@ -11,7 +11,7 @@ from holdfast.engine.unreadable import UNREADABLE
 from holdfast.model.budget import Budget, to_dollars
 from holdfast.model.effect import Child
 from holdfast.model.event import Event, read_data
-from holdfast.model.fill import fill
+from holdfast.model.frozen_record import fill
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.run import Run
 from holdfast.model.schedule import Missed, Schedule

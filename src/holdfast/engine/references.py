@@ -7,9 +7,9 @@ import json
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.group import Group
 from holdfast.engine.scripts import read_output
-from holdfast.model.reference import Reference, Unresolved
-from holdfast.model.step import Step
-from holdfast.model.template import SKIPPED
+from holdfast.model.workflow.reference import Reference, Unresolved
+from holdfast.model.workflow.step import Step
+from holdfast.model.workflow.template import SKIPPED
 from holdfast.store.database import Row
 
 

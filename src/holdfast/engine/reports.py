@@ -10,13 +10,12 @@ from holdfast.engine.asked import FORGED
 from holdfast.engine.durable_operations import Ask, Notes, Suspend
 from holdfast.engine.operations import Complete, Fail, Release
 from holdfast.errors import InvalidInput
-from holdfast.model.awaited import write_awaited
-from holdfast.model.duration import Moment, parse_moment
-from holdfast.model.effect import Wait
+from holdfast.model.budget import check_usage
+from holdfast.model.effect import Wait, write_awaited
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.token import read_fence
-from holdfast.model.usage import check_usage
+from holdfast.model.units import Moment, parse_moment
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
 

@@ -29,13 +29,12 @@ from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import AnyId
 from holdfast.model.budget import to_millionths
 from holdfast.model.event import Event
-from holdfast.model.graph import Workflow
-from holdfast.model.record import RunRecord
 from holdfast.model.result import AdvanceResult, TransitionResult
-from holdfast.model.run import Created, NewRun, Run
+from holdfast.model.run import Created, NewRun, Run, RunRecord
 from holdfast.model.status import Hold, Status
 from holdfast.model.task import Task
 from holdfast.model.text import clean_name, clean_text
+from holdfast.model.workflow.graph import Workflow
 from holdfast.store.database import Row, Transaction
 
 T = TypeVar("T")

@@ -18,9 +18,9 @@ from holdfast.engine.operations import (
     UnholdRun,
 )
 from holdfast.engine.why_budget import tell_limit
-from holdfast.model.duration import tell_duration
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
+from holdfast.model.units import tell_duration
 from holdfast.store.database import Row
 
 

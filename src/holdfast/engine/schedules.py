@@ -23,10 +23,10 @@ from holdfast.engine.schedule_operations import (
 )
 from holdfast.engine.unreadable import UNREADABLE, tell_problem
 from holdfast.errors import HoldfastError, InvalidInput
-from holdfast.model.graph import read_workflow
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import Created, NewRun
 from holdfast.model.schedule import SCHEDULE_PREFIX, Schedule, first_after, tell_tick
+from holdfast.model.workflow.graph import read_workflow
 from holdfast.store.database import Row
 
 

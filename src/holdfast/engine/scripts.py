@@ -9,11 +9,11 @@ from typing import Any
 from holdfast.engine.facts import RunFacts
 from holdfast.engine.graphs import Scripted
 from holdfast.engine.records import read_value
-from holdfast.model import shape, verdict
-from holdfast.model.feedback import in_words, nearest
-from holdfast.model.rendering import render_title, render_work, try_texts
-from holdfast.model.template import SKIPPED, Scope
-from holdfast.model.work import Work
+from holdfast.model import json_schema, verdict
+from holdfast.model.verdict import in_words, nearest
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.step_template import render_title, render_work, try_texts
+from holdfast.model.workflow.template import SKIPPED, Scope
 from holdfast.store.database import Row, Transaction
 
 
@@ -68,12 +68,12 @@ class Script:
         return scope
 
 
-def read_output(row: Row, schema: shape.Schema | None) -> object:
+def read_output(row: Row, schema: json_schema.Schema | None) -> object:
     """What a step gave, and null for what it might have given; of one that was skipped, nothing."""
     if row["output"] is None and row["skipped"]:
         return SKIPPED
     output = read_value(row["output"])
-    return output if schema is None else shape.fill(schema, output)
+    return output if schema is None else json_schema.fill(schema, output)
 
 
 def tell_run(run_id: str, workflow: str, key: str | None) -> dict[str, Any]:

@@ -40,14 +40,13 @@ from holdfast.engine.traced import Starting
 from holdfast.engine.wanted import WANTED_AT_ONCE, Lifter, Wanted, read_wanted
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import AnyId, TaskIds
-from holdfast.model.attempts import read_attempts, with_stops
-from holdfast.model.duration import Moment, parse_moment
-from holdfast.model.event import Event
+from holdfast.model.event import Event, read_attempts, with_stops
 from holdfast.model.result import TransitionResult
 from holdfast.model.run import Created
 from holdfast.model.status import Hold
 from holdfast.model.task import Attempt, NewTask, Task
 from holdfast.model.text import clean_name, encode_json
+from holdfast.model.units import Moment, parse_moment
 from holdfast.store.database import Transaction
 
 T = TypeVar("T")

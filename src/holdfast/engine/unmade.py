@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from holdfast.engine.looking import name_tasks, place_of_item
 from holdfast.engine.places import Sought, called_run, is_number
 from holdfast.engine.records import read_task
-from holdfast.model.graph_text import read_steps
 from holdfast.model.status import TERMINAL
-from holdfast.model.step import Step, every
+from holdfast.model.workflow.graph_text import read_steps
+from holdfast.model.workflow.step import Step, every
 from holdfast.store.database import Row, Transaction
 
 

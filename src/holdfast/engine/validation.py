@@ -16,19 +16,19 @@ from holdfast.engine.slots import RUN_PREFIX
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids, TaskIds, id_of
 from holdfast.model.budget import Budget, to_millionths
-from holdfast.model.duration import Moment, is_duration, parse_duration, parse_moment
-from holdfast.model.fill import fill
-from holdfast.model.graph import Concurrency, Workflow
+from holdfast.model.frozen_record import fill
 from holdfast.model.hook import HOOK_PREFIX
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import SCHEDULE_PREFIX
-from holdfast.model.starting import check_texts, fill_input, tell_key
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask, Renewal, Result
-from holdfast.model.template import Scope
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.trace import Trace, clean_trace
+from holdfast.model.units import Moment, is_duration, parse_duration, parse_moment
+from holdfast.model.workflow.graph import Concurrency, Workflow
+from holdfast.model.workflow.run_input import check_texts, fill_input, tell_key
+from holdfast.model.workflow.template import Scope
 from holdfast.settings import MEBIBYTE
 
 MAX_TITLE = 500

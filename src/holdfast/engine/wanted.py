@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from holdfast.model.graph_text import read_steps
-from holdfast.model.step import every
+from holdfast.model.workflow.graph_text import read_steps
+from holdfast.model.workflow.step import every
 from holdfast.store.database import Row, Transaction
 
 KEPT = 100

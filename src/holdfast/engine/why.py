@@ -18,10 +18,10 @@ from holdfast.engine.why_status import explain_status, is_open_plan
 from holdfast.engine.why_taker import TakenBy, tell_left, tell_taker, who_takes
 from holdfast.errors import NotFound, tell_error
 from holdfast.ids import AnyId
-from holdfast.model.awaited import read_awaited
-from holdfast.model.duration import tell_duration
+from holdfast.model.effect import read_awaited
 from holdfast.model.event import read_data, read_outcome
 from holdfast.model.status import Hold, Kind, RunStatus, Status
+from holdfast.model.units import tell_duration
 from holdfast.store.database import Database, Row, Transaction
 
 _ENDS = {"released": "was given back", "lost": "was lost: its worker fell silent"}

@@ -16,9 +16,9 @@ from holdfast.engine.why_missing import retry_for_values_of
 from holdfast.engine.why_slot import explain_turn
 from holdfast.errors import NotFound, tell_error
 from holdfast.ids import AnyId
-from holdfast.model.duration import tell_duration
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
+from holdfast.model.units import tell_duration
 from holdfast.store.database import Database, Row, Transaction
 
 SHOWN = 50

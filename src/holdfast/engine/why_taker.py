@@ -6,9 +6,9 @@ import json
 from enum import StrEnum
 
 from holdfast.engine.scripts import is_step
-from holdfast.model.graph import read_workflow
-from holdfast.model.step import every
 from holdfast.model.task import Task
+from holdfast.model.workflow.graph import read_workflow
+from holdfast.model.workflow.step import every
 from holdfast.store.database import Row, Transaction
 
 

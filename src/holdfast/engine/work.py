@@ -22,17 +22,17 @@ from holdfast.engine.records import read_child, read_given
 from holdfast.engine.reports import Reports, small, used
 from holdfast.engine.taking import Taker
 from holdfast.errors import NotFound, ShuttingDown
-from holdfast.model.duration import Moment
 from holdfast.model.effect import Child, Recorded, Wait
-from holdfast.model.graph_text import read_steps
-from holdfast.model.rendering import wanted_secrets
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.status import Status
-from holdfast.model.step import every
 from holdfast.model.task import Assignment, NewTask, Renewal, Result
 from holdfast.model.text import clean_key, clean_name
 from holdfast.model.trace import derive_trace_id
+from holdfast.model.units import Moment
+from holdfast.model.workflow.graph_text import read_steps
+from holdfast.model.workflow.step import every
+from holdfast.model.workflow.step_template import wanted_secrets
 from holdfast.store.database import Row
 from holdfast.store.entries import Entry
 

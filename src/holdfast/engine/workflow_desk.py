@@ -8,7 +8,7 @@ from holdfast.engine import validation
 from holdfast.engine.desk import Desk
 from holdfast.engine.edge import operation
 from holdfast.engine.workflow_operations import AddWorkflow
-from holdfast.model.graph import Workflow
+from holdfast.model.workflow.graph import Workflow
 
 
 class Workflows:

@@ -20,11 +20,11 @@ from holdfast.importing.loops import (
 )
 from holdfast.importing.report import ImportReport, Remark
 from holdfast.importing.rows import FAILED_BEFORE, Mistakes, Row, body, plain, sortable
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.past import PastRun, PastTask
 from holdfast.model.run import NewRun
 from holdfast.model.status import TERMINAL, Status
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.store.older.file import read_tables
 
 TABLES = {

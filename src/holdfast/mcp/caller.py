@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from holdfast.model.access import Access, Role
 from holdfast.model.task import Assignment
+from holdfast.model.token import Access, Role
 from holdfast.service import audit
 from holdfast.service.protocol import Offer
 from holdfast.service.service import Service

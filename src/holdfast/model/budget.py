@@ -1,8 +1,12 @@
-"""What a run may cost at most, what it has used of that, and both in words."""
+"""What a run may cost at most, what it has used of that, and both in words.
+
+What an attempt says that it used: any JSON, of which the numbers of a mapping are added up.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from holdfast.errors import InvalidInput
 
@@ -64,3 +68,27 @@ def tell_raise(run_id: str, budget: Budget, used: Used) -> str:
     reached = [("add_usd", used.usd, budget.usd), ("add_attempts", used.attempts, budget.attempts)]
     named = [f"{name}=…" for name, spent, most in reached if most is not None and spent >= most]
     return f'hf.runs.resume("{run_id}", {", ".join(named)})' if named else ""
+
+
+# Of dollars, tokens or whatever else; so that no sum of them leaves what numbers can tell.
+MOST = 1_000_000_000_000
+SHOWN = 60
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_amount(value: object) -> TypeGuard[int | float]:
+    """Whether it is a number that somebody can have used."""
+    return is_number(value) and 0 <= value <= MOST
+
+
+def check_usage(usage: object) -> None:
+    """Raises `InvalidInput` with the name of a number that nobody can have used."""
+    if not isinstance(usage, dict):
+        return
+    for name, value in usage.items():
+        if is_number(value) and not is_amount(value):
+            field = f"usage.{ascii(name)[1:-1][:SHOWN]}"
+            raise InvalidInput(field, f"must be from 0 to {MOST}, not {str(value)[:SHOWN]}")

@@ -1,9 +1,13 @@
-"""What a task remembers of a named side effect."""
+"""What a task remembers of a named side effect.
+
+What a suspended task waits for besides a time, as one text of the store.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import Status
@@ -34,3 +38,37 @@ class Child:
     status: Status
     output: Any = None
     error: Any = None
+
+
+CHILDREN = "children"
+# PostgreSQL has no room for more in its index. Whoever waits for more hears the rest later.
+LONGEST = 2_000
+
+
+class Awaited(NamedTuple):
+    """Signals to a run or task, and whether the children are waited for as well."""
+
+    target: str
+    signals: tuple[str, ...]
+    children: bool
+
+
+def write_awaited(target: str, signals: Collection[str], *, children: bool) -> str | None:
+    """`children`, `r_1 go`, or `r_1 ,go,stop,*children`; no name has a comma or a star in it."""
+    if not signals:
+        return CHILDREN if children else None
+    names = sorted(set(signals))
+    if names[1:] or children:
+        text = f"{target} ,"
+        for name in names:
+            if len(text) + len(name) < LONGEST:
+                text += f"{name},"
+        return f"{text}*{CHILDREN}" if children else text
+    return f"{target} {names[0]}"
+
+
+def read_awaited(text: str) -> Awaited:
+    target, _, rest = text.partition(" ")
+    names = [name for name in rest.split(",") if name]
+    children = text == CHILDREN or f"*{CHILDREN}" in names
+    return Awaited(target, tuple(name for name in names if name != f"*{CHILDREN}"), children)

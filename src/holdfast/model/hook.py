@@ -8,9 +8,9 @@ from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.model.event import Event
-from holdfast.model.graph import Concurrency
+from holdfast.model.frozen_record import Shown
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.shown import Shown
+from holdfast.model.workflow.graph import Concurrency
 
 RUN_ENDS = ("run.completed", "run.failed", "run.cancelled")
 TASK_ENDS = ("task.done", "task.failed", "task.cancelled")

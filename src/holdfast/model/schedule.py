@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from holdfast.errors import InvalidInput
+from holdfast.model.frozen_record import Shown
 from holdfast.model.run import NewRun
-from holdfast.model.shown import Shown
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_text
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from holdfast.model.duration import Moment
-from holdfast.model.graph import Concurrency
+from holdfast.model.frozen_record import Shown
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.shown import Shown
 from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
 from holdfast.model.trace import Trace
-from holdfast.model.work import Work
+from holdfast.model.units import Moment
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.graph import Concurrency
 
 VERIFYING = "verifying"
 

@@ -1,11 +1,15 @@
-"""What a verifier says of the work it was shown."""
+"""What a verifier says of the work it was shown.
+
+What was said of work so far, as those who do it again are told.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
+from holdfast import errors
 from holdfast.errors import InvalidInput
 
 ACCEPT: Final = "accept"
@@ -75,3 +79,17 @@ def items_mistake(items: object, total: int | None = None) -> str | None:
         if total is not None and place >= total:
             return f"there is no item {place}; there are {total}, counted from 0"
     return None
+
+
+def nearest(said: Iterable[str | None]) -> str | None:
+    """The first of what was kept as JSON that says something: null says nothing."""
+    return next((each for each in said if each is not None and each != "null"), None)
+
+
+def in_words(feedback: object) -> object:
+    """What was said; the error of a step that went back, in words as a verifier's are."""
+    match feedback:
+        case {"type": str(), "message": str(), "traceback": list()}:
+            return errors.in_words(feedback)
+        case _:
+            return feedback

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
 from holdfast.ids import parse_task_id
-from holdfast.model.access import Access, Role
+from holdfast.model.token import Access, Role
 from holdfast.server.door import Door
 from holdfast.server.gate import ACCESS
 from holdfast.server.problems import Answer, tell_problem

@@ -10,7 +10,7 @@ from starlette.types import Scope
 
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import parse_run_id, parse_task_id
-from holdfast.model.access import Access
+from holdfast.model.token import Access
 from holdfast.server.gate import ABOUT, ACCESS
 from holdfast.server.serving import Serving
 from holdfast.service.service import Service

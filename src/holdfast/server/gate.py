@@ -12,7 +12,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
-from holdfast.model.access import Access
+from holdfast.model.token import Access
 from holdfast.server.connection_limits import ConnectionLimits
 from holdfast.server.limits import Limiter, Rate, address_of
 from holdfast.server.problems import Problem, show_problem, too_many

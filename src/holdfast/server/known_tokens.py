@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
-from holdfast.model.access import Access
+from holdfast.model.token import Access
 
 # However much or little is heard of other processes, what was found is good for so many seconds.
 GOOD_FOR = 1.0

@@ -10,7 +10,7 @@ from functools import partial
 from anyio.to_thread import run_sync
 from starlette.types import Scope
 
-from holdfast.model.access import Access, digest_secret
+from holdfast.model.token import Access, digest_secret
 from holdfast.server.cookies import read_cookie
 from holdfast.server.known_tokens import KnownTokens
 from holdfast.server.limits import address_of

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from holdfast.errors import InvalidInput
-from holdfast.model.access import Access, Role
+from holdfast.model.token import Access, Role
 from holdfast.server.answers import PROBLEMS
 from holdfast.server.gate import ACCESS, OPEN
 from holdfast.server.problems import Answer, Problem, query_names

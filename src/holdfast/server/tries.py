@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from anyio.to_thread import run_sync
 
-from holdfast.model.access import digest_secret
+from holdfast.model.token import digest_secret
 from holdfast.server.known_tokens import KnownTokens
 from holdfast.server.limits import Limiter, Rate
 from holdfast.server.problems import too_many

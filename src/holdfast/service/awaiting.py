@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.model.awaited import read_awaited
+from holdfast.model.effect import read_awaited
 from holdfast.service.called import runs_below
 from holdfast.service.views import View
 from holdfast.store.database import Transaction

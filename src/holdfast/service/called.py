@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from holdfast.engine.looking import name_tasks
 from holdfast.engine.why_slot import explain_slot
-from holdfast.model.graph import MAX_DEPTH, Workflow, read_workflow
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
-from holdfast.model.step import every
+from holdfast.model.workflow.graph import MAX_DEPTH, Workflow, read_workflow
+from holdfast.model.workflow.step import every
 from holdfast.service.usage import Usage, add
 from holdfast.service.views import View, present
 from holdfast.store.database import Row, Transaction

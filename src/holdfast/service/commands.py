@@ -10,13 +10,13 @@ from typing import Any
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, NotFound
-from holdfast.model.graph import Workflow, read_workflow
 from holdfast.model.result import Refusal
 from holdfast.model.run import Created, NewRun
 from holdfast.model.schedule import NewSchedule
-from holdfast.model.starting import place_paths
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
+from holdfast.model.workflow.graph import Workflow, read_workflow
+from holdfast.model.workflow.run_input import place_paths
 from holdfast.service.awaiting import signals_awaited
 from holdfast.service.called import with_called
 from holdfast.service.expecting import await_version

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from holdfast.errors import HoldfastError
-from holdfast.model.duration import Moment
 from holdfast.model.task import Renewal
+from holdfast.model.units import Moment
 from holdfast.service.protocol import Offer
 from holdfast.service.refused import Refused, accepted
 from holdfast.service.views import View, present

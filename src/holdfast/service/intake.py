@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Any
 
 from holdfast.errors import InvalidInput
-from holdfast.model.duration import Moment, parse_duration
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.task import NewTask
+from holdfast.model.units import Moment, parse_duration
 from holdfast.settings import Settings
 
 _PLAIN = ("title", "step", "agent", "payload", "parent", "priority", "position", "key", "enqueue")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.errors import NotFound
-from holdfast.model.access import Access
+from holdfast.model.token import Access
 from holdfast.service.views import View, tell_time
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ def find_project(here: Path, environment: Mapping[str, str]) -> Project:
     if many := environment.get(CONCURRENCY):
         given |= dict.fromkeys(("functions", "agents"), _count(many))
     if least := environment.get(LEAST_DISK):
-        from holdfast.model.size import parse_size  # noqa: PLC0415 - few commands want it
+        from holdfast.model.units import parse_size  # noqa: PLC0415 - few commands want it
 
         given["least_disk"] = parse_size(LEAST_DISK, least)
     return replace(found, **given)

@@ -10,11 +10,11 @@ from typing import Any
 from holdfast.engine import validation
 from holdfast.engine.effects import EFFECTS
 from holdfast.engine.engine import Engine
-from holdfast.model.duration import Moment
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, Renewal, Result
 from holdfast.model.text import clean_key, clean_name, clean_text, digest
+from holdfast.model.units import Moment
 from holdfast.service.artifacts import keep_artifact
 from holdfast.service.assignments import view_assignment
 from holdfast.service.effects import page_of_effects

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.status import Kind
-from holdfast.model.step import every
 from holdfast.model.task import Assignment
 from holdfast.model.verdict import ACCEPT
+from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.step import every
 from holdfast.service.queries import Queries
 from holdfast.service.refused import accepted
 from holdfast.service.samples import sample

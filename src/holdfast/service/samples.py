@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from holdfast.model.shape import TYPES, Schema, fits
+from holdfast.model.json_schema import TYPES, Schema, fits
 
 ITEMS = 2
 # What no output may be as long as is not made up either.

@@ -20,8 +20,8 @@ from holdfast.threads import SystemThreads
 # What only some commands need is imported by them: the engine alone takes longer than a list.
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
-    from holdfast.model.access import Access
-    from holdfast.model.graph import Workflow
+    from holdfast.model.token import Access
+    from holdfast.model.workflow.graph import Workflow
     from holdfast.service.addresses import Addresses
     from holdfast.service.buses import Buses
     from holdfast.service.commands import Commands

@@ -8,8 +8,8 @@ from contextlib import suppress
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.ids import parse_task_id
-from holdfast.model.access import Access, Role
 from holdfast.model.task import NewTask
+from holdfast.model.token import Access, Role
 
 _NO_FUNCTION = (
     "step: a child that a worker's token makes names no function; leave step out, or have an "

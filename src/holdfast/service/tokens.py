@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidInput, KeyConflict
-from holdfast.model.access import Access, Role, digest_secret
+from holdfast.model.token import Access, Role, digest_secret
 from holdfast.service.links import Links
 from holdfast.service.views import View, present, tell_time
 from holdfast.worker.homes import private

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from holdfast.model.budget import is_amount
 from holdfast.model.event import read_data
-from holdfast.model.usage import is_amount
 from holdfast.store.database import Row
 
 Usage = dict[str, float]

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.errors import ShuttingDown
 from holdfast.model.task import Assignment
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
 from holdfast.tracing import write_header
 from holdfast.worker.attempt_addresses import AttemptAddress
 from holdfast.worker.command import (

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.clock import Clock
-from holdfast.model.size import parse_size, tell_size
+from holdfast.model.units import parse_size, tell_size
 from holdfast.worker.office import Office
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.state import state_of

@@ -18,12 +18,12 @@ from typing import Any, Protocol, TypeVar
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.validation import MAX_BATCH
 from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed, WrongThread
-from holdfast.model.duration import parse_duration
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NamedLease, NewTask, Task
 from holdfast.model.text import clean_name
+from holdfast.model.units import parse_duration
 from holdfast.store.holding import keeps_writer
 from holdfast.worker.artifacts import Artifact
 from holdfast.worker.encoding import InvalidEffect, encode_effect

@@ -6,9 +6,9 @@ import os
 from typing import Protocol
 
 from holdfast.errors import InvalidInput
-from holdfast.model.reference import Unresolved
-from holdfast.model.rendering import finish_work
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.reference import Unresolved
+from holdfast.model.workflow.step_template import finish_work
 from holdfast.worker.execution import StepFailed
 from holdfast.worker.secrets import Secrets
 

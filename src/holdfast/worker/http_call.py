@@ -12,9 +12,9 @@ import httpx
 from holdfast.clock import MICROSECONDS
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import Wait
-from holdfast.model.shape import misfits
+from holdfast.model.json_schema import misfits
 from holdfast.model.task import Assignment
-from holdfast.model.work import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, Work
 from holdfast.tracing import write_header
 from holdfast.worker.answer_bytes import ACCEPTED, AnswerBytes
 from holdfast.worker.context import Context

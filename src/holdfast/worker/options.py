@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holdfast.engine import validation
-from holdfast.model.size import parse_size
 from holdfast.model.text import MAX_NAME, clean_name
+from holdfast.model.units import parse_size
 from holdfast.settings import LEAST_DISK
 
 MAX_CONCURRENCY = 10_000

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.engine.validation import JSON_SCALAR_LIMIT
 from holdfast.errors import InvalidInput
-from holdfast.model.shape import misfits
+from holdfast.model.json_schema import misfits
 from holdfast.model.text import encode_json
 
 TRIES = 200

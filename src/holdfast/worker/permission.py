@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, final
 
-from holdfast.model.work import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, Work
 from holdfast.worker.execution import UnknownFunction
 from holdfast.worker.filling import fill
 from holdfast.worker.secrets import Secrets

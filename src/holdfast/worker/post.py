@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.errors import StoreError
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Work
 from holdfast.worker.asked import Asked
 from holdfast.worker.attempt_addresses import AttemptAddresses
 from holdfast.worker.execution import GivenBack, StepFailed

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.model.task import Assignment
-from holdfast.model.template import tell
+from holdfast.model.workflow.template import tell
 from holdfast.worker.waits import Asking
 
 _PLACE = "question "

@@ -18,7 +18,7 @@ from holdfast.bus.ownership import SLOWLY, Ownership
 from holdfast.bus.parked import Parked
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.bus.worlds import message, redis_world
 from tests.contract.raw import raw
 from tests.contract.test_listing import plan_of

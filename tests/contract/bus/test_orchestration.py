@@ -17,9 +17,9 @@ from holdfast.bus.offers import Claimant, OfferOptions, Offers
 from holdfast.bus.orders import command_handler, result_handler
 from holdfast.bus.parked import Parked
 from holdfast.bus.position import Position
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import Run
 from holdfast.model.task import Assignment
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.bus.worlds import RUNS, World, message
 from tests.contract.stages import CHAIN, MISSING_TASK, create, start
 

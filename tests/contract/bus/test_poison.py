@@ -10,8 +10,8 @@ from holdfast.bus.envelope import Envelope
 from holdfast.bus.execution_bus import Subscription
 from holdfast.bus.handler import Handler
 from holdfast.bus.parked import Parked
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.bus.worlds import World
 from tests.contract.stages import StartedRun, start
 

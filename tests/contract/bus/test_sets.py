@@ -18,9 +18,9 @@ from holdfast.bus.offers import Claimant, OfferOptions, Offers
 from holdfast.bus.orders import command_handler, result_handler
 from holdfast.bus.parked import Parked
 from holdfast.errors import InvalidInput, WrongThread
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.task import Assignment
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.bus.worlds import COMMANDS, RUNS, World, message
 from tests.contract.raw import raw
 from tests.contract.stages import create, take

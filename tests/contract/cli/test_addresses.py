@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step
+from holdfast.model.workflow.graph import Step
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import MISSING_RUN, create, start
 from tests.contract.test_loops import begin, loop

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Concurrency, OnFailure, Step, Workflow
-from holdfast.model.reference import Reference
+from holdfast.model.workflow.graph import Concurrency, OnFailure, Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.contract.called import LAST, SHIP, begin, call, child, in_items, of
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import StartedRun, start

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step
+from holdfast.model.workflow.graph import Step
 from tests.contract import called
 from tests.contract.called import LAST, call, of
 from tests.contract.cli.typed import Typed

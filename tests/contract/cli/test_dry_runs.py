@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from holdfast.engine.engine import Engine
 from holdfast.model.budget import Budget
-from holdfast.model.declared import Declared
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.task import Task
+from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract import called
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import CHAIN, StartedRun, finish, start

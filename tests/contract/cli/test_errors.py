@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import bring, create, finish, start, take
 from tests.contract.test_key_circles import circle

@@ -12,11 +12,11 @@ import pytest
 from holdfast.cli.tree import draw_task
 from holdfast.engine.engine import Engine
 from holdfast.engine.listing import PAGE
-from holdfast.model.graph import Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask, Renewal
+from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.reference import Reference
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import bring, create, finish, start, take
 from tests.contract.test_loops import begin, loop

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.cli import report
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step
+from holdfast.model.workflow.graph import Step
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import FORK, break_for_good, create, start
 from tests.contract.test_loops import begin, loop

@@ -6,12 +6,12 @@ import json
 import re
 
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
-from holdfast.model.reference import Reference
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
 from holdfast.model.status import Status
-from holdfast.model.step import OnFailure
+from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.reference import Reference
+from holdfast.model.workflow.step import OnFailure
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import FORK, bring, create, finish, start, take
 from tests.contract.test_loops import begin, loop, work_off

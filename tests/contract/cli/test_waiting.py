@@ -14,7 +14,7 @@ from holdfast.cli.helping import Helper
 from holdfast.cli.live import tell_events, watch
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
-from holdfast.model.graph import Step, Workflow
+from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.service.place import Place
 from holdfast.service.queries import BRIEF
 from holdfast.service.service import Service

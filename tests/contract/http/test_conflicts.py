@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.engine.removal_desk import RUNS
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.run import NewRun
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.http.served import Served
 from tests.race.racers import eventually
 

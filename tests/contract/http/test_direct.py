@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from holdfast.model.access import Access
+from holdfast.model.token import Access
 from holdfast.server import known_tokens
 from holdfast.server.bind import Bind
 from holdfast.server.gate import Gate, Rules

@@ -12,8 +12,8 @@ import pytest
 from starlette.types import Message
 
 from holdfast.errors import StoreBusy
-from holdfast.model.access import Access
 from holdfast.model.task import Assignment
+from holdfast.model.token import Access
 from holdfast.server.application import Application
 from holdfast.service.protocol import Protocol
 from holdfast.service.tokens import Tokens

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from holdfast.model.access import Access
+from holdfast.model.token import Access
 from holdfast.server import strangers, tries
 from holdfast.server.gate import Rules
 from holdfast.server.limits import Rate

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from holdfast.mcp.working import Working
-from holdfast.model.access import Role
+from holdfast.model.token import Role
 from holdfast.server.application import TABLES
 from tests.contract.http.served import Served
 from tests.contract.http.test_tools import enter

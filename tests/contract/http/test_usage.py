@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.budget import Budget
-from holdfast.model.declared import Declared
-from holdfast.model.graph import Step, Workflow
+from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.http.served import Served
 from tests.contract.stages import start
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.model.reference import Reference
+from holdfast.model.workflow.reference import Reference
 from tests.simulation.plain import failures
 from tests.simulation.plain.world import Task, World
 

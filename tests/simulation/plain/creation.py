@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
-from holdfast.model.graph import Step, Workflow
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step, Workflow
 from tests.simulation.plain.places import admit
 from tests.simulation.plain.world import NONE, TERMINAL, Run, Task, World
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from holdfast.definition.reader import read_workflow_text
 from holdfast.errors import InvalidWorkflowFile
-from holdfast.model.graph import Workflow
-from holdfast.model.step import Step, every
+from holdfast.model.workflow.graph import Workflow
+from holdfast.model.workflow.step import Step, every
 
 FEATURE = """\
 name: feature

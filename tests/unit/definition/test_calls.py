@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.definition.reader import read_workflow_file, read_workflow_text
 from holdfast.errors import InvalidWorkflowFile
-from holdfast.model.graph import Workflow
+from holdfast.model.workflow.graph import Workflow
 
 DEPLOY = """\
 name: deploy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InvalidWorkflowFile
-from holdfast.model.template import MAX_VARIABLES, ROOTS
+from holdfast.model.workflow.template import MAX_VARIABLES, ROOTS
 from tests.unit.definition.files import FEATURE, mistakes, read
 
 ONE = "name: w\nagents: {dev: {command: [dev]}}\nsteps:\n"

@@ -12,9 +12,9 @@ from holdfast.definition.reader import read_workflow_file
 from holdfast.definition.text_file import MAX_BYTES
 from holdfast.errors import InvalidInput, InvalidWorkflowFile
 from holdfast.model.budget import Budget
-from holdfast.model.graph import read_workflow
-from holdfast.model.step import OnFailure
-from holdfast.model.work import HttpCall
+from holdfast.model.workflow.declarations import HttpCall
+from holdfast.model.workflow.graph import read_workflow
+from holdfast.model.workflow.step import OnFailure
 from tests.unit.definition.files import FEATURE, read, steps_of
 
 

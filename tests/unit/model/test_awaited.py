@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.awaited import LONGEST, read_awaited, write_awaited
+from holdfast.model.effect import LONGEST, read_awaited, write_awaited
 
 WRITTEN = {
     "r_1 go": (("go",), False),

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, asdict, dataclass, replace
 
 import pytest
 
-from holdfast.model.fill import fill
+from holdfast.model.frozen_record import fill
 
 
 @dataclass(frozen=True, kw_only=True)

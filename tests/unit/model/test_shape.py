@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.model import shape
+from holdfast.model import json_schema
 
 LEAVES = st.sampled_from([None, True, False, 0, 1, 1.0, 0.5, -2, "", "a", "ab"])
 NAMES = st.sampled_from(["a", "b"])
@@ -20,7 +20,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=2),
     max_leaves=4,
 )
-KINDS = st.sampled_from(list(shape.TYPES))
+KINDS = st.sampled_from(list(json_schema.TYPES))
 PLAIN = st.one_of(
     st.just({}),
     st.fixed_dictionaries({"type": KINDS | st.lists(KINDS, min_size=2, max_size=3, unique=True)}),
@@ -51,16 +51,20 @@ def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 @settings(max_examples=400)
 @given(st.recursive(PLAIN, nested, max_leaves=4), VALUES)
-def test_a_value_fits_exactly_when_json_schema_says_so(schema: shape.Schema, value: object) -> None:
+def test_a_value_fits_exactly_when_json_schema_says_so(
+    schema: json_schema.Schema, value: object
+) -> None:
     wanted = jsonschema.Draft202012Validator(schema).is_valid(value)
-    assert (shape.misfits(schema, value) == []) is wanted
+    assert (json_schema.misfits(schema, value) == []) is wanted
 
 
 @pytest.mark.parametrize("part", [{"enum": [1]}, {"const": 1}, {"anyOf": [{"type": "null"}]}])
-def test_a_part_that_says_nothing_of_its_type_is_looked_at_all_the_same(part: shape.Schema) -> None:
-    assert shape.misfits({"properties": {"a": part}}, {"a": 2})
-    assert shape.misfits({"items": part}, [2])
-    assert shape.misfits({"additionalProperties": part}, {"a": 2})
+def test_a_part_that_says_nothing_of_its_type_is_looked_at_all_the_same(
+    part: json_schema.Schema,
+) -> None:
+    assert json_schema.misfits({"properties": {"a": part}}, {"a": 2})
+    assert json_schema.misfits({"items": part}, [2])
+    assert json_schema.misfits({"additionalProperties": part}, {"a": 2})
 
 
 PERSON = {
@@ -77,7 +81,7 @@ PERSON = {
 
 
 def test_input_is_filled_with_defaults_and_with_null_for_what_may_be_null() -> None:
-    filled = shape.check_input(PERSON, {"name": "Ada"})
+    filled = json_schema.check_input(PERSON, {"name": "Ada"})
     assert filled == {"name": "Ada", "age": None, "home": "."}
 
 
@@ -95,7 +99,7 @@ def test_input_that_does_not_fit_is_refused_by_the_name_of_its_field(
     value: object, field: str, reason: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
-        shape.check_input(PERSON, value)
+        json_schema.check_input(PERSON, value)
     assert refused.value.field == field
     assert refused.value.reason.startswith(reason)
 
@@ -105,17 +109,17 @@ def test_input_that_does_not_fit_is_refused_by_the_name_of_its_field(
 def test_a_number_that_json_does_not_have_is_no_number(wanted: object, value: float) -> None:
     schema = {"type": "object", "properties": {"n": {"type": wanted}}}
     with pytest.raises(InvalidInput, match=rf"input\.n: must be a .*number.*, not {value}"):
-        shape.check_input(schema, {"n": value})
+        json_schema.check_input(schema, {"n": value})
 
 
 def test_a_whole_number_of_any_length_is_whole() -> None:
-    assert shape.fits({"type": "integer"}, 10**400)
-    assert shape.fits({"type": "integer"}, 1e300)
+    assert json_schema.fits({"type": "integer"}, 10**400)
+    assert json_schema.fits({"type": "integer"}, 1e300)
 
 
 def test_what_is_not_json_is_none_of_those_allowed() -> None:
     with pytest.raises(InvalidInput, match="must be one of a"):
-        shape.check_input({"properties": {"n": {"enum": ["a"]}}}, {"n": {1}})
+        json_schema.check_input({"properties": {"n": {"enum": ["a"]}}}, {"n": {1}})
 
 
 class Counted(int):
@@ -134,7 +138,7 @@ class Counted(int):
 def test_each_value_is_looked_up_among_those_allowed_and_not_compared_with_all() -> None:
     allowed = [Counted(number) for number in range(500)]
     schema = {"type": "array", "items": {"anyOf": [{"enum": allowed}]}}
-    assert shape.fits(schema, [499] * 500)
+    assert json_schema.fits(schema, [499] * 500)
     assert Counted.compared <= 2_000
 
 
@@ -142,13 +146,13 @@ def test_each_value_is_looked_up_among_those_allowed_and_not_compared_with_all()
 def test_what_is_listed_is_what_is_the_same_as_one_of_the_list(
     allowed: list[object], value: object
 ) -> None:
-    wanted = any(shape.same(value, each) for each in allowed)
-    assert shape.fits({"enum": allowed}, value) is wanted
+    wanted = any(json_schema.same(value, each) for each in allowed)
+    assert json_schema.fits({"enum": allowed}, value) is wanted
 
 
 def test_every_misfit_is_told_up_to_a_few() -> None:
-    found = shape.misfits({"type": "array", "items": {"type": "string"}}, list(range(50)))
-    assert len(found) == shape.MAX_MISFITS
+    found = json_schema.misfits({"type": "array", "items": {"type": "string"}}, list(range(50)))
+    assert len(found) == json_schema.MAX_MISFITS
     assert found[0] == "it[0] must be text, not a whole number"
 
 
@@ -162,5 +166,5 @@ def test_paths_are_changed_wherever_they_are_declared() -> None:
         },
     }
     given_ = {"home": "a", "more": ["b"], "name": "c", "other": "d"}
-    changed = shape.map_paths(schema, given_, lambda path: f"/{path}")
+    changed = json_schema.map_paths(schema, given_, lambda path: f"/{path}")
     assert changed == {"home": "/a", "more": ["/b"], "name": "c", "other": "d"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.event import Event
+from holdfast.model.frozen_record import show_moment
 from holdfast.model.run import Run
-from holdfast.model.shown import show_moment
 from holdfast.model.status import Hold, RunStatus
 from holdfast.model.task import Lease, NamedLease
 

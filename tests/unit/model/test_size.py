@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.model.size import parse_size, tell_size
+from holdfast.model.units import parse_size, tell_size
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.step import Step, givers
+from holdfast.model.workflow.step import Step, givers
 
 IMPLEMENT = Step(id="implement")
 LINT = Step(id="lint", needs=("implement",))

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.model.reference import Unresolved
-from holdfast.model.rendering import finish_work, render_key, render_work
-from holdfast.model.template import MAX_RENDERED, SKIPPED, parse
-from holdfast.model.work import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.model.workflow.reference import Unresolved
+from holdfast.model.workflow.step_template import finish_work, render_key, render_work
+from holdfast.model.workflow.template import MAX_RENDERED, SKIPPED, parse
 
 SCOPE: dict[str, Any] = {
     "input": {"n": 3, "list": [1, "b"], "text": "hi", "none": None, "yes": True},

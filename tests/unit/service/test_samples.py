@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from holdfast.model import shape
+from holdfast.model import json_schema
 from holdfast.service.samples import sample
 from tests.unit.model.test_shape import PLAIN, VALUES, nested
 
@@ -50,9 +50,9 @@ def test_a_sample_fits_its_schema(schema: dict[str, object]) -> None:
 
 @settings(max_examples=400)
 @given(st.recursive(PLAIN, nested, max_leaves=4), VALUES)
-def test_where_some_value_fits_one_is_found(schema: shape.Schema, value: object) -> None:
-    assume(shape.fits(schema, value))
-    assert shape.fits(schema, sample(schema))
+def test_where_some_value_fits_one_is_found(schema: json_schema.Schema, value: object) -> None:
+    assume(json_schema.fits(schema, value))
+    assert json_schema.fits(schema, sample(schema))
 
 
 def test_where_nothing_fits_a_value_is_given_all_the_same() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.model.work import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, Work
 from holdfast.worker.execution import StepFailed
 from holdfast.worker.permission import NotAllowed, PermittedWork, permit
 from holdfast.worker.remote.allowed import Allowed

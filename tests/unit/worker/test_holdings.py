@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.model.fill import fill
+from holdfast.model.frozen_record import fill
 from holdfast.model.task import Assignment
 from holdfast.worker.remote import holdings
 from holdfast.worker.remote.holdings import Holdings

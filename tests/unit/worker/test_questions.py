@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.fill import fill
+from holdfast.model.frozen_record import fill
 from holdfast.model.task import Assignment
 from holdfast.worker.questions import questions_of
 

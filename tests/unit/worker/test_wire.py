@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.model.fill import fill
+from holdfast.model.frozen_record import fill
 from holdfast.model.task import Assignment, Task
-from holdfast.model.work import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, Work
 from holdfast.worker.remote.wire import Around, pack, unpack
 
 # What the rest is read from where the store is near.

@@ -8,8 +8,8 @@ from fastapi import Query, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.model.access import Role
 from holdfast.model.task import Assignment
+from holdfast.model.token import Role
 from holdfast.server.answers import PROBLEMS, Reply
 from holdfast.server.door import AsksAs, Door
 from holdfast.server.long_polls import GONE, is_gone, wait_for_work

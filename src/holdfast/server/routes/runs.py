@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.model.duration import parse_duration
+from holdfast.model.units import parse_duration
 from holdfast.server import answers
 from holdfast.server.door import After, AsksAs, Limit, RunId
 from holdfast.server.problems import Answer

@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError, StoreUnreachable
 from holdfast.model.task import Assignment
-from holdfast.model.work import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, Work
 from holdfast.worker.context import Context
 from holdfast.worker.execution import Functions, Invocation, StepFailed, UnknownFunction
 from holdfast.worker.executors import Executors

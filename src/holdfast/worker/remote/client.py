@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 
 from holdfast.errors import HoldfastError, InvalidInput, NotFound, StoreBusy, StoreUnreachable
-from holdfast.model.access import Role
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import Status
+from holdfast.model.token import Role
 from holdfast.tracing import write_header
 from holdfast.worker.answer_bytes import ACCEPTED, AnswerBytes
 from holdfast.worker.hushed import hushed

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from holdfast.model.fill import fill
+from holdfast.model.frozen_record import fill
 from holdfast.model.task import Assignment, Task
-from holdfast.model.work import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, Work
 from holdfast.worker.remote import wire_checks as checks
 
 Packed = dict[str, Any]

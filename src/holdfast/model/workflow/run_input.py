@@ -7,12 +7,12 @@ from pathlib import PurePath
 from typing import Any
 
 from holdfast.errors import InvalidInput
-from holdfast.model.declared import Declared
-from holdfast.model.graph import Workflow
-from holdfast.model.reference import Unresolved
-from holdfast.model.rendering import render_key, try_texts
-from holdfast.model.shape import check_input, map_paths
-from holdfast.model.template import Scope
+from holdfast.model.json_schema import check_input, map_paths
+from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.graph import Workflow
+from holdfast.model.workflow.reference import Unresolved
+from holdfast.model.workflow.step_template import render_key, try_texts
+from holdfast.model.workflow.template import Scope
 
 
 def fill_input(workflow: Workflow, given: object) -> Any:  # noqa: ANN401 - JSON is any value

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from holdfast.errors import InvalidInput
-from holdfast.model import shape
-from holdfast.model.declared import Declared
-from holdfast.model.flaw import Flaw
-from holdfast.model.reference import Reference
-from holdfast.model.rendering import texts
-from holdfast.model.shape import Schema
-from holdfast.model.step import Concurrency, Step, every
-from holdfast.model.template import MAX_VARIABLES, ROOTS, RUN_FIELDS, Wrong, parse, scan
-from holdfast.model.upstream import Upstream
+from holdfast.model import json_schema
+from holdfast.model.json_schema import Schema
+from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.flaw import Flaw
+from holdfast.model.workflow.reference import Reference
+from holdfast.model.workflow.step import Concurrency, Step, Upstream, every
+from holdfast.model.workflow.step_template import texts
+from holdfast.model.workflow.template import MAX_VARIABLES, ROOTS, RUN_FIELDS, Wrong, parse, scan
 
 _EARLY = ("input", "run", "item")
 _KNOWN = (*_EARLY, "steps")
@@ -165,13 +164,13 @@ class _View:
         parts = reference.parts
         match reference.root:
             case "input" if self.declared is not None:
-                return shape.enter(self.declared.input, parts[1:])
+                return json_schema.enter(self.declared.input, parts[1:])
             case "steps":
-                return shape.enter(self._outputs(parts[1]), parts[2:])
+                return json_schema.enter(self._outputs(parts[1]), parts[2:])
             case "subject" if self.step is not None:
-                return shape.enter(self._outputs(str(self.step.verifies)), parts[1:])
+                return json_schema.enter(self._outputs(str(self.step.verifies)), parts[1:])
             case "item":
-                return shape.enter(self.item, parts[1:])
+                return json_schema.enter(self.item, parts[1:])
         return None
 
     def _outputs(self, name: str) -> Schema | None:

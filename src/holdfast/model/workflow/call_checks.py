@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from holdfast.model import shape
-from holdfast.model.flaw import Flaw
-from holdfast.model.shape import Schema
-from holdfast.model.step import Step, every
+from holdfast.model import json_schema
+from holdfast.model.json_schema import Schema
+from holdfast.model.workflow.flaw import Flaw
+from holdfast.model.workflow.step import Step, every
 
 _VARIABLE = "{{"
 
@@ -49,7 +49,7 @@ def _bad_input(step: Step, given: Any, schema: Schema) -> Iterator[Flaw]:  # noq
 def _bad_value(step: Step, name: str, value: Any, schema: Schema) -> Iterator[Flaw]:  # noqa: ANN401
     """Of a value that is known by now; what is made from variables is looked at at its start."""
     if not _has_variables(value):
-        for reason in shape.misfits(schema, value, f"input.{name}"):
+        for reason in json_schema.misfits(schema, value, f"input.{name}"):
             yield Flaw(message=f"step {step.id!r}: {reason}", step=step, field=f"input.{name}")
 
 

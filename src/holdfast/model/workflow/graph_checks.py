@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from holdfast.errors import InvalidInput
-from holdfast.model.declared import Declared
-from holdfast.model.flaw import Flaw
-from holdfast.model.reference import Reference
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.status import Kind
-from holdfast.model.step import Concurrency, OnFailure, Step, every
 from holdfast.model.text import clean_name, clean_text
-from holdfast.model.text_checks import bad_texts
-from holdfast.model.upstream import Upstream
-from holdfast.model.work import Work
+from holdfast.model.workflow.declarations import Declared, Work
+from holdfast.model.workflow.flaw import Flaw
+from holdfast.model.workflow.reference import Reference
+from holdfast.model.workflow.step import Concurrency, OnFailure, Step, Upstream, every
+from holdfast.model.workflow.variable_checks import bad_texts
 
 MAX_STEPS = 10_000
 MAX_PRIORITY = 2**30 - 1

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from holdfast.errors import InvalidInput
-from holdfast.model.reference import Reference, Unresolved
+from holdfast.model.workflow.reference import Reference, Unresolved
 from holdfast.settings import MEBIBYTE
 
 # What the worker alone knows: it stays in a rendered text until the worker fills it in.

@@ -7,14 +7,14 @@ from functools import cached_property
 from typing import Self
 
 from holdfast.errors import InvalidDefinition
-from holdfast.model import graph_text
-from holdfast.model.declared import Declared
-from holdfast.model.graph_checks import MAX_PRIORITY, MAX_STEPS, find_flaws
-from holdfast.model.reference import Reference
-from holdfast.model.rendering import is_uncertain, references
 from holdfast.model.retry import positive_microseconds
-from holdfast.model.step import Concurrency, OnFailure, Step, every
 from holdfast.model.text import clean_name, digest
+from holdfast.model.workflow import graph_text
+from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.graph_checks import MAX_PRIORITY, MAX_STEPS, find_flaws
+from holdfast.model.workflow.reference import Reference
+from holdfast.model.workflow.step import Concurrency, OnFailure, Step, every
+from holdfast.model.workflow.step_template import is_uncertain, references
 
 __all__ = ["MAX_PRIORITY", "MAX_STEPS", "Concurrency", "OnFailure", "Step", "Workflow"]
 

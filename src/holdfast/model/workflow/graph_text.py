@@ -7,11 +7,10 @@ from dataclasses import asdict, fields
 from typing import Any, Protocol
 
 from holdfast.model.budget import Budget
-from holdfast.model.declared import Declared
-from holdfast.model.reference import Reference
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.step import Concurrency, OnFailure, Step
-from holdfast.model.work import HttpCall, Work
+from holdfast.model.workflow.declarations import Declared, HttpCall, Work
+from holdfast.model.workflow.reference import Reference
+from holdfast.model.workflow.step import Concurrency, OnFailure, Step
 
 
 class Described(Protocol):

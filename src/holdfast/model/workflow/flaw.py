@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from holdfast.model.step import Step
+from holdfast.model.workflow.step import Step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

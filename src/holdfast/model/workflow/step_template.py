@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from holdfast.errors import InvalidInput
-from holdfast.model.reference import Reference, Unresolved
-from holdfast.model.step import Step
-from holdfast.model.template import MAX_RENDERED, Room, Scope, Template, parse
 from holdfast.model.text import MAX_TEXT, clean_key, digest
-from holdfast.model.work import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.model.workflow.reference import Reference, Unresolved
+from holdfast.model.workflow.step import Step
+from holdfast.model.workflow.template import MAX_RENDERED, Room, Scope, Template, parse
 
 _LONGEST_WAY_OUT = len("%2e%2e")
 # Far more than the arguments of a command can be.
