@@ -29,10 +29,10 @@ from benchmarks.places import DATABASES
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.randomness import SeededRandomness
-from holdfast.store import queries
-from holdfast.store.macros import WIDE_ROWS, Dialect
+from holdfast.store.postgresql.pipeline import Answer, Wire
 from holdfast.store.postgresql.statement import Statement, Types, Values, numbered
-from holdfast.store.postgresql.wire import Answer, Wire
+from holdfast.store.sql_text import queries
+from holdfast.store.sql_text.macros import WIDE_ROWS, Dialect
 from tests import servers
 from tests.chaos.errands import submit
 from tests.chaos.explorer import Plan

@@ -12,10 +12,10 @@ import psycopg
 from holdfast.clock import SystemClock
 from holdfast.engine.doctor import Diagnosis, examine_within
 from holdfast.engine.engine import Engine
-from holdfast.store import queries
 from holdfast.store.postgresql.connection import Address, ConnectionLost
 from holdfast.store.postgresql.session import Session
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
+from holdfast.store.sql_text import queries
 from tests import servers
 
 # Who is in a database beside whoever asks; the session that a kept store has there counts for none.

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from holdfast.bus.schema import make_schema as make_envelope_schema
 from holdfast.cli.registry import EPILOG
-from holdfast.definition.project import SETTINGS, Setting
+from holdfast.definition.project_file import SETTINGS, Setting
 from holdfast.definition.schema import make_schema, make_tables
 from holdfast.engine.doctor import CHECKS
 from holdfast.model.result import Refusal
 from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Hold, Transition
 from holdfast.settings import GIVEN, VARIABLES, Settings
-from holdfast.store import queries
+from holdfast.store.sql_text import queries
 from tools.calls import list_calls, list_problems
 from tools.commands import Described, every_command
 

@@ -9,8 +9,8 @@ from typing import Any, NewType, Protocol, cast
 
 from holdfast.clock import Clock
 from holdfast.errors import InvalidInput
-from holdfast.forks import generation
 from holdfast.randomness import Randomness
+from holdfast.threads import generation
 
 RunId = NewType("RunId", str)
 TaskId = NewType("TaskId", str)

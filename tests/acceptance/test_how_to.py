@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.bus.envelope import read_envelope
-from holdfast.definition.reader import read_workflow_text
+from holdfast.definition.workflow_file import read_workflow_text
 from tests import servers
 
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store import migrations, queries
-from holdfast.store.macros import Dialect
-from holdfast.store.queries import Queries, Query
+from holdfast.store import migrations
+from holdfast.store.sql_text import queries
+from holdfast.store.sql_text.macros import Dialect
+from holdfast.store.sql_text.queries import Queries, Query
 from tools.guards import record
 from tools.guards.predicates import Predicate, find, writes
 from tools.guards.removal import remove

@@ -11,8 +11,8 @@ from typing import Any
 import apsw
 from psycopg.pq.abc import PGresult
 
+from holdfast.store.postgresql.pipeline import Answer, Wire
 from holdfast.store.postgresql.statement import Statement, Types, Values, numbered
-from holdfast.store.postgresql.wire import Answer, Wire
 
 COMMIT = "COMMIT"
 

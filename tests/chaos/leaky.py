@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.store.database import Row, Rows
+from holdfast.store.database import Row
 from holdfast.store.postgresql import database as postgresql
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
+from holdfast.store.sql_text.queries import Rows
 from holdfast.store.sqlite import database as sqlite
 from holdfast.store.sqlite.transaction import SqliteTransaction
 

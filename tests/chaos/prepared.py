@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import gc
 
-from holdfast.store import migrations, queries
-from holdfast.store.macros import Dialect
+from holdfast.store import migrations
 from holdfast.store.notifiers import postgresql, sqlite
+from holdfast.store.sql_text import queries
+from holdfast.store.sql_text.macros import Dialect
 from tests.chaos import errands, leaky
 
 LOADED = (errands, leaky, postgresql, sqlite)

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.model.effect import Recorded
 from holdfast.model.result import TransitionResult
-from holdfast.store.macros import WIDE_ROWS
-from holdfast.store.queries import load
+from holdfast.store.sql_text.macros import WIDE_ROWS
+from holdfast.store.sql_text.queries import load
 from tests.chaos import (
     access_plans,
     budget_plans,

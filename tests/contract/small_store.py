@@ -10,7 +10,8 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.ids import Ids
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import Settings
-from holdfast.store.database import Database, Files, Row, Transaction, open_database
+from holdfast.store.database import Database, Files, Row, Transaction
+from holdfast.store.drivers import open_database
 from holdfast.threads import SystemThreads
 
 HOME = Path(__file__).parent / "small"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from holdfast.engine.engine import Engine
-from holdfast.store.database import Row, Rows
+from holdfast.store.database import Row
+from holdfast.store.sql_text.queries import Rows
 
 
 def write(

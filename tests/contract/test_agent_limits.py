@@ -17,8 +17,8 @@ from holdfast.model.workflow.step import Concurrency
 from holdfast.service import statistics
 from holdfast.service.explaining import explain
 from holdfast.service.previews import Previews
-from holdfast.store import queries
 from holdfast.store.database import Row, Transaction
+from holdfast.store.sql_text import queries
 from tests.contract.raw import raw
 from tests.contract.stages import CHAIN, FORK, create, start, take
 from tests.contract.walking import steps_of

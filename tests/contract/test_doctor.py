@@ -14,7 +14,7 @@ from holdfast.engine.doctor import CHECKS, Diagnosis
 from holdfast.engine.engine import Engine
 from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Status
 from holdfast.model.workflow.graph import Concurrency
-from holdfast.store.queries import load
+from holdfast.store.sql_text.queries import load
 from tests.contract.raw import Raw, drop_guards, raw
 from tests.contract.stages import bring, create, finish, start
 from tests.engines import opened

@@ -17,11 +17,11 @@ from holdfast.clock import SystemClock
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import Settings
 from holdfast.store.database import Surroundings, sqlite_path
+from holdfast.store.notifiers.file_watch import FileWatch, NoWatch, open_watch
 from holdfast.store.notifiers.inotify import Inotify
 from holdfast.store.notifiers.sqlite import SqliteNotifier
-from holdfast.store.notifiers.watch import FileWatch, NoWatch, open_watch
 from holdfast.store.sqlite.database import SqliteDatabase
-from holdfast.store.sqlite.others import Seen
+from holdfast.store.sqlite.foreign_commits import Seen
 from holdfast.threads import SystemThreads, Threads
 from tests.contract.ears import Ear
 from tests.contract.small_store import FILES, add

@@ -11,8 +11,9 @@ from holdfast.engine.asked import TaskRow
 from holdfast.engine.engine import Engine
 from holdfast.engine.sheet import columns
 from holdfast.model.task import NewTask
-from holdfast.store.database import Rows, Transaction
-from holdfast.store.transitions import Mark
+from holdfast.store.database import Transaction
+from holdfast.store.sql_text.queries import Rows
+from holdfast.store.sql_text.transitions import Mark
 from tests.contract.raw import raw
 from tests.contract.stages import start
 

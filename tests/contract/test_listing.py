@@ -15,8 +15,8 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.listing import ask_for_runs, ask_for_tasks
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.status import Status
-from holdfast.store import queries
 from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.store.sql_text import queries
 from holdfast.store.sqlite.connection import connect
 from tests.contract.bad_values import BAD_COUNTS
 from tests.contract.stages import (

@@ -9,8 +9,8 @@ import pytest
 from holdfast.engine import loops
 from holdfast.engine.engine import Engine
 from holdfast.model.workflow.graph import Step
-from holdfast.store import queries
 from holdfast.store.postgresql.connection import Address, Connection
+from holdfast.store.sql_text import queries
 from tests.contract.raw import raw
 from tests.contract.stages import finish
 from tests.contract.test_loops import begin, loop, of, planned, ready, work_off

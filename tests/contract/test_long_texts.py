@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from holdfast.definition.reader import read_workflow_text
+from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.engine import scripts
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput

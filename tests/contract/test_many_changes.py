@@ -14,16 +14,16 @@ from holdfast.errors import StoreError
 from holdfast.model.result import Refusal
 from holdfast.model.task import NewTask
 from holdfast.randomness import SeededRandomness
-from holdfast.store import queries
 from holdfast.store.database import Row, Transaction
-from holdfast.store.sqlite import together
+from holdfast.store.sql_text import queries
+from holdfast.store.sqlite import bulk_changes
 from holdfast.store.sqlite.database import SqliteDatabase
 from tests.contract.raw import dump
 from tests.contract.stages import CHAIN, FORK, create, start
 from tests.engines import opened
 
 # More than are told with one statement.
-COUNT = 2 * together.MOST + 3
+COUNT = 2 * bulk_changes.MOST + 3
 LEASE = 30_000_000
 
 
@@ -118,12 +118,12 @@ def history(url: str) -> dict[str, list[Row]]:
 def test_the_same_is_written_however_it_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
-    monkeypatch.setattr(together, "MANY", 10**9)
+    monkeypatch.setattr(bulk_changes, "MANY", 10**9)
     one_by_one, at_once = (f"sqlite:///{tmp_path}/{name}.db" for name in ("one", "many"))
     play(one_by_one)
-    monkeypatch.setattr(together, "MANY", many)
-    monkeypatch.setattr(together, "FIRST", 7)
-    monkeypatch.setattr(together, "MOST", 7)
+    monkeypatch.setattr(bulk_changes, "MANY", many)
+    monkeypatch.setattr(bulk_changes, "FIRST", 7)
+    monkeypatch.setattr(bulk_changes, "MOST", 7)
     play(at_once)
     written = history(one_by_one)
     assert written == history(at_once)
@@ -141,9 +141,9 @@ def test_what_is_rolled_back_is_not_told_again(engine: Engine) -> None:
     with pytest.raises(Undone):
         engine.database.transact(give_up)
     first, second = engine.database.transact(
-        lambda tx: (claim(tx, together.MANY), claim(tx, together.MANY))
+        lambda tx: (claim(tx, bulk_changes.MANY), claim(tx, bulk_changes.MANY))
     )
-    assert [row["entity"] for row in (*first, *second)] == tasks[: 2 * together.MANY]
+    assert [row["entity"] for row in (*first, *second)] == tasks[: 2 * bulk_changes.MANY]
 
 
 def test_a_connection_that_is_opened_again_notes_what_is_changed_too(sqlite_url: str) -> None:

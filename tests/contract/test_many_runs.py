@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.store import queries
 from holdfast.store.postgresql.connection import Address, Connection
+from holdfast.store.sql_text import queries
 from tests.contract.test_writer_plans import plan_of
 from tests.contract.walking import rows_of
 

@@ -18,9 +18,9 @@ from holdfast.clock import SystemClock
 from holdfast.errors import SchemaDamaged, SchemaTooNew, StoreError
 from holdfast.store import migrations
 from holdfast.store.database import Files, is_postgresql, sqlite_path
-from holdfast.store.macros import Dialect
+from holdfast.store.sql_text.macros import Dialect
 from holdfast.store.sqlite.connection import connect
-from holdfast.store.sqlite.migrator import SqliteMigrator
+from holdfast.store.sqlite.database import SqliteMigrator
 from tests.contract.raw import raw
 from tests.contract.small_store import FILES, HOME, add, opened, tasks, upgrade
 
@@ -209,7 +209,7 @@ from pathlib import Path
 from holdfast.clock import SystemClock
 from holdfast.store import migrations
 from holdfast.store.sqlite.connection import connect, create
-from holdfast.store.sqlite.migrator import SqliteMigrator
+from holdfast.store.sqlite.database import SqliteMigrator
 def pause():
     print("half-way", flush=True)
     sys.stdin.readline()

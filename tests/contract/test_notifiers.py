@@ -11,7 +11,8 @@ import pytest
 
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import Settings
-from holdfast.store.notifier import Notifier, open_notifier
+from holdfast.store.drivers import open_notifier
+from holdfast.store.notifier import Notifier
 from holdfast.store.notifiers.memory import MemoryNotifier
 from holdfast.store.notifiers.postgresql import PostgresqlNotifier
 from holdfast.threads import SystemThreads

@@ -13,12 +13,11 @@ from psycopg.sql import SQL, Identifier
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store.database import Database, Transaction
-from holdfast.store.postgresql.commit import was_committed
 from holdfast.store.postgresql.connection import Address
-from holdfast.store.postgresql.database import PostgresqlDatabase
+from holdfast.store.postgresql.database import PostgresqlDatabase, was_committed
 from holdfast.store.postgresql.session import Session
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
-from holdfast.store.transitions import Mark
+from holdfast.store.sql_text.transitions import Mark
 from tests.contract.proxy import Cut, Proxy, proxied
 from tests.contract.small_store import add, events, notes, opened, tasks
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.store.database import is_postgresql
-from holdfast.store.queries import TIME
+from holdfast.store.sql_text.queries import TIME
 from tests.contract.stages import MISSING_RUN, MISSING_TASK, create
 from tests.contract.test_listing import plan_of
 

@@ -16,7 +16,7 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.schedule import AT_ONCE, Missed
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
-from holdfast.store.group import GROUP_BYTES
+from holdfast.store.group_commit.queue import GROUP_BYTES
 from tests.contract.stages import start
 from tests.contract.timetable import DAY, HOUR, NINE, SUNDAY, daily, fired, keys, move_to
 from tests.engines import opened

@@ -8,10 +8,11 @@ import psycopg
 from psycopg.pq import ExecStatus
 
 from holdfast.clock import SystemClock
-from holdfast.store import migrations, queries
-from holdfast.store.macros import WIDE_ROWS
+from holdfast.store import migrations
+from holdfast.store.sql_text import queries
+from holdfast.store.sql_text.macros import WIDE_ROWS
 from holdfast.store.sqlite.connection import connect, create
-from holdfast.store.sqlite.wide import WideQuery
+from holdfast.store.sqlite.wide_rows import WideQuery
 
 
 def test_sqlite_understands_every_query(tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from holdfast.randomness import SystemRandomness
 from holdfast.settings import MEBIBYTE, Settings
 from holdfast.store.database import Database, Surroundings, Transaction, sqlite_path
 from holdfast.store.sqlite.backup import back_up
-from holdfast.store.sqlite.checkpoints import LIMIT
-from holdfast.store.sqlite.connection import refuse_unsafe
+from holdfast.store.sqlite.connection import LIMIT, refuse_unsafe
 from holdfast.store.sqlite.database import SqliteDatabase
 from holdfast.threads import SystemThreads
 from tests import engines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.clock import MICROSECONDS, ManualClock
-from holdfast.definition.reader import read_workflow_text
+from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.engine.engine import Engine
 from holdfast.engine.explanation import Clause, Explanation
 from holdfast.errors import NotFound

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.definition.reader import read_workflow_text
+from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.store import queries
 from holdfast.store.postgresql.connection import Address, Connection
 from holdfast.store.postgresql.statement import numbered
-from holdfast.store.queries import Query
+from holdfast.store.sql_text import queries
+from holdfast.store.sql_text.queries import Query
 from tests.contract.small_store import FILES, opened
 from tests.contract.test_query_plans import HOT
 from tests.contract.walking import rows_of

@@ -8,10 +8,10 @@ import apsw
 from psycopg.sql import SQL
 
 from holdfast.clock import SystemClock
-from holdfast.store import queries
 from holdfast.store.database import is_postgresql, sqlite_path
 from holdfast.store.postgresql.connection import Address
 from holdfast.store.postgresql.statement import numbered
+from holdfast.store.sql_text import queries
 from holdfast.store.sqlite.connection import connect
 
 

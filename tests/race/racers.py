@@ -22,7 +22,9 @@ from holdfast.errors import StoreBusy
 from holdfast.ids import Ids
 from holdfast.randomness import SeededRandomness, SystemRandomness
 from holdfast.settings import Settings
-from holdfast.store.database import Files, Row, Rows, Transaction, is_postgresql, open_database
+from holdfast.store.database import Files, Row, Transaction, is_postgresql
+from holdfast.store.drivers import open_database
+from holdfast.store.sql_text.queries import Rows
 from holdfast.threads import SystemThreads
 from tests.race.worlds import LEASE
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import StoreError
 from holdfast.store.database import Files
-from holdfast.store.queries import DIRECTORY
+from holdfast.store.sql_text.queries import DIRECTORY
 from tests.race import scenarios
 from tests.race.explorer import NotSerialisable, Scenario, staged
 

@@ -11,8 +11,8 @@ from holdfast.clock import ManualClock
 from holdfast.errors import StoreBusy
 from holdfast.settings import Settings
 from holdfast.store.database import Transaction
-from holdfast.store.group import GroupCommit
-from holdfast.store.macros import Dialect
+from holdfast.store.group_commit.queue import GroupCommit
+from holdfast.store.sql_text.macros import Dialect
 from holdfast.threads import SystemThreads
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from itertools import chain
 import pytest
 
 from holdfast.errors import StoreBusy
-from holdfast.store.group import PARTED, WHILE_ASIDE
+from holdfast.store.group_commit.queue import PARTED, WHILE_ASIDE
 from tests.unit.paper import Desk, Note, notes
 
 

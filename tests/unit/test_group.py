@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ShuttingDown, StoreUnreachable, UnknownOutcome
-from holdfast.store.group import GROUP_BYTES
+from holdfast.store.group_commit.queue import GROUP_BYTES
 from tests.unit.paper import Desk, Note, notes
 
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from holdfast.store.notifiers.pace import FIRST, FREE, LONGEST_REST, RARER, SELDOM, Pace, Pause
-from holdfast.store.sqlite.others import Seen
+from holdfast.store.notifiers.poll_pace import FIRST, FREE, LONGEST_REST, RARER, SELDOM, Pace, Pause
+from holdfast.store.sqlite.foreign_commits import Seen
 
 NOTHING, OWN, OTHERS = Seen(), Seen(own=True), Seen(others=True)
 WRITING = Seen(own=True, writing=True)

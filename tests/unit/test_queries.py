@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store import queries
-from holdfast.store.macros import WIDE_ROWS, Dialect
-from holdfast.store.queries import MalformedQuery, Query
+from holdfast.store.sql_text import queries
+from holdfast.store.sql_text.macros import WIDE_ROWS, Dialect
+from holdfast.store.sql_text.queries import MalformedQuery, Query
 
 DIALECTS: tuple[Dialect, Dialect] = ("sqlite", "postgresql")
 

@@ -6,9 +6,9 @@ import apsw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.store.macros import WIDE_ROWS, Column
-from holdfast.store.queries import Query
-from holdfast.store.sqlite.wide import WideQuery
+from holdfast.store.sql_text.macros import WIDE_ROWS, Column
+from holdfast.store.sql_text.queries import Query
+from holdfast.store.sqlite.wide_rows import WideQuery
 
 COLUMNS = tuple(Column(name=f"c{n}", type="integer") for n in range(10))
 QUERY = Query(

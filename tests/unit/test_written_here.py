@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 
 from holdfast.errors import ShuttingDown, WrongThread
-from holdfast.store.entries import Entry
-from holdfast.store.writing import is_writer, writes_own
+from holdfast.store.deadlocks import is_writer, writes_own
+from holdfast.store.group_commit.entries import Entry
 from tests.unit.paper import Desk, Note
 
 PATIENCE = 30

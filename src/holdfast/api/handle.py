@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError, TaskFailed
 from holdfast.model.status import Kind, RunStatus, Status
 from holdfast.model.task import Task
 from holdfast.model.units import parse_duration
-from holdfast.store.holding import holds_store, is_inside, refuse_here
+from holdfast.store.deadlocks import holds_store, is_inside, refuse_here
 
 T = TypeVar("T")
 Row = dict[str, Any]

@@ -45,7 +45,6 @@ from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
 from holdfast.engine.worker_desk import Workers
 from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
-from holdfast.forks import generation
 from holdfast.ids import AnyId, id_of
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.status import PlanningPhase
@@ -53,7 +52,8 @@ from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.settings import Settings
 from holdfast.store.database import check_url
-from holdfast.store.holding import about_to_wait
+from holdfast.store.deadlocks import about_to_wait
+from holdfast.threads import generation
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.pool import Worker
 
@@ -292,7 +292,7 @@ class Holdfast(People):
         serve its agents; to start it, none of them need be there.
         """
         # Not with the others: whoever reads no files need not wait for what reads them.
-        from holdfast.definition.reader import read_workflow_file  # noqa: PLC0415
+        from holdfast.definition.workflow_file import read_workflow_file  # noqa: PLC0415
 
         return WorkflowFile(lambda: self.engine, read_workflow_file(Path(path)))
 

@@ -16,7 +16,7 @@ from holdfast.cli.live import watch
 from holdfast.cli.session import chosen_store, serving, with_store
 from holdfast.cli.terminal import note, paint, say
 from holdfast.cli.words import count, one_line
-from holdfast.definition.reader import read_workflow_file
+from holdfast.definition.workflow_file import read_workflow_file
 from holdfast.model.run import NewRun
 from holdfast.service.outline import step_names
 from holdfast.service.place import FILE, Place

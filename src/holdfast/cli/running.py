@@ -103,7 +103,7 @@ def prepared(
 ) -> Iterator[tuple[Service, Request, Program | None]]:
     """The service on the store of the run, what makes the run from its inputs, and the program."""
     if app is None and Path(workflow).suffix in FILES:
-        from holdfast.definition.reader import read_workflow_file
+        from holdfast.definition.workflow_file import read_workflow_file
 
         read = read_workflow_file(Path(workflow))
         with opened(begins=True) as service:

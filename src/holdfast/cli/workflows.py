@@ -108,13 +108,13 @@ def _inputs(known: Workflow) -> list[str]:
 
 
 def _read(path: Path) -> Workflow:
-    from holdfast.definition.reader import read_workflow_file
+    from holdfast.definition.workflow_file import read_workflow_file
 
     return read_workflow_file(path)
 
 
 def _draw(known: Workflow) -> None:
-    from holdfast.definition.drawing import draw
+    from holdfast.definition.diagram import draw
 
     head, *steps = draw(known)
     say(f"{paint(escape(head), 'bold')}  {paint(known.version[:SHORT], 'dim')}")

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from holdfast.definition.findings import Refused
+from holdfast.definition.lexer import Token
 from holdfast.definition.nodes import Fields, Items, Mark, Node, Scalar
-from holdfast.definition.tokens import Token
 from holdfast.errors import InvalidInput
 from holdfast.model.text import clean_text
 

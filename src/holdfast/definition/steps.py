@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.definition.beside import Beside, Uncallable
+from holdfast.definition.called_files import Beside, Uncallable
 from holdfast.definition.findings import Findings, Refused
 from holdfast.definition.keys import AGENT, STEP, Does
 from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from holdfast.definition.composer import Composer
 from holdfast.definition.findings import Findings, Refused
+from holdfast.definition.lexer import read_json, read_yaml
 from holdfast.definition.nodes import Mark, Node
-from holdfast.definition.tokens import read_json, read_yaml
 from holdfast.errors import InvalidFile, InvalidInput, InvalidWorkflowFile, Mistake
 from holdfast.settings import MEBIBYTE
 

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-from holdfast.store.writing import once_told
+from holdfast.store.deadlocks import once_told
 
 _thread = threading.local()
 

@@ -15,8 +15,7 @@ from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict
 from holdfast.model.run import Created
 from holdfast.model.status import TERMINAL, Hold
 from holdfast.model.trace import Trace
-from holdfast.store.database import Row
-from holdfast.store.patience import Contended
+from holdfast.store.database import Contended, Row
 
 _TOO_LATE = (
     "{id} is finalized, and nothing would start an idle child of it; create it enqueued, or plan "

@@ -13,7 +13,7 @@ from holdfast.ids import Ids
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
 from holdfast.store.database import Database, Transaction
-from holdfast.store.entries import Entry
+from holdfast.store.group_commit.entries import Entry
 
 T = TypeVar("T")
 

@@ -11,9 +11,8 @@ from types import CoroutineType, MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from holdfast.errors import InvalidInput, WrongThread
-from holdfast.store.holding import about_to_wait, holds_store, is_inside
-from holdfast.store.reply import following
-from holdfast.store.writing import is_writer
+from holdfast.store.deadlocks import about_to_wait, holds_store, is_inside, is_writer
+from holdfast.store.group_commit.entries import following
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -43,9 +43,8 @@ from holdfast.ids import AnyId, Ids
 from holdfast.model.text import digest
 from holdfast.randomness import Randomness, SystemRandomness
 from holdfast.settings import Settings
-from holdfast.store.database import open_database
-from holdfast.store.group import GroupCommit
-from holdfast.store.notifier import open_notifier
+from holdfast.store.drivers import open_database, open_notifier
+from holdfast.store.group_commit.queue import GroupCommit
 from holdfast.threads import SystemThreads, Threads, take_turns_sooner
 
 T = TypeVar("T")

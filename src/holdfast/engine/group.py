@@ -12,8 +12,8 @@ from holdfast.engine.handing import Offer
 from holdfast.engine.kept import Bounds
 from holdfast.ids import Ids
 from holdfast.model.status import TERMINAL, Hold
-from holdfast.store.database import Row, Rows, Transaction
-from holdfast.store.patience import Contended
+from holdfast.store.database import Contended, Row, Transaction
+from holdfast.store.sql_text.queries import Rows
 
 
 @dataclass(kw_only=True)

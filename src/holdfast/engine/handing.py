@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holdfast.store.database import Row
-from holdfast.store.patience import Contended
+from holdfast.store.database import Contended, Row
 
 if TYPE_CHECKING:
     from holdfast.engine.group import Group

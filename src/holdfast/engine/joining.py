@@ -9,8 +9,7 @@ from typing import Any
 from holdfast.engine.asked import Operation
 from holdfast.engine.writer import Writer
 from holdfast.errors import InvalidInput
-from holdfast.store.database import Database, Transaction
-from holdfast.store.patience import Contended
+from holdfast.store.database import Contended, Database, Transaction
 
 TRIES = 5
 

@@ -26,7 +26,7 @@ from holdfast.engine.operations import (
 from holdfast.engine.plan_operations import AdvancePlan
 from holdfast.engine.removal_operations import RemoveRuns, RemoveTasks
 from holdfast.engine.schedule_operations import PutSchedule, ScheduleOperation
-from holdfast.store.patience import Contended
+from holdfast.store.database import Contended
 
 # What acts on all below a task or behind it, any of which a claim could start meanwhile.
 ROLLING = (ResetTask, ReopenTask, RetryTask, ReorderPlan, FinalizePlan, StartPlanning)

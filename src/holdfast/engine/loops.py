@@ -21,8 +21,7 @@ from holdfast.model.workflow.reference import Unresolved
 from holdfast.model.workflow.step import Step
 from holdfast.model.workflow.step_template import render_title
 from holdfast.model.workflow.template import SKIPPED
-from holdfast.store.database import Row
-from holdfast.store.patience import Contended
+from holdfast.store.database import Contended, Row
 
 ITEMS_AT_ONCE = 2_000
 

@@ -10,7 +10,7 @@ from math import inf
 
 from holdfast.errors import HoldfastError, NotFound, ShuttingDown, StoreGone
 from holdfast.store.database import Database, Row
-from holdfast.store.process import HomeProcess
+from holdfast.store.fork_guard import HomeProcess
 from holdfast.threads import Loop, Threads
 
 log = logging.getLogger("holdfast.engine")

@@ -6,8 +6,7 @@ import json
 
 from holdfast.engine.group import Group
 from holdfast.engine.operations import Claim, ClaimById
-from holdfast.store.database import Row
-from holdfast.store.patience import Contended
+from holdfast.store.database import Contended, Row
 
 # Nobody repeats a request for longer than this.
 KEPT = 86_400_000_000

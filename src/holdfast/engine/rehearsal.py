@@ -11,7 +11,8 @@ from holdfast.engine.asked import Operation
 from holdfast.engine.desk import Desk
 from holdfast.engine.joined import Joined, join_by
 from holdfast.engine.writer import Writer
-from holdfast.store.database import Row, Rows, Transaction
+from holdfast.store.database import Row, Transaction
+from holdfast.store.sql_text.queries import Rows
 
 T = TypeVar("T")
 

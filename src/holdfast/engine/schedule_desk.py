@@ -35,7 +35,7 @@ from holdfast.model.schedule import (
     ticks_after,
 )
 from holdfast.store.database import Row
-from holdfast.store.group import GROUP_BYTES
+from holdfast.store.group_commit.queue import GROUP_BYTES
 
 DUE_AT_ONCE = 100
 

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from holdfast.engine.group import Group
-from holdfast.store.database import Row
-from holdfast.store.patience import Contended
+from holdfast.store.database import Contended, Row
 
 PARKED_AT_ONCE = 2_000
 # Of each line, those that workers run, and those that are bare.

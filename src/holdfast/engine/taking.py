@@ -15,8 +15,7 @@ from holdfast.engine.group import Group
 from holdfast.engine.handing import Offer
 from holdfast.engine.operations import Claim, Pull
 from holdfast.engine.picker import Claimed
-from holdfast.store.database import Row
-from holdfast.store.patience import Contended
+from holdfast.store.database import Contended, Row
 
 log = logging.getLogger("holdfast.engine")
 MOST = 1_000

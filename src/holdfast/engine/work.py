@@ -34,7 +34,7 @@ from holdfast.model.workflow.graph_text import read_steps
 from holdfast.model.workflow.step import every
 from holdfast.model.workflow.step_template import wanted_secrets
 from holdfast.store.database import Row
-from holdfast.store.entries import Entry
+from holdfast.store.group_commit.entries import Entry
 
 MAX_CLAIM = 1_000
 

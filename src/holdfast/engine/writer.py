@@ -16,7 +16,7 @@ from holdfast.engine.operations import Complete, Controlled, ControlledRun, Pull
 from holdfast.engine.taking import Handed, Takers
 from holdfast.ids import Ids
 from holdfast.store.database import Transaction
-from holdfast.store.macros import Dialect
+from holdfast.store.sql_text.macros import Dialect
 
 # Beside anything else it is not known, when reports are written, who is to be started first.
 HANDED_ON = frozenset({Complete, Pull})

@@ -25,7 +25,7 @@ from holdfast.model.run import NewRun
 from holdfast.model.status import TERMINAL, Status
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step, Workflow
-from holdfast.store.older.file import read_tables
+from holdfast.store.sqlite.foreign_file import read_tables
 
 TABLES = {
     "runs": ("id", "workflow_id", "status"),

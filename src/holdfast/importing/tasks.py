@@ -16,7 +16,7 @@ from holdfast.importing.rows import FAILED_BEFORE, Mistakes, Row, body, plain, s
 from holdfast.model.past import PastTask, PastTree
 from holdfast.model.status import TERMINAL, PlanningPhase, Status
 from holdfast.model.task import NewTask
-from holdfast.store.older.file import read_tables
+from holdfast.store.sqlite.foreign_file import read_tables
 
 COLUMNS = ("id", "status", "parent_task_id", "sort_order", "created_at")
 # Its worker knows nothing of leases here: what ran there begins again.

@@ -38,8 +38,8 @@ def restore(asked: Restore) -> View:
     place, backup = asked.place, asked.backup.absolute()
     _refuse_postgresql(place, "pg_restore")
     # Imported here: who has PostgreSQL need not have apsw.
-    from holdfast.store.sqlite.restore import prepare_copy, refuse_other_files  # noqa: PLC0415
-    from holdfast.store.sqlite.restore import restore as replace  # noqa: PLC0415
+    from holdfast.store.sqlite.backup import prepare_copy, refuse_other_files  # noqa: PLC0415
+    from holdfast.store.sqlite.backup import restore as replace  # noqa: PLC0415
 
     target = sqlite_path(place.url).absolute()
     if not backup.is_file():
@@ -109,7 +109,7 @@ def _refuse_busy(url: str, *, evict: bool) -> None:
 
 
 def _refuse_others(target: Path) -> None:
-    from holdfast.store.sqlite.restore import refuse_while_open  # noqa: PLC0415 - see above
+    from holdfast.store.sqlite.backup import refuse_while_open  # noqa: PLC0415 - see above
 
     refuse_while_open(target)
 

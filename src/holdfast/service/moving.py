@@ -19,7 +19,7 @@ from holdfast.service.quiet import (
 )
 from holdfast.service.views import View
 from holdfast.store.database import Database, Transaction, check_url, is_postgresql, sqlite_path
-from holdfast.store.glance import MARK, tables_of
+from holdfast.store.drivers import MARK, tables_of
 from holdfast.store.tables import DERIVED, META, Tables, Values
 
 TELL_EVERY = 10_000

@@ -10,7 +10,7 @@ from holdfast.errors import StoreError, StoreUnreachable
 from holdfast.service.project import NAME, find_project
 from holdfast.settings import Project
 from holdfast.store.database import is_postgresql, sqlite_path
-from holdfast.store.glance import MARK, tables_of
+from holdfast.store.drivers import MARK, tables_of
 from holdfast.worker.homes import (
     HOME,
     accept_naming,

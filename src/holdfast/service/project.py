@@ -47,7 +47,7 @@ def _read(path: Path) -> Project:
     if not says:
         return Project(folder=path.parent)
     # Most files only show what could be said; to take one apart takes longer than most commands.
-    from holdfast.definition.project import read_project_file  # noqa: PLC0415
+    from holdfast.definition.project_file import read_project_file  # noqa: PLC0415
 
     return read_project_file(path)
 

@@ -14,7 +14,8 @@ from holdfast.service.queries import Queries
 from holdfast.service.views import View
 from holdfast.settings import Keep, Project, Settings
 from holdfast.store import migrations
-from holdfast.store.database import Database, Transaction, is_postgresql, open_database
+from holdfast.store.database import Database, Transaction, is_postgresql
+from holdfast.store.drivers import open_database
 from holdfast.threads import SystemThreads
 
 # What only some commands need is imported by them: the engine alone takes longer than a list.

@@ -1,9 +1,12 @@
-"""The port to a database: write transactions, read-only views, migrations."""
+"""The port to a database: write transactions, read-only views, migrations.
+
+Bounded, jittered, growing waits for a database that is busy or away.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +16,15 @@ from holdfast.clock import Clock
 from holdfast.errors import InvalidInput, StoreGone
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
-from holdfast.store import migrations, queries
-from holdfast.store.macros import Dialect
-from holdfast.store.standing import Standing
+from holdfast.store import migrations
+from holdfast.store.application_connections import Standing
+from holdfast.store.sql_text import queries
+from holdfast.store.sql_text.macros import Dialect
+from holdfast.store.sql_text.queries import Rows
 from holdfast.threads import Threads
 
 T = TypeVar("T")
 Row = dict[str, Any]
-Rows = Sequence[Sequence[object]]
 
 # The file by which a folder that keeps a store is known to its owner.
 IDENTITIES = "identities"
@@ -117,33 +121,6 @@ class Surroundings:
     files: Files
 
 
-def open_database(  # noqa: PLR0913 - the ports of a program are named where it is put together
-    url: str,
-    *,
-    clock: Clock,
-    randomness: Randomness,
-    threads: Threads,
-    settings: Settings,
-    files: Files | None = None,
-) -> Database:
-    surroundings = Surroundings(
-        clock=clock,
-        randomness=randomness,
-        threads=threads,
-        settings=settings,
-        files=files or Files(),
-    )
-    # Imported here: psycopg is slow to import, and who has SQLite need not have it.
-    if is_postgresql(url):
-        from holdfast.store.postgresql.database import PostgresqlDatabase  # noqa: PLC0415
-
-        return PostgresqlDatabase(url, surroundings)
-    path = sqlite_path(url)
-    from holdfast.store.sqlite.database import SqliteDatabase  # noqa: PLC0415
-
-    return SqliteDatabase(path, surroundings)
-
-
 def check_url(url: str) -> None:
     """Refuse what names no store, without opening anything."""
     if not is_postgresql(url):
@@ -171,3 +148,36 @@ def sqlite_path(url: str) -> Path:
         reason = "write sqlite:///file.db for a path from here, sqlite:////file.db from the root"
         raise InvalidInput("url", reason)
     return Path(rest[1:])
+
+
+class Contended(Exception):
+    """Another process was first; raised inside a transaction to begin it again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """Waits start near `first` seconds, double up to `longest`, and end `total` after the start."""
+
+    first: float
+    longest: float
+    total: float
+
+
+class Patience:
+    """One stretch of waiting: made when trouble starts, thrown away when it is over."""
+
+    def __init__(self, pace: Pace, clock: Clock, randomness: Randomness) -> None:
+        self._pace = pace
+        self._clock = clock
+        self._randomness = randomness
+        self._end = clock.monotonic() + pace.total
+        self._next = pace.first
+
+    def wait(self) -> bool:
+        """Sleep once; False, without sleeping, when the patience is used up."""
+        left = self._end - self._clock.monotonic()
+        if left <= 0:
+            return False
+        self._clock.sleep(min(left, self._next * (0.5 + self._randomness.random())))
+        self._next = min(self._pace.longest, self._next * 2)
+        return True

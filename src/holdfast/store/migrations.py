@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from holdfast.errors import SchemaDamaged, SchemaTooNew
-from holdfast.store.macros import Dialect
+from holdfast.store.sql_text.macros import Dialect
 
 T = TypeVar("T")
 

@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from holdfast.randomness import Randomness
-from holdfast.settings import Settings
-from holdfast.store.database import Database, is_postgresql
-from holdfast.threads import Threads
-
 
 class Notifier(Protocol):
     @property
@@ -34,23 +29,3 @@ class Notifier(Protocol):
     def start(self) -> None: ...
 
     def close(self) -> None: ...
-
-
-def open_notifier(
-    url: str,
-    database: Database,
-    *,
-    randomness: Randomness,
-    threads: Threads,
-    settings: Settings,
-) -> Notifier:
-    if is_postgresql(url):
-        from holdfast.store.notifiers.postgresql import PostgresqlNotifier  # noqa: PLC0415
-
-        return PostgresqlNotifier(url, randomness, threads)
-    from holdfast.store.notifiers.sqlite import SqliteNotifier  # noqa: PLC0415
-    from holdfast.store.sqlite.database import SqliteDatabase  # noqa: PLC0415
-
-    if not isinstance(database, SqliteDatabase):
-        raise TypeError(f"{url} is a SQLite file, and {database!r} is not open on one")
-    return SqliteNotifier(database, threads, settings)

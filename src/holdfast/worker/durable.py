@@ -24,7 +24,7 @@ from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NamedLease, NewTask, Task
 from holdfast.model.text import clean_name
 from holdfast.model.units import parse_duration
-from holdfast.store.holding import keeps_writer
+from holdfast.store.deadlocks import keeps_writer
 from holdfast.worker.artifacts import Artifact
 from holdfast.worker.encoding import InvalidEffect, encode_effect
 from holdfast.worker.office import Office

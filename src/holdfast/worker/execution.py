@@ -19,7 +19,7 @@ from holdfast.logs import About, log_about
 from holdfast.model.result import GIVEN_BACK, TransitionResult
 from holdfast.model.status import TERMINAL
 from holdfast.model.task import Assignment
-from holdfast.store.entries import Entry
+from holdfast.store.group_commit.entries import Entry
 from holdfast.threads import program_ends
 from holdfast.worker.context import Context
 from holdfast.worker.office import Office

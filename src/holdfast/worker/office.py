@@ -21,7 +21,7 @@ from holdfast.model.task import Assignment, NamedLease, Renewal
 from holdfast.model.worker import LiveWorker
 from holdfast.settings import Settings
 from holdfast.store.database import Row
-from holdfast.store.entries import Entry
+from holdfast.store.group_commit.entries import Entry
 from holdfast.threads import Threads
 
 Left = Collection[tuple[str, int]]

@@ -12,8 +12,7 @@ from holdfast.engine.taking import MOST
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError, StoreGone
 from holdfast.model.task import Assignment
 from holdfast.model.worker import DRAIN
-from holdfast.store.holding import refuse_here
-from holdfast.store.writing import is_writer, writes_own
+from holdfast.store.deadlocks import is_writer, refuse_here, writes_own
 from holdfast.threads import program_ends, take_turns_sooner
 from holdfast.worker.asking import Asking
 from holdfast.worker.disk import disk_of

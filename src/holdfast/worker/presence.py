@@ -12,7 +12,7 @@ from itertools import count
 from holdfast.errors import HoldfastError
 from holdfast.model.worker import LiveWorker
 from holdfast.store.database import Row
-from holdfast.store.holding import refuse_here
+from holdfast.store.deadlocks import refuse_here
 from holdfast.worker.office import Office
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.origin import Origin

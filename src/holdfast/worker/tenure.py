@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from holdfast.engine.edge import settle
 from holdfast.errors import HoldfastError, StoreUnreachable, UnknownOutcome
-from holdfast.store.reply import following
+from holdfast.store.group_commit.entries import following
 from holdfast.threads import Flag
 
 # Said again after one of these it counts once: it was not written, or nobody knows whether it was.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.definition.reader import read_workflow_text
+from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.errors import InvalidWorkflowFile
 from holdfast.model.workflow.graph import Workflow
 from holdfast.model.workflow.step import Step, every

@@ -10,7 +10,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from holdfast.definition.reader import read_workflow_text
+from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.errors import InvalidWorkflowFile
 
 LETTERS = "abcdefghi"

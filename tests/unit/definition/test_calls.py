@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.definition.reader import read_workflow_file, read_workflow_text
+from holdfast.definition.workflow_file import read_workflow_file, read_workflow_text
 from holdfast.errors import InvalidWorkflowFile
 from holdfast.model.workflow.graph import Workflow
 

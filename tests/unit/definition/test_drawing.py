@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.definition.drawing import draw
+from holdfast.definition.diagram import draw
 from tests.contract.stages import FORK
 from tests.unit.definition.files import FEATURE, read
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.starting import SETTINGS
-from holdfast.definition.project import PROJECT, read_project_text
-from holdfast.definition.project import SETTINGS as KEYS
+from holdfast.definition.project_file import PROJECT, read_project_text
+from holdfast.definition.project_file import SETTINGS as KEYS
 from holdfast.errors import InvalidInput, InvalidProjectFile
 from holdfast.service.place import find_place
 from holdfast.service.project import NAME, find_project

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from holdfast.definition.reader import read_workflow_file
 from holdfast.definition.text_file import MAX_BYTES
+from holdfast.definition.workflow_file import read_workflow_file
 from holdfast.errors import InvalidInput, InvalidWorkflowFile
 from holdfast.model.budget import Budget
 from holdfast.model.workflow.declarations import HttpCall

@@ -22,7 +22,7 @@ class PostgresqlNotificationBus(NotificationBus):
         if not is_postgresql(engine.settings.url):
             reason = "has no way to others; use MemoryNotificationBus or RedisNotificationBus"
             raise InvalidInput("engine", f"a store in a file {reason}")
-        from holdfast.store.notifiers.listener import Listener  # noqa: PLC0415 - slow to import
+        from holdfast.store.notifiers.postgresql import Listener  # noqa: PLC0415 - slow to import
 
         super().__init__(engine.threads)
         self._database = engine.database

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Path, Request
 
-from holdfast.definition.reader import read_workflow_text
+from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.server import answers
 from holdfast.server.door import AsksAs, in_thread
 from holdfast.server.problems import JSON, Answer, Problem, not_json

@@ -1,15 +1,89 @@
-"""Hints across machines: LISTEN on a connection of its own, kept open for ever."""
+"""Hints across machines: LISTEN on a connection of its own, kept open for ever.
+
+A connection that LISTENs for ever: opened again whenever it is lost.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
+import selectors
 import socket
 from collections.abc import Callable, Sequence
 
+import psycopg
+
 from holdfast.randomness import Randomness
-from holdfast.store.notifiers.listener import Listener
 from holdfast.store.notifiers.memory import MemoryNotifier
-from holdfast.threads import Threads
+from holdfast.store.postgresql.connection import Address, Connection, ConnectionLost
+from holdfast.threads import Running, Threads
+
+logger = logging.getLogger(__name__)
+
+_FIRST_DELAY = 0.05
+_LONGEST_DELAY = 5.0
+
+
+class Listener:
+    """Calls `begun` whenever it listens from now on, and `hear` with what came at once."""
+
+    def __init__(  # noqa: PLR0913 - where it listens, and who hears of what
+        self,
+        url: str,
+        channel: str,
+        *,
+        randomness: Randomness,
+        threads: Threads,
+        hear: Callable[[Sequence[str]], None],
+        begun: Callable[[], None],
+    ) -> None:
+        self._address = Address(url)
+        self._channel = channel
+        self._randomness = randomness
+        self._threads = threads
+        self._hear = hear
+        self._begun = begun
+        self._stop = threads.event()
+        self._wake, self._woken = socket.socketpair()
+        self._thread: Running | None = None
+
+    def start(self) -> None:
+        self._thread = self._threads.start("holdfast-listen", self._loop)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._wake.close()
+        if self._thread is not None:
+            self._thread.join()
+        self._woken.close()
+
+    def _loop(self) -> None:
+        delay = _FIRST_DELAY
+        while not self._stop.is_set():
+            try:
+                with self._address.connect() as connection:
+                    connection.execute(f"LISTEN {self._channel}")
+                    delay = _FIRST_DELAY
+                    self._begun()
+                    self._listen(connection)
+            except (ConnectionLost, psycopg.Error) as error:
+                logger.debug("the listening connection was lost: %s", error)
+                self._stop.wait(delay * (0.5 + self._randomness.random()))
+                delay = min(_LONGEST_DELAY, delay * 2)
+
+    def _listen(self, connection: Connection) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(connection.fileno(), selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            while not self._stop.is_set():
+                selector.select()
+                connection.pgconn.consume_input()
+                came: list[str] = []
+                while (hint := connection.pgconn.notifies()) is not None:
+                    came.append(hint.extra.decode(errors="replace"))
+                if came:
+                    self._hear(came)
+
 
 CHANNEL = "holdfast"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.settings import Settings
+from holdfast.store.fork_guard import HomeProcess
+from holdfast.store.notifiers.file_watch import FileWatch, open_watch
 from holdfast.store.notifiers.memory import MemoryNotifier
-from holdfast.store.notifiers.pace import Pace
-from holdfast.store.notifiers.watch import FileWatch, open_watch
-from holdfast.store.process import HomeProcess
+from holdfast.store.notifiers.poll_pace import Pace
 from holdfast.store.sqlite.database import SqliteDatabase
 from holdfast.threads import Running, Threads
 

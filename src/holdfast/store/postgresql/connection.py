@@ -11,7 +11,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.numeric import Int8Dumper
 
 from holdfast.errors import InvalidInput
-from holdfast.store.patience import Contended
+from holdfast.store.database import Contended
 
 Connection = psycopg.Connection[DictRow]
 

@@ -1,4 +1,9 @@
-"""The PostgreSQL driver: a pipelined writer that outlives its connections, pooled views."""
+"""The PostgreSQL driver: a pipelined writer that outlives its connections, pooled views.
+
+Applies migrations to a PostgreSQL database.
+
+Asks the server what became of a transaction whose COMMIT was never answered.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.pq import TransactionStatus
 
+from holdfast.clock import Clock
 from holdfast.errors import (
     InvalidInput,
     StoreBusy,
@@ -17,29 +23,104 @@ from holdfast.errors import (
     StoreUnreachable,
     UnknownOutcome,
 )
-from holdfast.store import migrations, queries
-from holdfast.store.aside import longest_wait
-from holdfast.store.database import Surroundings, Transaction
-from holdfast.store.macros import Dialect
-from holdfast.store.patience import Contended, Pace, Patience
-from holdfast.store.pool import Pool
-from holdfast.store.postgresql.commit import was_committed
+from holdfast.store import migrations
+from holdfast.store.application_connections import Standing
+from holdfast.store.connection_pool import Pool
+from holdfast.store.database import Contended, Pace, Patience, Surroundings, Transaction
+from holdfast.store.fork_guard import HomeProcess
+from holdfast.store.group_commit.deferred import longest_wait
+from holdfast.store.migrations import Applied, Ledger, Migration
 from holdfast.store.postgresql.connection import (
     Address,
+    Connection,
     ConnectionLost,
     asks_again,
     describe,
     is_busy,
 )
-from holdfast.store.postgresql.guest import welcome
-from holdfast.store.postgresql.migrator import PostgresqlMigrator
+from holdfast.store.postgresql.joined_transaction import welcome
 from holdfast.store.postgresql.session import Session
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
-from holdfast.store.process import HomeProcess
-from holdfast.store.standing import Standing
-from holdfast.store.transitions import Mark
+from holdfast.store.sql_text import queries
+from holdfast.store.sql_text.macros import Dialect
+from holdfast.store.sql_text.transitions import Mark
 
 T = TypeVar("T")
+
+# Any number will do, as long as it is always this one: the letters of "holdfast".
+_LOCK = int.from_bytes(b"holdfast", "big")
+_EXISTS = "SELECT to_regclass('holdfast_migration') IS NOT NULL AS yes"
+_RECORD = """
+INSERT INTO holdfast_migration (number, name, checksum, applied_at) VALUES (%s, %s, %s, %s)
+"""
+
+
+class PostgresqlMigrator:
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    def applied(self) -> Sequence[Applied]:
+        answer = self._connection.execute(_EXISTS).fetchone()
+        if not answer or not answer["yes"]:
+            return []
+        found = self._connection.execute(migrations.APPLIED).fetchall()
+        return [Applied(**row) for row in found]
+
+    def exclusively(self, work: Callable[[Ledger], T]) -> T:
+        with self._connection.transaction():
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            self._connection.execute(migrations.TABLE)
+            return work(self)
+
+    def apply(self, migration: Migration) -> None:
+        # As it stands and unprepared: a file holds many statements, and its % are its own.
+        self._connection.execute(migration.text.encode(), prepare=False)
+        record = (migration.number, migration.name, migration.checksum, self._clock.now())
+        self._connection.execute(_RECORD, record)
+
+
+_STATUS = "SELECT pg_xact_status(CAST(%(xid)s AS xid8))"
+# The session is known by its transaction: its process id may belong to someone else by now.
+_END_SESSION = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE backend_xid = CAST(CAST(%(xid)s AS xid8) AS xid) AND pid <> pg_backend_pid()
+"""
+_FIND_MARK = """
+SELECT 1 FROM holdfast_event
+WHERE (entity, version, at, type) = (%(entity)s, %(version)s, %(at)s, %(type)s)
+"""
+
+
+def was_committed(session: Session, xid: str, mark: Mark | None) -> bool | None:
+    """Tell whether the transaction was committed; None while the server has not decided.
+
+    An undecided one is ended, so that the next question gets an answer.
+    """
+    status = _status(session, xid)
+    if status == "in progress":
+        session.execute(_END_SESSION, {"xid": xid}).rows()
+        return None
+    if mark is None:
+        return status == "committed"
+    # A standby that took over may have given the same number to another transaction.
+    return status == "committed" and _exists(session, mark)
+
+
+def _status(session: Session, xid: str) -> str:
+    try:
+        ((status,),) = session.execute(_STATUS, {"xid": xid}).rows()[1]
+    except psycopg.errors.InvalidParameterValue:
+        # A number of the future: the server that took over never saw that transaction.
+        return "aborted"
+    if status is None:
+        raise UnknownOutcome(f"the server has forgotten transaction {xid}")
+    return str(status)
+
+
+def _exists(session: Session, mark: Mark) -> bool:
+    return bool(session.execute(_FIND_MARK, mark.as_parameters()).rows()[1])
+
 
 # Longer than others of this kind have a row, and short for all that wait behind the writer.
 LOCK_TIMEOUT = 0.25

@@ -14,8 +14,8 @@ from holdfast.store.postgresql.connection import (
     describe,
     is_outdated,
 )
+from holdfast.store.postgresql.pipeline import Answer, Wire, check
 from holdfast.store.postgresql.statement import numbered
-from holdfast.store.postgresql.wire import Answer, Wire, check
 
 _NOTHING: Mapping[str, object] = {}
 

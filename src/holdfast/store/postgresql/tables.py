@@ -1,8 +1,11 @@
-"""The tables of a store in a PostgreSQL database."""
+"""The tables of a store in a PostgreSQL database.
+
+The tables that a PostgreSQL database has where a store would be.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +15,8 @@ from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composable, Identifier
 
 from holdfast.errors import StoreError
-from holdfast.store.postgresql.connection import describe
+from holdfast.store.postgresql.connection import Address, ConnectionLost, describe
+from holdfast.store.postgresql.database import unreachable
 from holdfast.store.tables import OWN, PREFIX, Values
 
 # Where the store is found, whatever else the search path has.
@@ -99,3 +103,22 @@ class PostgresqlTables:
 
 def _listed(columns: Sequence[str]) -> Composable:
     return SQL(", ").join(map(Identifier, columns))
+
+
+# Also what another schema of the search path has, as the store itself is found.
+_TABLES = """
+SELECT relname FROM pg_class
+ WHERE relkind IN ('r', 'p')
+   AND (relnamespace = to_regnamespace(current_schema()::text)
+        OR oid = to_regclass('holdfast_migration'))
+"""
+
+
+def read_tables(url: str) -> Collection[str]:
+    try:
+        with Address(url).connect() as connection:
+            return {row["relname"] for row in connection.execute(_TABLES)}
+    except ConnectionLost as error:
+        raise unreachable(error) from None
+    except psycopg.Error as error:
+        raise StoreError(f"PostgreSQL: {describe(error)}") from None

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from holdfast.clock import Clock
-from holdfast.store.database import Row, Rows
-from holdfast.store.parameters import bind, counted, plain, transition
-from holdfast.store.queries import Query
-from holdfast.store.transitions import Mark
+from holdfast.store.database import Row
+from holdfast.store.sql_text.queries import Query, Rows, bind, counted, plain, transition
+from holdfast.store.sql_text.transitions import Mark
 
 _IDENTITY = "SELECT CAST(pg_current_xact_id_if_assigned() AS text)"
 _TELL_TIME = "SELECT set_config('holdfast.now', %(now)s, false)"

@@ -1,15 +1,19 @@
-"""A copy of a SQLite store that is whole, taken while others write to it."""
+"""A copy of a SQLite store that is whole, taken while others write to it.
+
+Puts a copy of a SQLite store in the place of the store, whole or not at all.
+"""
 
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
 
-from holdfast.errors import InvalidInput, StoreError
-from holdfast.store.sqlite.connection import MODE
+from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
+from holdfast.store.sqlite.connection import MODE, create
 
 PAGES = 1_000
 
@@ -61,3 +65,135 @@ def _copy_file(old: apsw.Connection, target: Path) -> None:
         if check != "ok":
             raise StoreError(f"the copy {target} is damaged, and was thrown away: {check}")
         new.pragma("journal_mode", "delete")
+
+
+PATIENCE_MS = 5_000
+# A database, its log, and the index of that.
+_FILES = ("", "-wal", "-shm")
+# No token that was given before may be one for the attempts that are to come again, and one of the
+# server may have been revoked since.
+_RENEW = """
+UPDATE holdfast_meta SET value = lower(hex(randomblob(32))) WHERE name = 'secret';
+DELETE FROM holdfast_worker;
+UPDATE holdfast_access SET revoked_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER)
+WHERE revoked_at IS NULL;
+"""
+
+
+def restore(backup: Path, target: Path, kept: Path, prepare: Callable[[Path], None]) -> bool:
+    """Have the store be what a backup is; gives whether there was one before, which is `kept`.
+
+    A copy is prepared first, and refused by whatever that raises. It gets a secret of its own, so
+    that nothing that was leased before can be reported. Then nobody else can open the store until
+    it is the other: what is kept is all that was ever in it.
+    """
+    with _scratch(target) as scratch:
+        prepare_copy(backup, scratch, prepare)
+        _renew(scratch)
+        there = target.exists()
+        try:
+            readable = there and _is_database(target)
+            if there and not readable:
+                _put_aside(target, kept)
+            create(target)
+            with closing(_alone(target)) as store, closing(apsw.Connection(str(scratch))) as new:
+                if readable:
+                    _keep(store, kept)
+                _copy_pages(new, store)
+        except apsw.BusyError as error:
+            raise _open_elsewhere(target) from error
+        except apsw.Error as error:
+            raise StoreError(f"SQLite: {error}") from error
+    return there
+
+
+def refuse_other_files(backup: Path) -> None:
+    """Refuse what is no database at all."""
+    if not _is_database(backup):
+        raise InvalidInput(
+            "file", f"{backup} is no SQLite database; `holdfast db backup` makes one"
+        )
+
+
+def refuse_while_open(store: Path) -> None:
+    """Refuse a store that another process has open, as to restore it is refused then."""
+    if not _is_database(store):
+        return
+    try:
+        _alone(store).close()
+    except apsw.BusyError as error:
+        raise _open_elsewhere(store) from error
+    except apsw.Error as error:
+        raise StoreError(f"SQLite: {error}") from error
+
+
+def _open_elsewhere(store: Path) -> StoreUnreachable:
+    return StoreUnreachable(f"another process has {store} open; stop it, and try again")
+
+
+def prepare_copy(backup: Path, copy: Path, prepare: Callable[[Path], None]) -> None:
+    """A copy of a backup that is whole, and with which whatever is to be done was done."""
+    try:
+        back_up(backup, copy)
+    except StoreError as error:
+        raise InvalidInput("file", f"{backup} is no whole SQLite database: {error}") from error
+    prepare(copy)
+
+
+def _put_aside(store: Path, kept: Path) -> None:
+    """What SQLite cannot read, with its log, which it would else take for that of the next."""
+    for end in _FILES:
+        part = store.with_name(store.name + end)
+        if part.exists():
+            part.rename(kept.with_name(kept.name + end))
+
+
+def _renew(copy: Path) -> None:
+    with closing(apsw.Connection(str(copy))) as connection:
+        connection.execute(_RENEW)
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with closing(apsw.Connection(str(path))) as connection:
+            connection.set_busy_timeout(PATIENCE_MS)
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    except (apsw.NotADBError, apsw.CorruptError):
+        return False
+    return True
+
+
+@contextmanager
+def _scratch(target: Path) -> Iterator[Path]:
+    path = target.with_name(f".{target.name}.restoring.{os.getpid()}")
+    try:
+        yield path
+    finally:
+        for end in _FILES:
+            path.with_name(path.name + end).unlink(missing_ok=True)
+
+
+def _alone(path: Path) -> apsw.Connection:
+    """A connection beside which there is no other, until it is closed."""
+    connection = apsw.Connection(str(path))
+    connection.set_busy_timeout(PATIENCE_MS)
+    try:
+        connection.pragma("locking_mode", "exclusive")
+        connection.execute("BEGIN EXCLUSIVE; COMMIT")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _keep(store: apsw.Connection, path: Path) -> None:
+    create(path)
+    with closing(apsw.Connection(str(path))) as new:
+        _copy_pages(store, new)
+        new.pragma("journal_mode", "delete")
+
+
+def _copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
+    with target.backup("main", source, "main") as copying:
+        while not copying.done:
+            copying.step(PAGES)

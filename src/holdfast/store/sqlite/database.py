@@ -1,17 +1,21 @@
-"""One SQLite file: a writer connection, a few read-only ones, other processes beside them."""
+"""One SQLite file: a writer connection, a few read-only ones, other processes beside them.
+
+Applies migrations to a SQLite file.
+"""
 
 from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
+from holdfast.clock import Clock
 from holdfast.errors import (
     InvalidInput,
     StoreError,
@@ -20,26 +24,57 @@ from holdfast.errors import (
     StoreUnwritable,
     UnknownOutcome,
 )
-from holdfast.store import migrations, queries
-from holdfast.store.borrowed import driver_connection
-from holdfast.store.database import Surroundings, Transaction
-from holdfast.store.holding import holding_store, refuse_second
-from holdfast.store.macros import Dialect
-from holdfast.store.patience import Contended, Pace, Patience
-from holdfast.store.pool import Pool
-from holdfast.store.process import HomeProcess, note_closed, note_open, refuse_inherited
-from holdfast.store.sqlite.checkpoints import Checkpoints
-from holdfast.store.sqlite.connection import connect, create, refuse_unsafe
+from holdfast.store import migrations
+from holdfast.store.application_connections import Standing, driver_connection
+from holdfast.store.connection_pool import Pool
+from holdfast.store.database import Contended, Pace, Patience, Surroundings, Transaction
+from holdfast.store.deadlocks import holding_store, refuse_second
+from holdfast.store.fork_guard import HomeProcess, note_closed, note_open, refuse_inherited
+from holdfast.store.migrations import Applied, Ledger, Migration
+from holdfast.store.sql_text import queries
+from holdfast.store.sql_text.macros import Dialect
+from holdfast.store.sql_text.transitions import Mark
+from holdfast.store.sqlite.bulk_changes import Gathering
+from holdfast.store.sqlite.connection import Checkpoints, connect, create, refuse_unsafe
 from holdfast.store.sqlite.file_identity import FileIdentity
-from holdfast.store.sqlite.migrator import SqliteMigrator
-from holdfast.store.sqlite.others import Others
+from holdfast.store.sqlite.foreign_commits import Others
 from holdfast.store.sqlite.saved_copy import refuse_lost
-from holdfast.store.sqlite.together import Gathering
 from holdfast.store.sqlite.transaction import Catalogue, SqliteTransaction
-from holdfast.store.standing import Standing
-from holdfast.store.transitions import Mark
 
 T = TypeVar("T")
+
+_EXISTS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'holdfast_migration'"
+_RECORD = "INSERT INTO holdfast_migration (number, name, checksum, applied_at) VALUES (?, ?, ?, ?)"
+
+
+class SqliteMigrator:
+    def __init__(self, connection: apsw.Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    def applied(self) -> Sequence[Applied]:
+        if self._connection.execute(_EXISTS).fetchone() is None:
+            return []
+        found: list[tuple[Any, ...]] = self._connection.execute(migrations.APPLIED).fetchall()
+        return [Applied(number=row[0], name=row[1], checksum=row[2]) for row in found]
+
+    def exclusively(self, work: Callable[[Ledger], T]) -> T:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            self._connection.execute(migrations.TABLE)
+            result = work(self)
+            self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        return result
+
+    def apply(self, migration: Migration) -> None:
+        for _ in self._connection.execute(migration.text):
+            pass
+        record = (migration.number, migration.name, migration.checksum, self._clock.now())
+        self._connection.execute(_RECORD, record)
+
 
 # What SQLite tells of a disk that takes no more.
 _NOT_WRITTEN = {

@@ -1,14 +1,18 @@
-"""The tables of a store in a SQLite file."""
+"""The tables of a store in a SQLite file.
+
+The tables of a SQLite file, which stays as it is: no WAL, no schema.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any, cast
 
 import apsw
 
-from holdfast.errors import StoreError
+from holdfast.errors import StoreError, StoreUnreachable
 from holdfast.store.tables import OWN, PREFIX, Values
 
 _NAMES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?"
@@ -88,3 +92,22 @@ class SqliteTables:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+PATIENCE_MS = 5_000
+_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+
+
+def read_tables(path: Path) -> Collection[str] | None:
+    """Its tables; nothing where it cannot be read: to open it as a store says why."""
+    try:
+        # Not opened for reading alone, which could leave a log and its index behind.
+        flags = apsw.SQLITE_OPEN_READWRITE
+        with closing(apsw.Connection(str(path), flags=flags)) as connection:
+            connection.set_busy_timeout(PATIENCE_MS)
+            connection.pragma("query_only", True)  # noqa: FBT003
+            return {str(row[0]) for row in connection.execute(_TABLES)}
+    except apsw.BusyError as error:
+        raise StoreUnreachable(f"another process keeps {path} locked; stop it") from error
+    except apsw.Error:
+        return None

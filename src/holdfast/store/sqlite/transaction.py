@@ -10,13 +10,22 @@ import apsw
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreError
-from holdfast.store.database import Row, Rows
-from holdfast.store.parameters import bind, check, counted, encode, plain, transition
-from holdfast.store.queries import TIME, Query
-from holdfast.store.sqlite import together
-from holdfast.store.sqlite.together import Gathering
-from holdfast.store.sqlite.wide import AT_ONCE, WideQuery
-from holdfast.store.transitions import RECORD, RETURNED, Mark, Together
+from holdfast.store.database import Row
+from holdfast.store.sql_text.queries import (
+    TIME,
+    Query,
+    Rows,
+    bind,
+    check,
+    counted,
+    encode,
+    plain,
+    transition,
+)
+from holdfast.store.sql_text.transitions import RECORD, RETURNED, Mark, Together
+from holdfast.store.sqlite import bulk_changes
+from holdfast.store.sqlite.bulk_changes import Gathering
+from holdfast.store.sqlite.wide_rows import AT_ONCE, WideQuery
 
 EVENT = len(RETURNED)
 RECORDS = {count: RECORD + ", ".join([f"({', '.join('?' * EVENT)})"] * count) for count in AT_ONCE}
@@ -105,7 +114,7 @@ class SqliteTransaction:
     ) -> list[Row]:
         given = self._bind(query, rows, parameters)
         try:
-            return together.change(self._connection, told, given)
+            return bulk_changes.change(self._connection, told, given)
         except (apsw.Error, StoreError):
             self._failed = True
             # Whatever is missing there, the next transaction prepares it again.

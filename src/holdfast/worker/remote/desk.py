@@ -19,7 +19,7 @@ from holdfast.model.effect import Recorded
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Renewal
 from holdfast.model.worker import DRAIN, EVICT
-from holdfast.store.entries import Entry
+from holdfast.store.group_commit.entries import Entry
 from holdfast.worker.remote.client import Client, Refusing
 from holdfast.worker.remote.holdings import Holdings
 

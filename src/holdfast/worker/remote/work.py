@@ -23,7 +23,7 @@ from holdfast.model.task import Assignment, Renewal
 from holdfast.model.text import clean_key, clean_name, encode_json
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
-from holdfast.store.entries import Asked, Entry
+from holdfast.store.group_commit.entries import Asked, Entry
 from holdfast.threads import Threads
 from holdfast.worker.remote.client import Client, TokenRefused
 from holdfast.worker.remote.desk import Sending

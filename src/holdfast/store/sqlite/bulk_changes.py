@@ -8,9 +8,9 @@ from math import inf
 import apsw
 
 from holdfast.errors import StoreError
-from holdfast.store.database import Row, Rows
-from holdfast.store.queries import Query
-from holdfast.store.transitions import CHANGED, NOTED, Together
+from holdfast.store.database import Row
+from holdfast.store.sql_text.queries import Query, Rows
+from holdfast.store.sql_text.transitions import CHANGED, NOTED, Together
 
 # Fewer are told sooner by RETURNING.
 MANY = 16

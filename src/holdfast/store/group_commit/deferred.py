@@ -10,7 +10,7 @@ from typing import Generic
 
 from holdfast.clock import Clock
 from holdfast.settings import Settings
-from holdfast.store.entries import Entry, O
+from holdfast.store.group_commit.entries import Entry, O
 
 FIRST_PAUSE = 0.02
 LONGEST_PAUSE = 0.2

@@ -4,6 +4,8 @@ The transaction is its thread's: nothing that blocks that thread can end before 
 awaits blocks no thread, and is refused only inside the transaction: in the coroutine that has it
 open, and in the tasks that were started from there. The others of its loop can well wait for it. A
 thread to which that coroutine hands a call with all that is around it is waited for there, too.
+
+Which thread writes, for those whom it calls back.
 """
 
 from __future__ import annotations
@@ -122,3 +124,29 @@ def _held() -> list[Holding]:
     """The transactions that this thread has open."""
     held: list[Holding] = _thread.__dict__.setdefault("held", [])
     return held
+
+
+# What the thread that asks is about: whose writer it is, and whom it has still to tell.
+thread = threading.local()
+
+
+def is_writer() -> bool:
+    """Whether this thread writes for everybody else, and so must not wait for a reply."""
+    return getattr(thread, "writes", None) is not None
+
+
+def writes_own() -> bool:
+    """Whether this thread writes one operation, which it brought itself."""
+    return getattr(thread, "own", False)
+
+
+def once_told(callback: Callable[[], None]) -> None:
+    """Call back when everybody was told whose group is being answered; elsewhere at once.
+
+    To wake another thread before that would have both want the interpreter.
+    """
+    waiting: list[Callable[[], None]] | None = getattr(thread, "waiting", None)
+    if waiting is None:
+        callback()
+    else:
+        waiting.append(callback)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.store.sqlite.others import Seen
+from holdfast.store.sqlite.foreign_commits import Seen
 
 # A commit writes to the log first and is there for others when the disk has it. So after a write
 # comes one look after another, each pause twice the last: late by no more than the commit took.

@@ -10,7 +10,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
 from holdfast.errors import InvalidInput
-from holdfast.store.borrowed import driver_connection
+from holdfast.store.application_connections import driver_connection
 
 _LOOK = """
 SELECT to_regclass('holdfast_meta') IS NOT NULL, current_setting('transaction_read_only') = 'on'

@@ -1,18 +1,50 @@
-"""Named SQL: read from files, its macros written out for one dialect, its events woven in."""
+"""Named SQL: read from files, its macros written out for one dialect, its events woven in.
+
+The clauses of a claim, one by one: whoever else asks them has them cut from the claim's text.
+
+Turns the arguments of a named query into what both drivers bind.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
-from holdfast.store import clauses, macros, transitions
-from holdfast.store.macros import Column, Dialect
+from holdfast.store.sql_text import macros, transitions
+from holdfast.store.sql_text.macros import Column, Dialect
 
-DIRECTORY = Path(__file__).parent / "sql"
+_CLAUSE = re.compile(r"\s*(?:WHERE|AND)\s+(?P<text>.+?)\s+-- clause: (?P<name>[a-z]+)")
+_BORROWED = re.compile(r"\{clauses (?P<query>[a-z_]+)\}")
+
+
+def cut(body: Sequence[str], table: str) -> str | None:
+    """A query for one row that gives each marked clause as a column, or None without marks."""
+    clauses = _find(body)
+    if not clauses:
+        return None
+    columns = ",\n  ".join(f"({text}) AS {name}" for name, text in clauses.items())
+    return f"SELECT\n  {columns}\nFROM {table}\nWHERE id = :task_id"
+
+
+def borrow(line: str, body_of: Callable[[str], Sequence[str]]) -> str:
+    """Write out `{clauses query}`: all the marked clauses of another query."""
+    return _BORROWED.sub(
+        lambda found: "\n  AND ".join(_find(body_of(found["query"])).values()), line
+    )
+
+
+def _find(body: Sequence[str]) -> dict[str, str]:
+    found = [match for line in body if (match := _CLAUSE.fullmatch(line))]
+    return {clause["name"]: clause["text"] for clause in found}
+
+
+DIRECTORY = Path(__file__).parents[1] / "sql"
 
 Entity = Literal["task", "run"]
 HEADERS = frozenset(
@@ -113,9 +145,7 @@ def _gather(dialect: Dialect, directory: Path) -> dict[str, Source]:
     sources = {**_read(directory), **_read(directory / dialect)}
     sources |= _clauses(sources)
     for source in sources.values():
-        source.body = [
-            clauses.borrow(line, lambda name: sources[name].body) for line in source.body
-        ]
+        source.body = [borrow(line, lambda name: sources[name].body) for line in source.body]
     return dict(sorted(sources.items()))
 
 
@@ -123,7 +153,7 @@ def _clauses(sources: Mapping[str, Source]) -> dict[str, Source]:
     """For each query with marked clauses, one that evaluates them for a single task."""
     found: dict[str, Source] = {}
     for name, source in sources.items():
-        if text := clauses.cut(source.body, "holdfast_task"):
+        if text := cut(source.body, "holdfast_task"):
             headers = {"name": f"{name}_clauses", "purpose": f"the clauses of {name} for one task"}
             found[headers["name"]] = Source(
                 place=source.place, headers=headers, body=text.splitlines()
@@ -246,3 +276,45 @@ def _entity(headers: Mapping[str, str]) -> Entity | None:
     if lone := headers.keys() & of_changes:
         raise ValueError(f"{', '.join(sorted(lone))} without changes")
     return None
+
+
+Rows = Sequence[Sequence[object]]
+
+encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def bind(query: Query, rows: Rows | None, parameters: dict[str, object]) -> dict[str, object]:
+    if rows is not None:
+        parameters["rows"] = encode(rows)
+    for name in query.lists & parameters.keys():
+        parameters[name] = encode(parameters[name])
+    check(query, parameters.keys())
+    return parameters
+
+
+def check(query: Query, given: AbstractSet[str]) -> None:
+    if given != query.parameters:
+        told, wanted = sorted(given), sorted(query.parameters)
+        raise TypeError(f"{query.name} takes the parameters {wanted}, not {told}")
+
+
+def transition(query: Query) -> Query:
+    if query.changes is None:
+        raise TypeError(f"{query.name} is no transition: its headers do not say what it changes")
+    if query.counted:
+        raise TypeError(f"{query.name} tells only how many: run it with insert()")
+    return query
+
+
+def counted(query: Query) -> Query:
+    if not query.counted:
+        raise TypeError(f"{query.name} is no insert: its headers do not say that it answers count")
+    return query
+
+
+def plain(query: Query) -> Query:
+    if query.changes is not None:
+        raise TypeError(
+            f"{query.name} is a transition: run it with change(), which records its events"
+        )
+    return query

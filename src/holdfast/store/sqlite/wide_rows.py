@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from holdfast.store.database import Rows
-from holdfast.store.macros import WIDE_ROWS
-from holdfast.store.queries import Query
+from holdfast.store.sql_text.macros import WIDE_ROWS
+from holdfast.store.sql_text.queries import Query, Rows
 
 # Few texts, so that each is prepared once and kept.
 AT_ONCE = (64, 8, 1)

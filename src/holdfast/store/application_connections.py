@@ -1,10 +1,15 @@
-"""A connection that stays open from one transaction of the application to the next."""
+"""A connection that stays open from one transaction of the application to the next.
+
+What is inside a connection that an application lends: the driver's own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from holdfast.errors import InvalidInput
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -67,3 +72,33 @@ class Standing(Generic[C]):
         connection, self._connection = self._connection, None
         if connection is not None:
             self._close(connection)
+
+
+def driver_connection(connection: object) -> object:
+    """SQLAlchemy's Session gives a Connection, and that the driver's own; it is not imported."""
+    if not any(base.__module__.startswith("sqlalchemy.") for base in type(connection).__mro__):
+        return connection
+    given: Any = connection
+    # Of the pool's, which has no transaction but the driver's.
+    if hasattr(given, "driver_connection"):
+        return _opened(given.driver_connection)
+    if not hasattr(given, "connection"):
+        kind = type(connection).__name__
+        reason = f"is SQLAlchemy's {kind}; give the Connection or Session that has the transaction"
+        raise InvalidInput("connection", reason)
+    if callable(given.connection):
+        given = given.connection()
+    _begin(given)
+    return given.connection.driver_connection
+
+
+def _opened(connection: object | None) -> object:
+    if connection is None:
+        raise InvalidInput("connection", "is closed; open another, and begin anew what was in it")
+    return connection
+
+
+def _begin(connection: Any) -> None:  # noqa: ANN401 - SQLAlchemy is not imported
+    """Have SQLAlchemy know of the transaction, or it would not commit it."""
+    if not connection.in_transaction():
+        connection.exec_driver_sql("SELECT 1")

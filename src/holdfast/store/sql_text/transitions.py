@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from holdfast.store.macros import Dialect
+from holdfast.store.sql_text.macros import Dialect
 
 EVENT_COLUMNS = (
     "entity",

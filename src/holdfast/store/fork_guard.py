@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.errors import StoreError
-from holdfast.forks import generation
+from holdfast.threads import generation
 
 _Identity = tuple[int, int]
 # Of the process and not of an object, as is what it guards: SQLite's own list of the files it has.

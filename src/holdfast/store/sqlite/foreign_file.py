@@ -1,4 +1,7 @@
-"""A SQLite file that another program wrote, read whole and never written to."""
+"""A SQLite file that another program wrote, read whole and never written to.
+
+Files of older programs.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 import apsw
 
 from holdfast.errors import InvalidInput
-from holdfast.store import queries
+from holdfast.store.sql_text import queries
 
 DIRECTORY = Path(__file__).parent
 BUSY = 5_000

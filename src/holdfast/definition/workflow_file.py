@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.definition.beside import Beside
+from holdfast.definition.called_files import Beside
 from holdfast.definition.findings import Findings
 from holdfast.definition.keys import WORKFLOW
 from holdfast.definition.nodes import Fields, Items, Mark, Node

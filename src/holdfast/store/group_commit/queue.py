@@ -20,12 +20,11 @@ from holdfast.errors import (
     WrongThread,
 )
 from holdfast.settings import MEBIBYTE, Settings
-from holdfast.store.aside import Aside
 from holdfast.store.database import Transaction
-from holdfast.store.entries import Asked, Entry, O, Part, Whole
-from holdfast.store.holding import refuse_to_wait
-from holdfast.store.process import HomeProcess
-from holdfast.store.writing import thread
+from holdfast.store.deadlocks import refuse_to_wait, thread
+from holdfast.store.fork_guard import HomeProcess
+from holdfast.store.group_commit.deferred import Aside
+from holdfast.store.group_commit.entries import Asked, Entry, O, Part, Whole
 from holdfast.threads import Running, Threads
 
 logger = logging.getLogger(__name__)

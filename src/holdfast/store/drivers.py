@@ -1,0 +1,73 @@
+"""Drivers: a URL is opened as the database or the notifier that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from holdfast.clock import Clock
+from holdfast.randomness import Randomness
+from holdfast.settings import Settings
+from holdfast.store.database import Database, Files, Surroundings, is_postgresql, sqlite_path
+from holdfast.store.notifier import Notifier
+from holdfast.threads import Threads
+
+# The table that tells a store of Holdfast from other databases.
+MARK = "holdfast_migration"
+
+
+def open_database(  # noqa: PLR0913 - the ports of a program are named where it is put together
+    url: str,
+    *,
+    clock: Clock,
+    randomness: Randomness,
+    threads: Threads,
+    settings: Settings,
+    files: Files | None = None,
+) -> Database:
+    surroundings = Surroundings(
+        clock=clock,
+        randomness=randomness,
+        threads=threads,
+        settings=settings,
+        files=files or Files(),
+    )
+    # Imported here: psycopg is slow to import, and who has SQLite need not have it.
+    if is_postgresql(url):
+        from holdfast.store.postgresql.database import PostgresqlDatabase  # noqa: PLC0415
+
+        return PostgresqlDatabase(url, surroundings)
+    path = sqlite_path(url)
+    from holdfast.store.sqlite.database import SqliteDatabase  # noqa: PLC0415
+
+    return SqliteDatabase(path, surroundings)
+
+
+def open_notifier(
+    url: str,
+    database: Database,
+    *,
+    randomness: Randomness,
+    threads: Threads,
+    settings: Settings,
+) -> Notifier:
+    if is_postgresql(url):
+        from holdfast.store.notifiers.postgresql import PostgresqlNotifier  # noqa: PLC0415
+
+        return PostgresqlNotifier(url, randomness, threads)
+    from holdfast.store.notifiers.sqlite import SqliteNotifier  # noqa: PLC0415
+    from holdfast.store.sqlite.database import SqliteDatabase  # noqa: PLC0415
+
+    if not isinstance(database, SqliteDatabase):
+        raise TypeError(f"{url} is a SQLite file, and {database!r} is not open on one")
+    return SqliteNotifier(database, threads, settings)
+
+
+def tables_of(url: str) -> Collection[str] | None:
+    """The tables of a database that is there; nothing where only opening it can say what it is."""
+    if is_postgresql(url):
+        from holdfast.store.postgresql.tables import read_tables  # noqa: PLC0415
+
+        return read_tables(url)
+    from holdfast.store.sqlite.tables import read_tables as read_file  # noqa: PLC0415
+
+    return read_file(sqlite_path(url))

@@ -1,1 +1,0 @@
-"""Files of older programs."""
